@@ -1,0 +1,199 @@
+"""Every error bloomery raises, defined once; the compiled core raises these same classes.
+
+    BloomeryError                      .code (stable slug)   .hint (what to do)
+    ├── ParameterError (ValueError)        name, got, allowed
+    ├── KeyTypeError (TypeError)           got, index, added
+    ├── NullKeyError (ValueError)          index, added
+    ├── AbsentKeyError (KeyError)          estimate, requested
+    ├── CapacityError (MemoryError)        needed, limit
+    ├── IncompatibleError (ValueError)     field, expected, got
+    ├── UnsupportedError (TypeError)       verb, policy
+    ├── ClosedError (ValueError)           path
+    ├── InvariantError (RuntimeError)      invariant
+    ├── SnapshotError (ValueError)         path, offset
+    │   ├── NotASnapshotError              not our file at all
+    │   ├── VersionError                   expected, got
+    │   ├── KindError                      expected, got
+    │   ├── TruncatedError                 expected, got
+    │   ├── ChecksumError                  expected, got
+    │   └── UnsealedError                  a shared file that nobody closed
+    └── StorageError (OSError)             path, operation
+
+Each class is also the natural built-in, so `except ValueError` keeps working.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class BloomeryError(Exception):
+    """Base of every bloomery error. `code` is a stable slug, `hint` says what to do next."""
+
+    code: ClassVar[str] = "error"
+    hint: str
+
+    def __init__(self, message: str, *, hint: str = "", **fields: Any) -> None:
+        # StorageError is an OSError, whose own __init__ would take two arguments for (errno, text).
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.fields = fields
+        for name, value in fields.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.hint, self.fields)
+
+
+def _rebuild(
+    cls: type[BloomeryError], message: str, hint: str, fields: dict[str, Any]
+) -> BloomeryError:
+    return cls(message, hint=hint, **fields)
+
+
+class ParameterError(BloomeryError, ValueError):
+    """A parameter is out of range or does not go with another one."""
+
+    code = "parameter"
+    name: str
+    got: object
+    allowed: str
+
+
+class KeyTypeError(BloomeryError, TypeError):
+    """A key is neither `str`, bytes-like nor a 64-bit `int`."""
+
+    code = "key-type"
+    got: str
+    index: int | None
+    added: int | None
+
+
+class NullKeyError(BloomeryError, ValueError):
+    """A batch holds a null where a key should be."""
+
+    code = "null-key"
+    index: int
+    added: int
+
+
+class AbsentKeyError(BloomeryError, KeyError):
+    """A key cannot be removed that often: some of its counters are too small."""
+
+    code = "absent-key"
+    estimate: int
+    requested: int
+
+
+class CapacityError(BloomeryError, MemoryError):
+    """What was asked for does not fit this machine's memory."""
+
+    code = "capacity"
+    needed: int
+    limit: int
+
+
+class IncompatibleError(BloomeryError, ValueError):
+    """Two filters, or a file and the parameters given, do not go together."""
+
+    code = "incompatible"
+    field: str
+    expected: object
+    got: object
+
+
+class UnsupportedError(BloomeryError, TypeError):
+    """The filter's policy forbids this verb."""
+
+    code = "unsupported"
+    verb: str
+    policy: str
+
+
+class ClosedError(BloomeryError, ValueError):
+    """The memory-mapped filter was closed, or is open for reading only."""
+
+    code = "closed"
+    path: str
+
+
+class InvariantError(BloomeryError, RuntimeError):
+    """`validate()` found a broken invariant."""
+
+    code = "invariant"
+    invariant: str
+
+
+class SnapshotError(BloomeryError, ValueError):
+    """A file or byte string is not a snapshot this version can trust."""
+
+    code = "snapshot"
+    path: str | None
+    offset: int | None
+
+
+class NotASnapshotError(SnapshotError):
+    """The bytes do not start with bloomery's magic."""
+
+    code = "not-a-snapshot"
+
+
+class VersionError(SnapshotError):
+    """The snapshot was written by a newer format version."""
+
+    code = "version"
+    expected: int
+    got: int
+
+
+class KindError(SnapshotError):
+    """The snapshot holds another kind of filter."""
+
+    code = "kind"
+    expected: str
+    got: str
+
+
+class TruncatedError(SnapshotError):
+    """The snapshot is cut short, or has bytes after its end."""
+
+    code = "truncated"
+    expected: int
+    got: int
+
+
+class ChecksumError(SnapshotError):
+    """The snapshot's bytes were changed after they were written."""
+
+    code = "checksum"
+    expected: int
+    got: int
+
+
+class UnsealedError(SnapshotError):
+    """A shared file that is open elsewhere or was not closed, so it has no valid checksums."""
+
+    code = "unsealed"
+
+
+class StorageError(BloomeryError, OSError):
+    """The operating system refused a file operation."""
+
+    code = "storage"
+    path: str
+    operation: str
+
+
+def list_error_codes() -> dict[str, type[BloomeryError]]:
+    """Every error class by its stable code."""
+    found: dict[str, type[BloomeryError]] = {}
+    queue: list[type[BloomeryError]] = [BloomeryError]
+    while queue:
+        cls = queue.pop()
+        found[cls.code] = cls
+        queue.extend(cls.__subclasses__())
+    return dict(sorted(found.items()))

@@ -1,0 +1,97 @@
+"""The frozen records that questions answer with: `Plan`, `Stats`, `Estimate`.
+
+One vocabulary for the library, the command line and every later surface. The compiled core fills
+them; nothing here computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Sizes for a goal: what a filter will be, before anything is allocated."""
+
+    kind: str
+    """`"bloom"`, `"scalable"` or `"counting"`."""
+    capacity: int | None
+    """Distinct keys the filter is made for; None when the sizes were given instead."""
+    error_rate: float | None
+    """Target false-positive rate at capacity; None when the sizes were given instead."""
+    layout: str
+    """`"blocked"` (one cache line per key) or `"classic"` (independent positions)."""
+    derivation: str
+    """How positions come from the digest: `"enhanced"`, `"double"` or `"slices"`."""
+    cells: int
+    """Number of cells (m): bits, or counters."""
+    hashes: int
+    """Cells per key (k); the white paper's phase."""
+    counter_bits: int
+    """Bits per cell: 1 for membership."""
+    bytes: int
+    """Memory of the cells, in bytes."""
+    predicted_error: float | None
+    """False-positive rate at capacity, by the layout's own formula."""
+    predicted_error_overfull: float | None
+    """The same when twice the capacity went in."""
+    policy: str | None = None
+    """Counting only: `"plain"` or `"conservative"`."""
+    growth: float | None = None
+    """Scalable only: how much larger each new layer is."""
+    tightening: float | None = None
+    """Scalable only: how much smaller each new layer's error is."""
+
+    @property
+    def bits_per_key(self) -> float | None:
+        """Memory in bits for each key of the capacity."""
+        return None if self.capacity is None else self.bytes * 8 / self.capacity
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What a filter is like now, measured from its cells."""
+
+    kind: str
+    items: float
+    """Estimated distinct keys inside (from the fill); infinite when every cell is set."""
+    capacity: int | None
+    error_rate: float | None
+    """The target."""
+    predicted_error: float
+    """Chance that an absent key is called present now, from the measured cells."""
+    fill: float
+    """Share of cells that are not zero; the white paper's saturation."""
+    cells: int
+    hashes: int
+    counter_bits: int
+    bytes: int
+    saturated: int = 0
+    """Counters stuck at their largest value."""
+    rebuilds: int = 0
+    """How often the filter grew or re-laid its cells."""
+    layers: tuple[Stats, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A count with its bounds."""
+
+    value: int
+    """The smallest of the key's counters: never below the true count unless `saturated`."""
+    lower: int
+    """The true count is at least this with `confidence`."""
+    upper: int | None
+    """The true count is certainly at most this; None when `saturated`."""
+    confidence: float
+    saturated: bool
+    """The counters that hold the value are full: the true count may be larger."""
