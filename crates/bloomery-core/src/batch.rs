@@ -1,0 +1,225 @@
+//! Batches: hash a group of keys, prefetch their cells, then probe the group before.
+//!
+//! A random probe of a filter larger than the cache waits for memory about as long as hashing ten
+//! keys takes. So while the lines of one group are on their way, the next group is hashed: two buffers
+//! of `GROUP` digests take turns.
+//!
+//! Threads. Questions split the batch by rows. Additions must answer as if made one by one in order
+//! ("was this key absent before?"), so they split by *cells*: all threads hash their share of a
+//! chunk, then each thread walks the whole chunk in order but changes only the cells it owns. Every
+//! cell sees its keys in order, whatever the number of threads.
+
+use crate::hash::{Hasher, KeyHash};
+use std::ops::Range;
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+
+/// Keys hashed and prefetched together.
+pub const GROUP: usize = 32;
+/// Keys that threads hash before they apply them: 2 MiB of digests.
+const CHUNK: usize = 1 << 17;
+/// A thread is not worth starting for fewer keys than this.
+const WORTH_A_THREAD: usize = 1 << 13;
+
+/// A batch of keys, hashed by row. Rows are independent, so threads may hash at once.
+pub trait KeySource: Sync {
+    /// Number of rows.
+    fn len(&self) -> usize;
+
+    /// The digest of one row.
+    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash;
+
+    /// Whether there are no rows.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Keys that were hashed before.
+impl KeySource for [KeyHash] {
+    fn len(&self) -> usize {
+        <[KeyHash]>::len(self)
+    }
+
+    #[inline(always)]
+    fn hash(&self, _: &Hasher, row: usize) -> KeyHash {
+        self[row]
+    }
+}
+
+/// How many threads a batch really uses.
+pub fn useful_threads(rows: usize, asked: usize) -> usize {
+    asked.clamp(1, (rows / WORTH_A_THREAD).max(1))
+}
+
+/// Runs `probe(first row, digests)` over the rows, each group after the next one was prefetched.
+#[inline(always)]
+pub(crate) fn pipeline<S: KeySource + ?Sized>(
+    keys: &S,
+    hasher: &Hasher,
+    rows: Range<usize>,
+    prefetch: impl Fn(KeyHash),
+    mut probe: impl FnMut(usize, &[KeyHash]),
+) {
+    let mut buffers = [[KeyHash::default(); GROUP]; 2];
+    let (mut waiting, mut current) = (0..0, 0);
+    let mut start = rows.start;
+    while start < rows.end {
+        let group = start..rows.end.min(start + GROUP);
+        for (slot, row) in buffers[current].iter_mut().zip(group.clone()) {
+            let hash = keys.hash(hasher, row);
+            prefetch(hash);
+            *slot = hash;
+        }
+        if !waiting.is_empty() {
+            probe(waiting.start, &buffers[1 - current][..waiting.len()]);
+        }
+        start = group.end;
+        waiting = group;
+        current = 1 - current;
+    }
+    if !waiting.is_empty() {
+        probe(waiting.start, &buffers[1 - current][..waiting.len()]);
+    }
+}
+
+/// Splits rows and answers between threads and runs `part(rows, answers)` on each.
+pub(crate) fn split<T: Send>(
+    out: &mut [T],
+    threads: usize,
+    part: impl Fn(Range<usize>, &mut [T]) + Sync,
+) {
+    let threads = useful_threads(out.len(), threads);
+    if threads == 1 {
+        return part(0..out.len(), out);
+    }
+    let share = out.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let mut parts = out.chunks_mut(share).enumerate();
+        let first = parts.next();
+        for (i, answers) in parts {
+            let part = &part;
+            let rows = i * share..i * share + answers.len();
+            scope.spawn(move || part(rows, answers));
+        }
+        if let Some((_, answers)) = first {
+            part(0..answers.len(), answers);
+        }
+    });
+}
+
+/// Hashes chunk after chunk with all threads, then lets every thread walk the chunk:
+/// `apply(thread, first row, digests)`. `alone` is entered by one thread around each walk.
+pub(crate) fn in_chunks<S: KeySource + ?Sized, G>(
+    keys: &S,
+    hasher: &Hasher,
+    threads: usize,
+    alone: impl Fn() -> G + Sync,
+    apply: impl Fn(usize, usize, &[KeyHash]) + Sync,
+) {
+    let mut digests = vec![KeyHash::default(); CHUNK.min(keys.len())];
+    let shared = SharedDigests(digests.as_mut_ptr());
+    let barrier = Barrier::new(threads);
+    let worker = |thread: usize| {
+        let shared = &shared;
+        for start in (0..keys.len()).step_by(CHUNK) {
+            let rows = CHUNK.min(keys.len() - start);
+            let share = rows.div_ceil(threads);
+            let mine = (thread * share).min(rows)..((thread + 1) * share).min(rows);
+            for row in mine {
+                // SAFETY: row < rows <= the buffer's length, and shares do not overlap.
+                unsafe { shared.0.add(row).write(keys.hash(hasher, start + row)) };
+            }
+            let guard = (thread == 0).then(&alone);
+            barrier.wait();
+            // SAFETY: after the barrier nobody writes until the next one.
+            let digests = unsafe { std::slice::from_raw_parts(shared.0, rows) };
+            apply(thread, start, digests);
+            barrier.wait();
+            drop(guard);
+        }
+    };
+    std::thread::scope(|scope| {
+        for thread in 1..threads {
+            let worker = &worker;
+            scope.spawn(move || worker(thread));
+        }
+        worker(0);
+    });
+}
+
+/// The same memory as atomics, for answers that more than one thread may turn to true.
+pub(crate) fn atomic_bools(out: &mut [bool]) -> &[AtomicBool] {
+    // SAFETY: AtomicBool has the layout of bool, and the exclusive borrow lasts as long as the result.
+    unsafe { &*(std::ptr::from_mut(out) as *const [AtomicBool]) }
+}
+
+struct SharedDigests(*mut KeyHash);
+// SAFETY: `in_chunks` gives every thread its own rows between two barriers.
+unsafe impl Sync for SharedDigests {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    struct Numbers(usize);
+    impl KeySource for Numbers {
+        fn len(&self) -> usize {
+            self.0
+        }
+        fn hash(&self, _: &Hasher, row: usize) -> KeyHash {
+            KeyHash { h1: row as u64, h2: 0 }
+        }
+    }
+    const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
+
+    #[test]
+    fn a_pipeline_probes_every_row_once_and_in_order() {
+        for rows in [0, 1, 31, 32, 33, 64, 1000] {
+            let mut seen = Vec::new();
+            pipeline(
+                &Numbers(rows),
+                &HASHER,
+                0..rows,
+                |_| (),
+                |first, digests| {
+                    assert_eq!(first, seen.len());
+                    seen.extend(digests.iter().map(|d| d.h1));
+                },
+            );
+            assert_eq!(seen, (0..rows as u64).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn chunks_reach_every_thread_in_order() {
+        let rows = 2 * CHUNK + 77;
+        let seen = Mutex::new(vec![Vec::new(); 3]);
+        in_chunks(
+            &Numbers(rows),
+            &HASHER,
+            3,
+            || (),
+            |thread, first, digests| {
+                let mut seen = seen.lock().unwrap_or_else(|e| e.into_inner());
+                assert_eq!(seen[thread].len(), first);
+                seen[thread].extend(digests.iter().map(|d| d.h1));
+            },
+        );
+        for rows_seen in seen.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            assert_eq!(rows_seen, (0..rows as u64).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn split_covers_every_row_once() {
+        let mut out = vec![0u64; 100_000];
+        split(&mut out, 4, |rows, part| {
+            for (row, slot) in rows.zip(part) {
+                *slot += row as u64 + 1;
+            }
+        });
+        assert!(out.iter().enumerate().all(|(row, value)| *value == row as u64 + 1));
+    }
+}

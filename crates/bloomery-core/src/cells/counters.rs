@@ -1,0 +1,117 @@
+//! Counters of 4, 8, 16 or 32 bits packed into words. A counter never crosses a word.
+//!
+//! A counter that reaches its largest value sticks there: lowering it again could bring it to zero
+//! while keys still use it, which would be a false negative (specification, section 2).
+
+use crate::cells::Words;
+use crate::error::{Error, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// m packed counters.
+#[derive(Debug)]
+pub struct Counters {
+    words: Words,
+    cells: u64,
+    /// log2 of the counter's width.
+    log_width: u32,
+}
+
+impl Counters {
+    /// `cells` counters at zero. `width` is 4, 8, 16 or 32.
+    pub fn zeroed(cells: u64, width: u32) -> Result<Self> {
+        Self::check_width(width)?;
+        let words = Words::zeroed(cells.saturating_mul(u64::from(width)))?;
+        Ok(Counters { words, cells, log_width: width.trailing_zeros() })
+    }
+
+    /// Counters over words that were read from a snapshot.
+    pub(crate) fn over(words: Words, cells: u64, width: u32) -> Self {
+        Counters { words, cells, log_width: width.trailing_zeros() }
+    }
+
+    /// Refuses other widths than the four.
+    pub fn check_width(width: u32) -> Result<()> {
+        if matches!(width, 4 | 8 | 16 | 32) {
+            return Ok(());
+        }
+        Err(Error::parameter(
+            "counter_bits",
+            width,
+            "4, 8, 16 or 32",
+            "4 is enough for sets, 16 for most streams",
+        ))
+    }
+
+    /// Width of a counter in bits.
+    pub fn width(&self) -> u32 {
+        1 << self.log_width
+    }
+
+    /// Number of counters.
+    pub fn len(&self) -> u64 {
+        self.cells
+    }
+
+    /// Whether there is no counter at all.
+    pub fn is_empty(&self) -> bool {
+        self.cells == 0
+    }
+
+    /// The largest value, at which a counter sticks.
+    #[inline(always)]
+    pub fn max(&self) -> u64 {
+        (1 << self.width()) - 1
+    }
+
+    /// The words below.
+    pub fn words(&self) -> &Words {
+        &self.words
+    }
+
+    #[inline(always)]
+    fn locate(&self, cell: u64) -> (&AtomicU64, u32) {
+        debug_assert!(cell < self.cells);
+        let bit = cell << self.log_width;
+        // SAFETY: cell < cells, and the words hold cells * width bits.
+        let word = unsafe { self.words.atomics().get_unchecked((bit >> 6) as usize) };
+        (word, (bit & 63) as u32)
+    }
+
+    /// Asks the processor for the counter's line.
+    #[inline(always)]
+    pub fn prefetch(&self, cell: u64) {
+        self.words.prefetch(((cell << self.log_width) >> 6) as usize);
+    }
+
+    /// The counter's value.
+    #[inline(always)]
+    pub fn get(&self, cell: u64) -> u64 {
+        let (word, shift) = self.locate(cell);
+        (word.load(Ordering::Relaxed) >> shift) & self.max()
+    }
+
+    /// Replaces the value by `change(old)`, which must fit, and returns the old one. The caller is
+    /// the only writer of this word (inside the gate, or owner of the word's range).
+    #[inline(always)]
+    pub fn update(&self, cell: u64, change: impl FnOnce(u64) -> u64) -> u64 {
+        let (word, shift) = self.locate(cell);
+        let whole = word.load(Ordering::Relaxed);
+        let old = (whole >> shift) & self.max();
+        let new = change(old);
+        word.store(whole ^ ((old ^ new) << shift), Ordering::Relaxed);
+        old
+    }
+
+    /// Every value, in order.
+    pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.cells).map(|cell| self.get(cell))
+    }
+
+    /// (counters that are not zero, counters at their largest value).
+    pub fn tally(&self) -> (u64, u64) {
+        let max = self.max();
+        self.values().fold((0, 0), |(used, full), value| {
+            (used + u64::from(value != 0), full + u64::from(value == max))
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! Goals in, sizes out: the plan of a Bloom filter. Allocates nothing.
+
+use crate::cells::LINE_BYTES;
+use crate::error::{Error, Result};
+use crate::filters::{check_capacity, check_error_rate, check_hashes};
+use crate::positions::{Derivation, MAX_HASHES};
+use crate::sizing::{self, BLOCK_BITS};
+
+/// The layout is blocked down to this error rate; below it the blocked layout's memory grows faster
+/// than its speed is worth (specification 10.4).
+const BLOCKED_FROM: f64 = 1e-4;
+/// Bits beyond this are refused before any arithmetic could overflow.
+const MAX_BITS: u64 = 1 << 56;
+
+/// How a key's bits lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// All bits of a key in one 64-byte line: one cache miss a key.
+    Blocked,
+    /// k independent positions: fewest bits, k cache misses a key.
+    Classic,
+}
+
+impl Layout {
+    /// The name users and files know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Layout::Blocked => "blocked",
+            Layout::Classic => "classic",
+        }
+    }
+
+    /// The layout of that name.
+    pub fn parse(name: &str) -> Result<Self> {
+        [Layout::Blocked, Layout::Classic].into_iter().find(|l| l.name() == name).ok_or_else(|| {
+            Error::parameter(
+                "layout",
+                name,
+                "\"blocked\" or \"classic\"",
+                "leave it out to have it chosen by the error rate",
+            )
+        })
+    }
+}
+
+/// The sizes of a Bloom filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BloomPlan {
+    /// Where a key's bits lie.
+    pub layout: Layout,
+    /// How classic positions come from a digest. The blocked layout has its own, see `line.rs`.
+    pub derivation: Derivation,
+    /// Number of bits, m.
+    pub bits: u64,
+    /// Bits per key, k: the white paper's phase.
+    pub hashes: u32,
+    /// Distinct keys planned for, if the plan came from a goal.
+    pub capacity: Option<u64>,
+    /// Error rate planned for, if the plan came from a goal.
+    pub error_rate: Option<f64>,
+}
+
+impl BloomPlan {
+    /// The smallest filter that meets `error_rate` when it holds `capacity` keys.
+    pub fn for_goal(
+        capacity: u64,
+        error_rate: f64,
+        layout: Option<Layout>,
+        derivation: Derivation,
+    ) -> Result<Self> {
+        check_capacity(capacity)?;
+        check_error_rate(error_rate)?;
+        // Slices of a digest are classic positions, so asking for them asks for that layout.
+        let by_itself = if error_rate >= BLOCKED_FROM && derivation != Derivation::Slices {
+            Layout::Blocked
+        } else {
+            Layout::Classic
+        };
+        let n = capacity as f64;
+        let layout = layout.unwrap_or(by_itself);
+        let (bits, hashes) = match layout {
+            Layout::Blocked => {
+                let (blocks, hashes) = sizing::blocked_plan(n, error_rate);
+                (blocks.saturating_mul(BLOCK_BITS), hashes)
+            }
+            Layout::Classic => Self::classic_sizes(n, error_rate, derivation),
+        };
+        let plan = BloomPlan {
+            layout,
+            derivation,
+            bits,
+            hashes,
+            capacity: Some(capacity),
+            error_rate: Some(error_rate),
+        };
+        plan.checked()
+    }
+
+    /// A filter of given sizes: `bits` is the white paper's N, `hashes` its phase.
+    pub fn for_sizes(
+        bits: u64,
+        hashes: u32,
+        layout: Option<Layout>,
+        derivation: Derivation,
+    ) -> Result<Self> {
+        let layout = layout.unwrap_or(Layout::Classic);
+        // A block is never split, so a blocked filter has whole blocks.
+        let bits = match layout {
+            Layout::Blocked => bits.checked_next_multiple_of(BLOCK_BITS).unwrap_or(u64::MAX),
+            Layout::Classic => bits,
+        };
+        BloomPlan { layout, derivation, bits, hashes, capacity: None, error_rate: None }.checked()
+    }
+
+    fn classic_sizes(n: f64, p: f64, derivation: Derivation) -> (u64, u32) {
+        let best = sizing::classic_cells(n, p);
+        let hashes = sizing::best_hashes(n, best);
+        // k is a whole number, so the best m for it is a little above the formula's.
+        let bits = sizing::classic_cells_for(n, p, hashes).max(best).ceil() as u64;
+        if derivation == Derivation::Slices {
+            let bits = bits.max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
+            return (bits, sizing::best_hashes(n, bits as f64).min(hashes));
+        }
+        (bits, hashes)
+    }
+
+    /// The plan, if every field is one that can be built. Files pass through here too.
+    pub fn checked(self) -> Result<Self> {
+        if let Some(capacity) = self.capacity {
+            check_capacity(capacity)?;
+        }
+        if let Some(error_rate) = self.error_rate {
+            check_error_rate(error_rate)?;
+        }
+        let most = if self.layout == Layout::Blocked { 8 } else { MAX_HASHES };
+        check_hashes(self.hashes, most)?;
+        if self.bits < 1 || self.bits > MAX_BITS {
+            return Err(Error::parameter(
+                "bits",
+                self.bits,
+                "between 1 and 2**56",
+                "about 10 bits a key give 1 % error",
+            ));
+        }
+        if self.layout == Layout::Blocked && !self.bits.is_multiple_of(BLOCK_BITS) {
+            return Err(Error::parameter(
+                "bits",
+                self.bits,
+                "a multiple of 512 in the blocked layout",
+                "round it up to whole blocks",
+            ));
+        }
+        if self.derivation == Derivation::Slices {
+            if self.layout == Layout::Blocked {
+                return Err(Error::parameter(
+                    "derivation",
+                    "slices",
+                    "\"enhanced\" or \"double\" in the blocked layout",
+                    "use layout=\"classic\" with slices",
+                ));
+            }
+            if !self.bits.is_power_of_two() {
+                return Err(Error::parameter(
+                    "bits",
+                    self.bits,
+                    "a power of two with derivation=\"slices\"",
+                    "a slice of b bits names one of 2**b cells",
+                ));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Number of blocks of the blocked layout.
+    pub fn blocks(&self) -> u64 {
+        self.bits / BLOCK_BITS
+    }
+
+    /// Memory of the cells in bytes: whole cache lines.
+    pub fn bytes(&self) -> u64 {
+        self.bits.div_ceil(BLOCK_BITS) * LINE_BYTES as u64
+    }
+
+    /// Expected error rate when `n` distinct keys are inside.
+    pub fn error_at(&self, n: f64) -> f64 {
+        match self.layout {
+            Layout::Blocked => sizing::blocked_error(n, self.blocks() as f64, self.hashes),
+            Layout::Classic => sizing::classic_error(n, self.bits as f64, self.hashes),
+        }
+    }
+
+    /// Refuses to go on when `other` has other sizes.
+    pub fn require_same(&self, other: &BloomPlan) -> Result<()> {
+        if self.layout != other.layout {
+            return Err(Error::incompatible("layout", self.layout.name(), other.layout.name()));
+        }
+        if self.bits != other.bits {
+            return Err(Error::incompatible("bits", self.bits, other.bits));
+        }
+        if self.hashes != other.hashes {
+            return Err(Error::incompatible("hashes", self.hashes, other.hashes));
+        }
+        if self.layout == Layout::Classic && self.derivation != other.derivation {
+            let (a, b) = (self.derivation.name(), other.derivation.name());
+            return Err(Error::incompatible("derivation", a, b));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_follows_the_error_rate() {
+        for (p, layout) in [(0.1, "blocked"), (1e-4, "blocked"), (9.9e-5, "classic")] {
+            let plan = BloomPlan::for_goal(1000, p, None, Derivation::Enhanced);
+            assert_eq!(plan.map(|p| p.layout.name()).ok(), Some(layout));
+        }
+    }
+
+    #[test]
+    fn every_plan_meets_its_target() {
+        for layout in [Layout::Blocked, Layout::Classic] {
+            for p in [0.5, 0.3, 0.1, 0.01, 1e-3, 1e-6] {
+                for n in [1u64, 10, 1000, 1_000_000, 1_000_000_000] {
+                    let plan = BloomPlan::for_goal(n, p, Some(layout), Derivation::Enhanced);
+                    let plan = plan.unwrap_or_else(|e| unreachable!("{e}"));
+                    assert!(plan.error_at(n as f64) <= p * 1.000_001, "{plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_absurd_is_planned() {
+        for (n, p) in
+            [(0, 0.01), (u64::MAX, 0.01), (10, 0.0), (10, f64::NAN), (10, 0.9), (10, -1.0)]
+        {
+            assert!(BloomPlan::for_goal(n, p, None, Derivation::Enhanced).is_err());
+        }
+        assert!(BloomPlan::for_sizes(0, 3, None, Derivation::Enhanced).is_err());
+        assert!(BloomPlan::for_sizes(1000, 0, None, Derivation::Enhanced).is_err());
+        assert!(BloomPlan::for_sizes(1000, 3, None, Derivation::Slices).is_err());
+    }
+}

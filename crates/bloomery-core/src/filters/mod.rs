@@ -1,0 +1,67 @@
+//! The structures, one file or folder each.
+
+mod bloom;
+mod counting;
+mod scalable;
+
+pub use bloom::{BloomFilter, BloomPlan, Layout};
+pub use counting::{CountingBloomFilter, CountingPlan, Estimate, Policy};
+pub(crate) use scalable::Layer;
+pub use scalable::{ScalableBloomFilter, ScalablePlan};
+
+use crate::error::{Error, Result};
+use crate::positions::MAX_HASHES;
+
+/// More keys than this are refused: the largest filter's bits must stay below 2^63.
+pub(crate) const MAX_CAPACITY: u64 = 1 << 48;
+
+/// What a filter measures of itself. Which fields mean what is said in each structure's `stats`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// Estimated distinct keys inside.
+    pub items: f64,
+    /// Share of cells that are not zero.
+    pub fill: f64,
+    /// Chance that an absent key is called present now.
+    pub error: f64,
+    /// Counters stuck at their largest value.
+    pub saturated: u64,
+}
+
+pub(crate) fn check_capacity(capacity: u64) -> Result<()> {
+    if (1..=MAX_CAPACITY).contains(&capacity) {
+        return Ok(());
+    }
+    Err(Error::parameter(
+        "capacity",
+        capacity,
+        "between 1 and 2**48",
+        "give the number of distinct keys you expect",
+    ))
+}
+
+pub(crate) fn check_error_rate(error_rate: f64) -> Result<()> {
+    // NaN fails both comparisons; the floor is far below what a 128-bit digest can promise.
+    if error_rate >= 1e-15 && error_rate <= 0.5 {
+        return Ok(());
+    }
+    Err(Error::parameter(
+        "error_rate",
+        error_rate,
+        "between 1e-15 and 0.5",
+        "0.01 means one wrong \"present\" in a hundred absent keys",
+    ))
+}
+
+pub(crate) fn check_hashes(hashes: u32, most: u32) -> Result<()> {
+    if (1..=most).contains(&hashes) {
+        return Ok(());
+    }
+    let allowed = if most == MAX_HASHES { "between 1 and 64" } else { "between 1 and 8" };
+    let hint = if most == MAX_HASHES {
+        "give `capacity` and `error_rate` instead to have it chosen"
+    } else {
+        "the blocked layout sets one bit in each of at most eight words; use layout=\"classic\" for more"
+    };
+    Err(Error::parameter("hashes", hashes, allowed, hint))
+}

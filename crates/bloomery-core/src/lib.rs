@@ -1,0 +1,34 @@
+//! The core of bloomery: Bloom filters for web and stream monitoring.
+//!
+//! One file per structure; each says which paper and section it follows, what stays true of it and
+//! which way its answers err. Data flows one way:
+//!
+//! ```text
+//! key bytes -> hash::Hasher -> KeyHash -> positions -> cells -> answer
+//! ```
+//!
+//! The core knows no clock, no global randomness and no host language. It takes seeds and secrets
+//! from its caller, so that equal inputs give equal bytes on every machine.
+
+#[cfg(target_endian = "big")]
+compile_error!(
+    "mapped files hold little-endian words; a big-endian machine needs a swap in `Words`"
+);
+
+pub mod batch;
+pub mod cells;
+pub mod error;
+pub mod filters;
+pub mod hash;
+pub mod positions;
+pub mod sizing;
+pub mod snapshot;
+
+pub use batch::KeySource;
+pub use error::{Error, Result};
+pub use filters::{
+    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, Layout, Policy,
+    ScalableBloomFilter, ScalablePlan,
+};
+pub use hash::{Hasher, KeyHash};
+pub use positions::Derivation;

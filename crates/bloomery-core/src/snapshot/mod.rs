@@ -1,0 +1,29 @@
+//! Filters as bytes: one format for byte strings, files and shared mapped files.
+//!
+//! `docs/formats/snapshot.md` is the specification; this is the code of version 1:
+//!
+//! ```text
+//! prelude (64 bytes) | parameters | section table | header checksum | zeros to a multiple of 64
+//! section 0 | section 1 | ...      each a whole number of 64-byte lines: the cells
+//! checksum table                   CRC-32C of every 64 KiB block of every section
+//! ```
+//!
+//! Rules
+//! R1  Nothing is believed before its checksum was seen; nothing is allocated that the real length
+//!     of the input does not justify.
+//! R2  A value that passed its checksum still goes through the same checks as a constructor's.
+//! R3  The state word is outside the header checksum, so that it can change in one atomic store:
+//!     SEALED (checksums valid) or LIVE (a writer has it mapped, or died). Any other value is damage.
+
+mod file;
+mod header;
+mod read;
+mod record;
+mod shared;
+mod write;
+
+pub use file::{Disk, RealDisk, replace};
+pub use header::{Kind, VERSION};
+pub use read::{Loaded, load, read};
+pub use shared::{Access, SharedFile};
+pub use write::{Snapshot, save, to_bytes};

@@ -1,0 +1,217 @@
+//! Reading a snapshot: the length first, then checksums, then values, then the filter.
+
+use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
+use super::record::{RECORD, Record};
+use crate::cells::{Counters, Words};
+use crate::error::{Error, Result};
+use crate::filters::{BloomFilter, CountingBloomFilter, Layer, ScalableBloomFilter, ScalablePlan};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A filter of whatever kind the snapshot held.
+#[derive(Debug)]
+pub enum Loaded {
+    /// A Bloom filter.
+    Bloom(BloomFilter),
+    /// A scalable Bloom filter.
+    Scalable(ScalableBloomFilter),
+    /// A counting Bloom filter.
+    Counting(CountingBloomFilter),
+}
+
+impl Loaded {
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Loaded::Bloom(_) => Kind::Bloom,
+            Loaded::Scalable(_) => Kind::Scalable,
+            Loaded::Counting(_) => Kind::Counting,
+        }
+    }
+}
+
+/// Reads the snapshot in a file, of the `wanted` kind or of any.
+pub fn load(path: &Path, wanted: Option<Kind>) -> Result<Loaded> {
+    let failed = |source| Error::storage(path, "read", source);
+    let mut file = File::open(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    if about.is_dir() {
+        return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
+    }
+    read_from(&mut file, about.len(), wanted, &failed)
+}
+
+/// Reads a snapshot from a byte string, of the `wanted` kind or of any.
+pub fn read(bytes: &[u8], wanted: Option<Kind>) -> Result<Loaded> {
+    let mut rest = bytes;
+    let short = |_| Error::Truncated { expected: u64::MAX, got: bytes.len() as u64 };
+    read_from(&mut rest, bytes.len() as u64, wanted, &short)
+}
+
+fn read_from(
+    input: &mut dyn Read,
+    len: u64,
+    wanted: Option<Kind>,
+    failed: &dyn Fn(io::Error) -> Error,
+) -> Result<Loaded> {
+    let header = read_header(input, len, failed)?;
+    if !header.sealed {
+        return Err(Error::Unsealed);
+    }
+    require_kind(header.kind, wanted)?;
+    // The parameters come first: they say how many cells there must be.
+    let expected = Expected::of(&header)?;
+    let mut sections = Vec::new();
+    let mut checksums = Vec::new();
+    for bytes in &header.sections {
+        sections.push(read_cells(input, *bytes, &mut checksums, failed)?);
+    }
+    let mut stored = vec![0; checksums.len() * 4];
+    input.read_exact(&mut stored).map_err(failed)?;
+    compare(&header, &checksums, &stored)?;
+    expected.build(sections)
+}
+
+pub(super) fn require_kind(got: Kind, wanted: Option<Kind>) -> Result<()> {
+    match wanted {
+        Some(expected) if expected != got => {
+            Err(Error::Kind { expected: expected.name(), got: got.name().to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn read_header(
+    input: &mut dyn Read,
+    len: u64,
+    failed: &dyn Fn(io::Error) -> Error,
+) -> Result<Header> {
+    let mut bytes = vec![0; PRELUDE.min(usize::try_from(len).unwrap_or(PRELUDE))];
+    input.read_exact(&mut bytes).map_err(failed)?;
+    let size = Header::measure(&bytes, len)?;
+    bytes.resize(size, 0);
+    input.read_exact(&mut bytes[PRELUDE..]).map_err(failed)?;
+    Header::decode(&bytes, len)
+}
+
+fn read_cells(
+    input: &mut dyn Read,
+    bytes: u64,
+    checksums: &mut Vec<u32>,
+    failed: &dyn Fn(io::Error) -> Error,
+) -> Result<Words> {
+    // The header's lengths were compared with the input's real length, so this allocates no more
+    // than what is there.
+    let words = Words::zeroed(bytes * 8)?;
+    let mut buffer = vec![0; BLOCK];
+    for start in (0..bytes as usize).step_by(BLOCK) {
+        let block = &mut buffer[..BLOCK.min(bytes as usize - start)];
+        input.read_exact(block).map_err(failed)?;
+        checksums.push(crc32c::crc32c(block));
+        words.copy_from(start / 8, block);
+    }
+    Ok(words)
+}
+
+/// Compares computed checksums with the stored table and names the first bad block.
+pub(super) fn compare(header: &Header, computed: &[u32], stored: &[u8]) -> Result<()> {
+    let mut computed = computed.iter().zip(stored.chunks_exact(4));
+    for (offset, bytes) in header.offsets().iter().zip(&header.sections) {
+        for block in (0..*bytes).step_by(BLOCK) {
+            let Some((got, expected)) = computed.next() else { return Ok(()) };
+            let expected = super::header::u32_at(expected, 0);
+            if *got != expected {
+                return Err(Error::Checksum { expected, got: *got, offset: offset + block });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the parameters promise, checked before the cells are read.
+enum Expected {
+    Bloom(Record),
+    Counting(Record),
+    Scalable(ScalablePlan, Vec<(u64, Record)>),
+}
+
+impl Expected {
+    fn of(header: &Header) -> Result<Self> {
+        let expected = match header.kind {
+            Kind::Bloom => Expected::Bloom(Record::decode(&header.parameters)?),
+            Kind::Counting => Expected::Counting(Record::decode(&header.parameters)?),
+            Kind::Scalable => Self::scalable(&header.parameters)?,
+        };
+        let bytes = match &expected {
+            Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
+            Expected::Counting(record) => vec![record.counting()?.0.bytes()],
+            Expected::Scalable(_, layers) => layers
+                .iter()
+                .map(|(_, record)| record.bloom().map(|(plan, _)| plan.bytes()))
+                .collect::<Result<_>>()?,
+        };
+        if bytes != header.sections {
+            let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
+            return Err(Error::Field { name: "sections", got });
+        }
+        Ok(expected)
+    }
+
+    fn scalable(bytes: &[u8]) -> Result<Self> {
+        const GOALS: usize = 40;
+        let wrong = || Error::Field { name: "parameters", got: format!("{} bytes", bytes.len()) };
+        if bytes.len() < GOALS + 8 + RECORD {
+            return Err(wrong());
+        }
+        let (goals, layers) = bytes.split_at(GOALS);
+        if u64_at(goals, 32) != (layers.len() / (8 + RECORD)) as u64
+            || !layers.len().is_multiple_of(8 + RECORD)
+        {
+            return Err(wrong());
+        }
+        let layers = layers
+            .chunks_exact(8 + RECORD)
+            .map(|layer| Ok((u64_at(layer, 0), Record::decode(&layer[8..])?)))
+            .collect::<Result<Vec<_>>>()?;
+        let plan = ScalablePlan {
+            capacity: u64_at(goals, 0),
+            error_rate: f64::from_bits(u64_at(goals, 8)),
+            growth: f64::from_bits(u64_at(goals, 16)),
+            tightening: f64::from_bits(u64_at(goals, 24)),
+            derivation: layers[0].1.bloom()?.0.derivation,
+        };
+        Ok(Expected::Scalable(plan.checked()?, layers))
+    }
+
+    fn build(self, sections: Vec<Words>) -> Result<Loaded> {
+        let mut sections = sections.into_iter();
+        let mut next =
+            || sections.next().ok_or(Error::Field { name: "sections", got: "too few".to_owned() });
+        match self {
+            Expected::Bloom(record) => {
+                let (plan, hasher) = record.bloom()?;
+                let filter = BloomFilter::over(plan, hasher, next()?, None);
+                filter.validate()?;
+                Ok(Loaded::Bloom(filter))
+            }
+            Expected::Counting(record) => {
+                let (plan, hasher) = record.counting()?;
+                let counters = Counters::over(next()?, plan.cells, plan.counter_bits);
+                let filter = CountingBloomFilter::over(plan, hasher, counters);
+                filter.validate()?;
+                Ok(Loaded::Counting(filter))
+            }
+            Expected::Scalable(plan, records) => {
+                let mut layers = Vec::new();
+                for (items, record) in records {
+                    let (plan, hasher) = record.bloom()?;
+                    let filter = BloomFilter::over(plan, hasher, next()?, None);
+                    layers.push(Layer { filter, items });
+                }
+                let hasher = *layers[0].filter.hasher();
+                Ok(Loaded::Scalable(ScalableBloomFilter::over(plan, hasher, layers)?))
+            }
+        }
+    }
+}

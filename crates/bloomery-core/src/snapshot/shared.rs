@@ -1,0 +1,276 @@
+//! One filter, many processes: a snapshot file mapped into memory.
+//!
+//! The file is an ordinary snapshot whose cells change in place by atomic ORs, so every process that
+//! maps it sees every add at once. While a writer has it, the state word says LIVE and the checksum
+//! table is not valid; the last writer to close it writes the checksums and seals it again.
+//!
+//! Who is last is told by `flock`: every writer holds a shared lock, sealing and opening a sealed
+//! file for writing need the exclusive one. The system drops the locks of a killed process, so a
+//! crash leaves a LIVE file that opens as before; bits only ever turn on, and a page that reached the
+//! disk holds every bit that was in it at that moment, so no key that was flushed can be lost.
+
+use super::file::{directory_of, temporary_beside};
+use super::header::{Header, Kind, LIVE, SEALED, STATE_AT};
+use super::read::{compare, read_header, require_kind};
+use super::record::Record;
+use super::write::{checksums_of, header_of};
+use crate::cells::Words;
+use crate::error::{Error, Result};
+use crate::filters::{BloomFilter, BloomPlan};
+use crate::hash::Hasher;
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What a process may do with a mapped filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Ask only.
+    Read,
+    /// Ask and add.
+    Write,
+}
+
+/// The file behind a mapped filter.
+#[derive(Debug)]
+pub struct SharedFile {
+    path: PathBuf,
+    file: File,
+    access: Access,
+    /// Where the checksum table starts.
+    table_at: u64,
+    closed: AtomicBool,
+}
+
+impl SharedFile {
+    /// Makes the file for an empty filter, unless there is one. True if this call made it.
+    pub fn create(path: &Path, plan: BloomPlan, hasher: Hasher) -> Result<bool> {
+        let plan = plan.checked()?;
+        let header = Header {
+            kind: Kind::Bloom,
+            sealed: false,
+            parameters: Record::of_bloom(&plan, &hasher).encode().to_vec(),
+            sections: vec![plan.bytes()],
+        };
+        let failed = |operation| move |source| Error::storage(path, operation, source);
+        let temporary = temporary_beside(path);
+        let made = (|| {
+            let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+            reserve(&file, header.file_len())?;
+            file.write_all(&header.encode())?;
+            file.sync_all()?;
+            // A link fails if the name is taken: of two processes that create at once, one wins and
+            // the other opens a file that is whole.
+            match fs::hard_link(&temporary, path) {
+                Ok(()) => Ok(true),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                Err(e) => Err(e),
+            }
+        })()
+        .map_err(failed("create"));
+        let _ = fs::remove_file(&temporary);
+        if matches!(made, Ok(true)) {
+            let directory = File::open(directory_of(path)).map_err(failed("sync"))?;
+            directory.sync_all().map_err(failed("sync the directory of"))?;
+        }
+        made
+    }
+
+    /// Maps the filter in `path`. A sealed file is checked against its checksums first.
+    pub fn open(path: &Path, access: Access) -> Result<BloomFilter> {
+        let failed = |source| Error::storage(path, "open", source);
+        let writes = access == Access::Write;
+        let file = OpenOptions::new().read(true).write(writes).open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.is_dir() {
+            return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        if access == Access::Read {
+            return open_for_reading(path, file);
+        }
+        loop {
+            // Alone: nobody seals or unseals while we look.
+            file.lock().map_err(failed)?;
+            let (header, words) = map(path, &file, access)?;
+            if header.sealed {
+                verify(&file, &header, &words, path)?;
+                set_state(&words, LIVE)?;
+            }
+            file.lock_shared().map_err(failed)?;
+            // Changing to the shared lock may let another closer in between, who seals.
+            if state(&words)? == LIVE {
+                return build(path, file, access, header, words);
+            }
+        }
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the filter may be added to.
+    pub fn writable(&self) -> bool {
+        self.access == Access::Write && !self.is_closed()
+    }
+
+    /// Whether `close` was called.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Returns when every add made before the call survives a crash.
+    pub(crate) fn flush(&self, words: &Words) -> Result<()> {
+        let failed = |source| Error::storage(&self.path, "flush", source);
+        match words.file_map() {
+            Some(map) if self.access == Access::Write => map.flush().map_err(failed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Flushes, seals if this is the last writer, and gives the locks back. A second call does nothing.
+    pub(crate) fn close(&self, words: &Words) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) || self.access == Access::Read {
+            return Ok(());
+        }
+        let failed = |source| Error::storage(&self.path, "close", source);
+        self.flush(words)?;
+        match self.file.try_lock() {
+            Ok(()) => self.seal(words)?,
+            // Another writer goes on; it will seal.
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        self.file.unlock().map_err(failed)
+    }
+
+    /// Writes the checksums, and only when they are durable says that they are valid.
+    fn seal(&self, words: &Words) -> Result<()> {
+        let failed = |source| Error::storage(&self.path, "seal", source);
+        let table: Vec<u8> = checksums_of(words).into_iter().flat_map(u32::to_le_bytes).collect();
+        let map = words.file_map().ok_or(Error::Unsealed)?;
+        write_at(map, self.table_at as usize, &table);
+        map.flush().map_err(failed)?;
+        set_state(words, SEALED)?;
+        map.flush().map_err(failed)
+    }
+}
+
+impl BloomFilter {
+    /// Returns when every add made before the call survives a crash. Nothing to do in memory.
+    pub fn flush(&self) -> Result<()> {
+        self.file().map_or(Ok(()), |file| file.flush(self.words()))
+    }
+
+    /// Gives a mapped file back; see `SharedFile`. Nothing to do in memory.
+    pub fn close(&self) -> Result<()> {
+        self.file().map_or(Ok(()), |file| file.close(self.words()))
+    }
+}
+
+impl Drop for BloomFilter {
+    fn drop(&mut self) {
+        // A destructor cannot report; whoever wants to know calls `close`.
+        let _ = self.close();
+    }
+}
+
+/// A reader holds no lock. If a writer comes between looking and checking, the checksums stop being
+/// valid under us: then the state says LIVE, and there is nothing to check.
+fn open_for_reading(path: &Path, file: File) -> Result<BloomFilter> {
+    loop {
+        let (header, words) = map(path, &file, Access::Read)?;
+        let checked = if header.sealed { verify(&file, &header, &words, path) } else { Ok(()) };
+        if checked.is_ok() || (state(&words)? == SEALED && header.sealed) {
+            checked?;
+            return build(path, file, Access::Read, header, words);
+        }
+    }
+}
+
+fn map(path: &Path, file: &File, access: Access) -> Result<(Header, Words)> {
+    let failed = |source| Error::storage(path, "map", source);
+    let len = file.metadata().map_err(failed)?.len();
+    let mut input = file;
+    io::Seek::seek(&mut input, io::SeekFrom::Start(0)).map_err(failed)?;
+    let header = read_header(&mut input, len, &failed)?;
+    require_kind(header.kind, Some(Kind::Bloom))?;
+    let (plan, _) = Record::decode(&header.parameters)?.bloom()?;
+    if header.sections != [plan.bytes()] {
+        let got = format!("{:?} bytes for {plan:?}", header.sections);
+        return Err(Error::Field { name: "sections", got });
+    }
+    let options = MmapOptions::new();
+    let map = match access {
+        Access::Write => options.map_raw(file),
+        Access::Read => options.map_raw_read_only(file),
+    }
+    .map_err(failed)?;
+    let words = Words::mapped(map, header.len(), plan.bytes() as usize)?;
+    Ok((header, words))
+}
+
+fn build(
+    path: &Path,
+    file: File,
+    access: Access,
+    header: Header,
+    words: Words,
+) -> Result<BloomFilter> {
+    let (plan, hasher) = Record::decode(&header.parameters)?.bloom()?;
+    let table_at = header.offsets().last().copied().unwrap_or(0);
+    let closed = AtomicBool::new(false);
+    let shared = SharedFile { path: path.to_owned(), file, access, table_at, closed };
+    let filter = BloomFilter::over(plan, hasher, words, Some(shared));
+    filter.validate()?;
+    debug_assert_eq!(header_of(&filter, header.sealed), header);
+    Ok(filter)
+}
+
+fn verify(file: &File, header: &Header, words: &Words, path: &Path) -> Result<()> {
+    let failed = |source| Error::storage(path, "read", source);
+    let at = header.offsets().last().copied().unwrap_or(0);
+    let mut stored = vec![0; header.checksums() as usize * 4];
+    let mut input = file;
+    io::Seek::seek(&mut input, io::SeekFrom::Start(at)).map_err(failed)?;
+    io::Read::read_exact(&mut input, &mut stored).map_err(failed)?;
+    compare(header, &checksums_of(words), &stored)
+}
+
+fn state_word(words: &Words) -> Result<&AtomicU64> {
+    let map = words.file_map().ok_or(Error::Unsealed)?;
+    // SAFETY: the header is mapped and longer than this, and the word is eight-byte aligned.
+    Ok(unsafe { &*map.as_mut_ptr().add(STATE_AT).cast::<AtomicU64>() })
+}
+
+fn state(words: &Words) -> Result<[u8; 8]> {
+    Ok(state_word(words)?.load(Ordering::Acquire).to_ne_bytes())
+}
+
+fn set_state(words: &Words, state: [u8; 8]) -> Result<()> {
+    state_word(words)?.store(u64::from_ne_bytes(state), Ordering::Release);
+    Ok(())
+}
+
+fn write_at(map: &MmapRaw, at: usize, bytes: &[u8]) {
+    debug_assert!(at + bytes.len() <= map.len());
+    // SAFETY: the table lies inside the map, and only the holder of the exclusive lock writes it.
+    unsafe { map.as_mut_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+}
+
+/// Takes the blocks now: a full disk must be an error here, not a fatal signal at some later add.
+fn reserve(file: &File, len: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        let len = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        // SAFETY: the descriptor is open for writing.
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) } {
+            0 => Ok(()),
+            code => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    file.set_len(len)
+}
