@@ -1,1 +1,63 @@
+//! `bloomery._core`: the core's filters as Python classes.
+//!
+//! This crate turns Python keys and arrays into rows the core can hash, lets the interpreter go while
+//! the core works, and turns core errors into `bloomery.errors`. It holds no algorithm and no formula.
 
+mod add;
+mod bloom;
+mod buffer;
+mod counting;
+mod errors;
+mod files;
+mod key;
+mod keys;
+mod open;
+mod params;
+mod scalable;
+mod verbs;
+mod writers;
+
+use pyo3::prelude::*;
+
+/// The compiled part of bloomery.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::bloom::BloomFilter;
+    #[pymodule_export]
+    use super::counting::CountingBloomFilter;
+    #[pymodule_export]
+    use super::scalable::ScalableBloomFilter;
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        add::install(module.py())
+    }
+
+    /// The 128-bit digest of a key, as every filter of that hash and seed sees it.
+    #[pyfunction]
+    #[pyo3(signature = (key, *, hash="xxh3", seed=0, secret=None))]
+    fn digest(
+        key: &Bound<'_, PyAny>,
+        hash: &str,
+        seed: i128,
+        secret: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u128> {
+        let hasher = params::hasher(key.py(), hash, seed, secret)?;
+        Ok(key::hash_key(&hasher, key, None)?.as_u128())
+    }
+
+    /// Reads a snapshot file of whatever kind.
+    #[pyfunction]
+    fn load(path: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        files::to_object(path.py(), files::load(path, None)?)
+    }
+
+    /// Reads a snapshot of whatever kind from bytes.
+    #[pyfunction]
+    fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        files::to_object(data.py(), files::from_bytes(data, None)?)
+    }
+}

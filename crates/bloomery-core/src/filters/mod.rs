@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::positions::MAX_HASHES;
 
 /// More keys than this are refused: the largest filter's bits must stay below 2^63.
-pub(crate) const MAX_CAPACITY: u64 = 1 << 48;
+const MAX_CAPACITY: u64 = 1 << 48;
 
 /// What a filter measures of itself. Which fields mean what is said in each structure's `stats`.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,8 +41,8 @@ pub(crate) fn check_capacity(capacity: u64) -> Result<()> {
 }
 
 pub(crate) fn check_error_rate(error_rate: f64) -> Result<()> {
-    // NaN fails both comparisons; the floor is far below what a 128-bit digest can promise.
-    if error_rate >= 1e-15 && error_rate <= 0.5 {
+    // NaN is in no range; the floor is far below what a 128-bit digest can promise.
+    if (1e-15..=0.5).contains(&error_rate) {
         return Ok(());
     }
     Err(Error::parameter(

@@ -1,0 +1,98 @@
+# Every command of the project. Each does its own set-up; stamp files under .venv make the next call quick.
+# Variables: PYTHON (interpreter of the virtual environment), PYTEST_ARGS, FUZZ_SECONDS (per target).
+
+PYTHON       ?= python3
+PYTEST_ARGS  ?=
+FUZZ_SECONDS ?= 60
+
+VENV := .venv
+BIN  := $(VENV)/bin
+CORE := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -type f)
+
+export PYTHON
+# Clippy compiles the binding against the same interpreter as maturin.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# mkdocs-material prints an announcement of its successor with every build.
+export NO_MKDOCS_2_WARNING := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # one virtual environment, one installer at a time
+.PHONY: help run build test lint bench proof docs fuzz lock clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## set up everything and take the tour: bloomery demo
+	$(BIN)/bloomery demo
+
+build: $(VENV)/.build ## the virtual environment with a release build of the package
+
+test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench ## every test: the Rust core, then Python with a quick benchmark
+	cargo test --locked --workspace --exclude bloomery-py
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types, stubs and documentation
+	cargo fmt --all --check
+	cargo fmt --check --manifest-path fuzz/Cargo.toml
+	cargo fmt --check --manifest-path benchmarks/limit/Cargo.toml
+	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest bloomery._core
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: rust $(VENV)/.build $(VENV)/.bench ## measure against the peers (long); writes benchmarks/results
+	$(BIN)/python -m benchmarks
+
+proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, needs gigabytes)
+	$(BIN)/python -m benchmarks.proof
+
+docs: $(VENV)/.docs ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+# Stable Rust refuses the sanitizer's flags unless RUSTC_BOOTSTRAP is set.
+fuzz: export RUSTC_BOOTSTRAP := 1
+fuzz: export PATH := $(CURDIR)/target/tools/bin:$(PATH)
+fuzz: rust ## run each fuzz target for FUZZ_SECONDS
+	cargo fuzz --version >/dev/null 2>&1 || cargo install --locked --root target/tools cargo-fuzz@0.13.2
+	targets=$$(cargo fuzz list) && test -n "$$targets" && for target in $$targets; do \
+		cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+lock: ## pin the Python requirements again (LOCK_ARGS=--upgrade for the newest)
+	@scripts/require.sh uv
+	requirements/lock $(LOCK_ARGS)
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) target fuzz/target benchmarks/limit/target site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f python/bloomery/*.so
+
+# --- set-up -----------------------------------------------------------------------------------
+
+.PHONY: rust
+rust:
+	@scripts/require.sh cargo
+
+$(VENV)/.made:
+	@scripts/require.sh python cc
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.run
+
+$(VENV)/.%: requirements/%.txt $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	@touch $@
+
+# Without cargo pip builds in isolation, where maturin asks for a package that fetches Rust into its
+# own cache; that needs the network and shows nothing while it compiles.
+$(VENV)/.build: $(CORE) $(VENV)/.run
+	@if command -v cargo >/dev/null; then \
+		scripts/require.sh cargo && \
+		VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked; \
+	else \
+		echo "bloomery: no cargo, so pip brings Rust for this build (minutes, needs the network)" >&2; \
+		$(BIN)/python -m pip install --no-deps -C build-args=--locked --editable .; \
+	fi
+	@touch $@

@@ -1,0 +1,47 @@
+"""Who takes part, bloomery first. A library that is not installed is reported as missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from benchmarks.engines import (
+    abloom,
+    bloomery,
+    bounter,
+    datasketches,
+    fastbloom,
+    pybloom,
+    rbloom,
+)
+from benchmarks.engines.contract import Counting, Membership, Missing
+
+Engine = TypeVar("Engine", Membership, Counting)
+
+MEMBERSHIP: dict[str, Callable[[], Membership]] = {
+    "bloomery": bloomery.membership,
+    abloom.SERIALIZABLE: lambda: abloom.membership(serializable=True),
+    "abloom, default": lambda: abloom.membership(serializable=False),
+    "rbloom": rbloom.membership,
+    "fastbloom-rs": fastbloom.membership,
+    "pybloom-live": pybloom.membership,
+}
+COUNTING: dict[str, Callable[[], Counting]] = {
+    "bloomery, 32-bit counters": lambda: bloomery.counting(32),
+    "bloomery, 4-bit counters": lambda: bloomery.counting(4),
+    "bounter": bounter.counting,
+    "datasketches": datasketches.counting,
+    "fastbloom-rs, 4-bit counters": fastbloom.counting,
+}
+
+
+def load(offered: dict[str, Callable[[], Engine]]) -> tuple[list[Engine], list[Missing]]:
+    """The engines that can run here, and those that cannot with the reason."""
+    ready: list[Engine] = []
+    missing: list[Missing] = []
+    for name, make in offered.items():
+        try:
+            ready.append(make())
+        except ImportError as error:
+            missing.append(Missing(name, str(error)))
+    return ready, missing

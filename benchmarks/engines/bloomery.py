@@ -1,0 +1,94 @@
+"""bloomery itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.engines.contract import Counting, Filter, Membership
+
+_FILL_CHUNK = 5_000_000  # 40 MB of integers at a time
+
+
+def membership() -> Membership:
+    from bloomery import BloomFilter
+
+    return Membership(
+        name="bloomery",
+        package="bloomery",
+        build=BloomFilter,
+        add_each=_add_each,
+        query_each=_query_each,
+        bits=_bits,
+        add_list=_add_many,
+        query_list=_contains_many,
+        add_arrow=_add_many,
+        query_arrow=_contains_many,
+        fill=_fill,
+    )
+
+
+def counting(counter_bits: int) -> Counting:
+    from bloomery import CountingBloomFilter
+
+    def build(distinct: int, error_rate: float) -> Filter:
+        return CountingBloomFilter(distinct, error_rate, counter_bits=counter_bits)
+
+    return Counting(
+        name=f"bloomery, {counter_bits}-bit counters",
+        package="bloomery",
+        build=build,
+        add_each=_add_each_counted,
+        count_each=_count_each,
+        count=lambda target, key: int(target.count(key)),
+        bits=_bits,
+        ceiling=2**counter_bits - 1,
+        add_list=_add_many,
+        count_list=_count_many,
+        add_arrow=_add_many,
+        count_arrow=_count_many,
+    )
+
+
+def _add_each(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.add(key)
+
+
+def _query_each(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        if key in target:
+            pass
+
+
+# A second loop, because the first one is already specialised for BloomFilter.
+def _add_each_counted(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.add(key)
+
+
+def _count_each(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.count(key)
+
+
+def _add_many(target: Filter, keys: Any, threads: int) -> object:
+    return target.add_many(keys, threads=threads)
+
+
+def _contains_many(target: Filter, keys: Any, threads: int) -> object:
+    return target.contains_many(keys, threads=threads)
+
+
+def _count_many(target: Filter, keys: Any, threads: int) -> object:
+    return target.count_many(keys, threads=threads)
+
+
+def _fill(target: Filter, below: int) -> None:
+    for start in range(0, below, _FILL_CHUNK):
+        target.add_many(np.arange(start, min(start + _FILL_CHUNK, below), dtype=np.int64))
+
+
+def _bits(target: Filter) -> int:
+    return int(target.stats().bytes) * 8

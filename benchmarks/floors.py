@@ -1,0 +1,148 @@
+"""What must be reached, and whether it was. A miss is printed like everything else.
+
+All are ratios within one run on one machine. A ratio is rounded to two decimals before it is
+compared: the third is noise. Where a bound holds for present and absent queries alike, the worse
+of the two counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from benchmarks import bare_loop, formula
+from benchmarks.answers import OURS
+from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
+from benchmarks.measure import Form, Op, Timings, Verb, ratio
+from benchmarks.membership import ERROR_RATE
+from benchmarks.run import Run
+
+COUNTING = "bloomery, 32-bit counters"
+HUGE_PAGE = 2 << 20
+
+_CALLS: tuple[tuple[Verb, float], ...] = (
+    ("add", 1.0),
+    ("query present", 1.0),
+    ("query absent", 1.3),
+)
+_COUNTS: tuple[tuple[Verb, Form], ...] = (
+    ("add", "per call"),
+    ("count", "per call"),
+    ("add", "list"),
+    ("count", "list"),
+)
+_BATCHES: tuple[tuple[str, tuple[Verb, ...]], ...] = (
+    ("add_many", ("add",)),
+    ("contains_many", ("query present", "query absent")),
+)
+_BATCH_FORMS: tuple[Form, ...] = ("list", "Arrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """One promise: the measured ratio and its bound."""
+
+    work: str
+    side: Literal["at least", "at most"]
+    bound: float
+    ratio: float | None
+    """None when one of the two sides could not be measured here."""
+
+    @property
+    def verdict(self) -> Literal["ok", "short", "not measured"]:
+        if self.ratio is None:
+            return "not measured"
+        seen = round(self.ratio, 2)
+        met = seen >= self.bound if self.side == "at least" else seen <= self.bound
+        return "ok" if met else "short"
+
+
+def floors(run: Run) -> list[Floor]:
+    """Every promise of the speed table, in its order."""
+    small, large = run.sizes.small.capacity, run.sizes.large.capacity
+    times = run.membership
+    return [
+        *_calls(times, small),
+        *_batches(times, "list", ((small, 1.5), (large, 3.5))),
+        *_batches(times, "Arrow", ((small, 2.5), (large, 4.0))),
+        *_limit(times, (small, large)),
+        *_counting(run),
+        *_threads(times, (small, large)),
+        *_memory(run),
+    ]
+
+
+def _calls(times: Timings, capacity: int) -> Iterator[Floor]:
+    for verb, bound in _CALLS:
+        op = Op(capacity, verb, "per call", 1)
+        speedup = ratio(times.best(op, ABLOOM), times.best(op, OURS))
+        yield Floor(f"one call, {verb}: times abloom's speed", "at least", bound, speedup)
+
+
+def _batches(times: Timings, form: Form, bounds: tuple[tuple[int, float], ...]) -> Iterator[Floor]:
+    """abloom has no batch query and no Arrow: everything is held against its `update(list)`."""
+    for capacity, bound in bounds:
+        update = times.best(Op(capacity, "add", "list", 1), ABLOOM)
+        for name, verbs in _BATCHES:
+            ratios = [ratio(update, times.best(Op(capacity, v, form, 1), OURS)) for v in verbs]
+            work = f"{name}, {form}, {short(capacity)}: times the speed of abloom's update(list)"
+            yield Floor(work, "at least", bound, _worst(min, ratios))
+
+
+def _limit(times: Timings, capacities: tuple[int, ...]) -> Iterator[Floor]:
+    for capacity in capacities:
+        for name, verbs in _BATCHES:
+            ops = [Op(capacity, verb, "Arrow", 1) for verb in verbs]
+            ratios = [ratio(times.best(op, OURS), times.best(op, bare_loop.NAME)) for op in ops]
+            work = f"{name}, Arrow, {short(capacity)}: times the time of the bare Rust loop"
+            yield Floor(work, "at most", 1.3, _worst(max, ratios))
+
+
+def _counting(run: Run) -> Iterator[Floor]:
+    """Against the best peer; one without a batch is taken at its speed per call."""
+    peers = [row.engine for row in run.counted if not row.engine.startswith(OURS)]
+    distinct = run.counted[0].capacity
+    for verb, form in _COUNTS:
+        rivals = [
+            (nanoseconds, peer)
+            for peer in peers
+            for offered in {form, "per call"}
+            if (nanoseconds := run.counting.best(Op(distinct, verb, offered, 1), peer)) is not None
+        ]
+        best, name = min(rivals, default=(None, "none installed"))
+        ours = run.counting.best(Op(distinct, verb, form, 1), COUNTING)
+        work = f"counting, {verb}, {form}: times the best peer's speed ({name})"
+        yield Floor(work, "at least", 3.0, ratio(best, ours))
+
+
+def _threads(times: Timings, capacities: tuple[int, ...]) -> Iterator[Floor]:
+    for form in _BATCH_FORMS:
+        for capacity in capacities:
+            for name, verbs in _BATCHES:
+                one = [times.best(Op(capacity, verb, form, 1), OURS) for verb in verbs]
+                two = [times.best(Op(capacity, verb, form, 2), OURS) for verb in verbs]
+                work = f"{name}, {form}, {short(capacity)}: two threads against one"
+                yield Floor(work, "at least", 1.7, _worst(min, list(map(ratio, one, two))))
+
+
+def _memory(run: Run) -> Iterator[Floor]:
+    least = formula.blocked_bits_per_key(ERROR_RATE)
+    for row in run.quality:
+        if row.engine == OURS:
+            work = f"memory, {short(row.capacity)}: times the layout's formula"
+            yield Floor(work, "at most", 1.02, row.bits_per_key / least)
+    share = None
+    if run.huge is not None and run.huge.filter_bytes >= HUGE_PAGE:
+        share = run.huge.huge_bytes / run.huge.filter_bytes
+    yield Floor("share of the large filter that lies in huge pages", "at least", 0.9, share)
+
+
+def short(capacity: int) -> str:
+    """A capacity as people write it: 100 M."""
+    return f"{capacity // 10**6} M" if capacity >= 10**6 else f"{capacity:,}"
+
+
+def _worst(choose: Callable[[list[float]], float], ratios: list[float | None]) -> float | None:
+    known = [each for each in ratios if each is not None]
+    return choose(known) if len(known) == len(ratios) else None

@@ -1,0 +1,160 @@
+"""The run as Markdown: ratios first, then the nanoseconds they come from, then what must be."""
+
+from __future__ import annotations
+
+from benchmarks import bare_loop
+from benchmarks.answers import OURS, Quality
+from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
+from benchmarks.floors import COUNTING, Floor, floors, short
+from benchmarks.markdown import NOTHING, table
+from benchmarks.measure import Op, Timings, ratio
+from benchmarks.run import Run
+
+_HOW_TO_READ = (
+    "An Arrow batch is compared with a peer's list batch. Where a peer has no batch at all for "
+    "the work, its single calls are taken (marked *)."
+)
+
+
+def full_report(run: Run) -> str:
+    """Everything, for docs/benchmarks.md and the terminal."""
+    capacities = (run.sizes.small.capacity, run.sizes.large.capacity)
+    distinct = run.counted[0].capacity
+    stream = f"**Counting, {run.sizes.events:,} events, {distinct:,} distinct keys**"
+    parts = [machine_line(run), "### How many times faster bloomery is", _HOW_TO_READ]
+    for capacity in capacities:
+        parts += [_heading(capacity), ratios(run.membership, capacity, OURS)]
+    parts += [stream, ratios(run.counting, distinct, COUNTING)]
+    parts += ["### Nanoseconds per key", "The best round of each."]
+    for capacity in capacities:
+        parts += [_heading(capacity), nanoseconds(run.membership, capacity)]
+    parts += [stream, nanoseconds(run.counting, distinct)]
+    parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
+    parts += ["### Must be", must_be(floors(run)), *_notes(run)]
+    return "\n\n".join(parts)
+
+
+def readme_report(run: Run) -> str:
+    """The short tables that the README shows: one thread, no query twice."""
+    ops = [
+        op
+        for op in run.membership.ops()
+        if op.threads == 1 and (op.form == "per call" or op.verb != "query present")
+    ]
+    peers = _peers(run.membership, run.sizes.small.capacity)
+    rows = [
+        [f"{op.label}, capacity {short(op.capacity)}", *_speedups(run.membership, op, OURS, peers)]
+        for op in ops
+    ]
+    parts = [
+        machine_line(run),
+        "How many times faster bloomery is (above 1 it is faster):",
+        table(rows, ["work", *peers]),
+        ratios(run.counting, run.counted[0].capacity, COUNTING),
+        _HOW_TO_READ + " Made by `make bench`; more in docs/benchmarks.md.",
+    ]
+    return "\n\n".join(parts)
+
+
+def machine_line(run: Run) -> str:
+    """Where and when, in one sentence."""
+    cores, cpu = run.machine["cores"], run.machine["cpu"]
+    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    size = " **Tiny sizes: these numbers mean nothing.**" if run.quick else ""
+    return (
+        f"Measured on {run.date}: {cpu}, {cores} cores, Python {run.machine['python']}; "
+        f"{versions}.{size}"
+    )
+
+
+def ratios(timings: Timings, capacity: int, ours: str) -> str:
+    """Each peer's time divided by ours, for everything measured at a capacity."""
+    peers = _peers(timings, capacity)
+    ops = [op for op in timings.ops() if op.capacity == capacity]
+    rows = [[op.label, *_speedups(timings, op, ours, peers)] for op in ops]
+    return table(rows, ["work", *peers])
+
+
+def nanoseconds(timings: Timings, capacity: int) -> str:
+    """The times themselves."""
+    ops = [op for op in timings.ops() if op.capacity == capacity]
+    names = list(dict.fromkeys(name for op, name in timings.rounds if op.capacity == capacity))
+    names.sort(key=lambda name: (not name.startswith(OURS), name == bare_loop.NAME))
+    rows = [[op.label, *(_number(timings.best(op, name), 1) for name in names)] for op in ops]
+    return table(rows, ["work", *names])
+
+
+def quality(rows: list[Quality]) -> str:
+    """Bits a key and measured error of every filter that was timed."""
+    counted = any(row.overcounted is not None for row in rows)
+    header = ["library", "capacity", "bits per key", "measured error"]
+    return table(
+        [
+            [
+                row.engine,
+                f"{row.capacity:,}",
+                f"{row.bits_per_key:.2f}",
+                f"{row.error:.3%}",
+                *([f"{row.overcounted:.3%}"] if row.overcounted is not None else []),
+            ]
+            for row in rows
+        ],
+        [*header, *(["keys counted too high"] if counted else [])],
+    )
+
+
+def must_be(rows: list[Floor]) -> str:
+    """Each promise, what was measured, and whether it holds."""
+    shown = [
+        [row.work, f"{row.side} {row.bound:.2f}", _number(row.ratio, 2), f"**{row.verdict}**"]
+        for row in rows
+    ]
+    missed = sum(row.verdict == "short" for row in rows)
+    unknown = sum(row.verdict == "not measured" for row in rows)
+    said = f"{len(rows) - missed - unknown} of {len(rows)} hold, {missed} are short"
+    said += f", {unknown} could not be measured here." if unknown else "."
+    return table(shown, ["work", "must be", "measured", "verdict"]) + "\n\n" + said
+
+
+def _speedups(timings: Timings, op: Op, ours: str, peers: list[str]) -> list[str]:
+    mine = timings.best(op, ours)
+    shown = []
+    for peer in peers:
+        theirs, mark = _nearest(timings, op, peer)
+        speedup = ratio(theirs, mine)
+        shown.append(NOTHING if speedup is None else f"{speedup:.2f}{mark}")
+    return shown
+
+
+def _nearest(timings: Timings, op: Op, peer: str) -> tuple[float | None, str]:
+    """The peer's time for an op, or for what its user would do instead."""
+    offers = [op]
+    if op.form == "Arrow" and peer != bare_loop.NAME:
+        offers.append(op._replace(form="list"))
+    for offer in offers:
+        taken = timings.best(offer, peer)
+        if taken is not None:
+            return taken, ""
+    if peer == bare_loop.NAME or op.form == "per call":
+        return None, ""
+    return timings.best(op._replace(form="per call", threads=1), peer), "*"
+
+
+def _peers(timings: Timings, capacity: int) -> list[str]:
+    names = dict.fromkeys(name for op, name in timings.rounds if op.capacity == capacity)
+    others = [name for name in names if not name.startswith(OURS)]
+    return sorted(others, key=lambda name: (name != ABLOOM, name == bare_loop.NAME))
+
+
+def _heading(capacity: int) -> str:
+    return f"**Capacity {short(capacity)}, 1 % error**"
+
+
+def _notes(run: Run) -> list[str]:
+    lines = [f"- {name}: {text}." for name, text in run.lacks.items()]
+    lines += [f"- {lost.name} was not measured: {lost.reason}." for lost in run.missing]
+    return ["### What the peers lack", "\n".join(lines)] if lines else []
+
+
+def _number(value: float | None, digits: int) -> str:
+    return NOTHING if value is None else f"{value:.{digits}f}"

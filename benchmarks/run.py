@@ -1,0 +1,116 @@
+"""One run: everything is measured in it, and everything that is reported comes from it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from benchmarks import bare_loop, counting, engines, machine, membership
+from benchmarks.answers import OURS, Quality
+from benchmarks.engines.contract import Missing
+from benchmarks.measure import Timings, collector_off
+from benchmarks.membership import HugePages, Scale
+from benchmarks.workload import KeySet, lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    small: Scale
+    large: Scale
+    events: int
+    """Events in the stream that is counted."""
+    counting_rounds: int
+    build_limit: bool
+    """Compile the bare loop first; otherwise it is used only if it is there."""
+
+
+FULL = Sizes(
+    small=Scale(capacity=1_000_000, keys=1_000_000, rounds=7, filled=False),
+    large=Scale(capacity=100_000_000, keys=1_000_000, rounds=5, filled=True),
+    events=1_000_000,
+    counting_rounds=5,
+    build_limit=True,
+)
+QUICK = Sizes(
+    small=Scale(capacity=2_000, keys=2_000, rounds=2, filled=False),
+    large=Scale(capacity=20_000, keys=1_000, rounds=2, filled=True),
+    events=2_000,
+    counting_rounds=2,
+    build_limit=False,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What was measured, where and when."""
+
+    date: str
+    quick: bool
+    sizes: Sizes
+    machine: dict[str, object]
+    versions: dict[str, str]
+    keys: dict[str, float]
+    """Lengths of the keys, in bytes."""
+    membership: Timings = field(default_factory=Timings)
+    counting: Timings = field(default_factory=Timings)
+    quality: list[Quality] = field(default_factory=list)
+    counted: list[Quality] = field(default_factory=list)
+    huge: HugePages | None = None
+    missing: list[Missing] = field(default_factory=list)
+    lacks: dict[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return {
+            "date": self.date,
+            "quick": self.quick,
+            "machine": self.machine,
+            "versions": self.versions,
+            "sizes": asdict(self.sizes),
+            "key_lengths": self.keys,
+            "membership": self.membership.as_records(),
+            "membership_quality": [asdict(row) for row in self.quality],
+            "huge_pages": None if self.huge is None else asdict(self.huge),
+            "counting": self.counting.as_records(),
+            "counting_quality": [asdict(row) for row in self.counted],
+            "missing": [asdict(row) for row in self.missing],
+            "lacks": self.lacks,
+        }
+
+
+def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
+    """Measures everything; `say` is told what happens now."""
+    result = Run(
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        quick=sizes is not FULL,
+        sizes=sizes,
+        machine=machine.describe(),
+        versions=machine.versions(),
+        keys=lengths(KeySet.of(0, sizes.small.keys)),
+    )
+    members, missing_members = engines.load(engines.MEMBERSHIP)
+    counters, missing_counters = engines.load(engines.COUNTING)
+    limit = bare_loop.build() if sizes.build_limit else bare_loop.built()
+    bare = None if isinstance(limit, Missing) else limit
+    result.missing = [*missing_members, *missing_counters]
+    result.missing += [limit] if isinstance(limit, Missing) else []
+    for lost in result.missing:
+        if lost.name.startswith(OURS):
+            raise SystemExit(f"bloomery is not built ({lost.reason}): run `make bench`")
+        say(f"not measured: {lost.name} ({lost.reason})")
+    result.lacks = {engine.name: engine.lacks for engine in members if engine.lacks}
+    result.lacks |= {engine.name: engine.lacks for engine in counters if engine.lacks}
+    with collector_off():
+        for scale in (sizes.small, sizes.large):
+            say(f"membership, capacity {scale.capacity:,}, {scale.rounds} rounds")
+            quality, huge = membership.measure(members, scale, bare, result.membership)
+            result.quality += quality
+            result.huge = huge
+        say(f"counting, {sizes.events:,} events, {sizes.counting_rounds} rounds")
+        result.counted = counting.measure(
+            counters, sizes.events, sizes.counting_rounds, result.counting
+        )
+    return result

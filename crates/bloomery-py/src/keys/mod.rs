@@ -1,0 +1,177 @@
+//! Batches of keys: whatever Python offers becomes rows that the core hashes by itself.
+//!
+//!   list, tuple                  pinned in chunks: each key's memory is looked up with the
+//!                                interpreter, then hashed without it (`sequence.rs`)
+//!   NumPy and other buffers      read in place (`array.rs`)
+//!   Arrow PyCapsule objects      read in place (`arrow.rs`, `arrow_ffi.rs`)
+//!   any other iterable           collected into chunks, then as a list
+//!
+//! A `Batch` is one verb over rows. Its answers come back as a NumPy array.
+
+mod array;
+mod arrow;
+mod arrow_ffi;
+mod sequence;
+
+use crate::buffer::View;
+use crate::errors::{self, with_added};
+use bloomery_core::{Error, Hasher, KeyHash, KeySource};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
+use std::sync::atomic::AtomicUsize;
+
+/// One verb over many keys.
+pub(crate) trait Batch: Sync {
+    /// An answer, with NumPy's name of its type.
+    type Answer: Copy + Default + Send + 'static;
+    const DTYPE: &'static str;
+
+    fn hasher(&self) -> Hasher;
+
+    /// Counts calls that write without holding the interpreter; None for questions.
+    fn writers(&self) -> Option<&AtomicUsize> {
+        None
+    }
+
+    /// Answers every row in order, or says how many rows went well before the error.
+    fn run<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        out: &mut [Self::Answer],
+        threads: usize,
+    ) -> Result<(), (usize, Error)>;
+}
+
+/// How a batch is to be run.
+#[derive(Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) skip_nulls: bool,
+    pub(crate) threads: usize,
+}
+
+impl Options {
+    pub(crate) fn parse(py: Python<'_>, nulls: &str, threads: i64) -> PyResult<Self> {
+        let skip_nulls = match nulls {
+            "refuse" => false,
+            "skip" => true,
+            _ => {
+                let hint = "\"skip\" answers False (or 0) for rows without a key";
+                return Err(errors::parameter(py, "nulls", nulls, "\"refuse\" or \"skip\"", hint));
+            }
+        };
+        match usize::try_from(threads) {
+            Ok(threads @ 1..=1024) => Ok(Options { skip_nulls, threads }),
+            _ => {
+                let hint = "one per processor core is the most that helps";
+                Err(errors::parameter(py, "threads", threads, "between 1 and 1024", hint))
+            }
+        }
+    }
+}
+
+/// Runs the batch over `keys`, of whatever kind they are.
+pub(crate) fn run<'py, B: Batch>(
+    batch: &B,
+    keys: &Bound<'py, PyAny>,
+    options: Options,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = keys.py();
+    if let Some(answers) = arrow::run(batch, keys, options)? {
+        return answers.into_numpy(py);
+    }
+    let sequence = keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>();
+    let answers = if sequence {
+        sequence::run(batch, keys, options)?
+    } else if keys.is_instance_of::<PyString>()
+        || keys.is_instance_of::<PyBytes>()
+        || keys.is_instance_of::<PyByteArray>()
+        || keys.is_instance_of::<PyMemoryView>()
+    {
+        let kind = keys.get_type().qualname()?;
+        let hint = "for one key use add(key), `key in filter` or count(key)";
+        return Err(errors::parameter(py, "keys", kind, "many keys, not one", hint));
+    } else if let Some(view) = View::of(keys, ffi::PyBUF_FORMAT | ffi::PyBUF_STRIDES) {
+        array::run(batch, keys, view, options)?
+    } else {
+        sequence::run_iterable(batch, keys, options)?
+    };
+    answers.into_numpy(py)
+}
+
+/// The answers of a batch, and where the next row goes.
+pub(crate) struct Answers<B: Batch> {
+    values: Vec<B::Answer>,
+    dtype: &'static str,
+}
+
+impl<B: Batch> Answers<B> {
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        Answers { values: Vec::with_capacity(rows), dtype: B::DTYPE }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Runs the batch over the next rows without the interpreter.
+    pub(crate) fn extend<S: KeySource + ?Sized>(
+        &mut self,
+        py: Python<'_>,
+        batch: &B,
+        keys: &S,
+        threads: usize,
+    ) -> PyResult<()> {
+        let start = self.values.len();
+        self.values.resize(start + keys.len(), B::Answer::default());
+        let out = &mut self.values[start..];
+        let guard = batch.writers().map(crate::writers::Registered::new);
+        let result = py.detach(|| batch.run(keys, out, threads));
+        drop(guard);
+        result.map_err(|(rows, error)| with_added(py, errors::to_python(py, error), start + rows))
+    }
+
+    /// As `extend`, for rows of which only some have a key: the others are answered by the default.
+    pub(crate) fn extend_some(
+        &mut self,
+        py: Python<'_>,
+        batch: &B,
+        keys: &[Option<KeyHash>],
+        threads: usize,
+    ) -> PyResult<()> {
+        let start = self.values.len();
+        let present: Vec<KeyHash> = keys.iter().filter_map(|key| *key).collect();
+        let mut answers = Answers::<B>::with_capacity(present.len());
+        answers.extend(py, batch, present.as_slice(), threads)?;
+        self.values.resize(start + keys.len(), B::Answer::default());
+        let rows = self.values[start..].iter_mut().zip(keys).filter(|(_, key)| key.is_some());
+        for ((slot, _), answer) in rows.zip(answers.values) {
+            *slot = answer;
+        }
+        Ok(())
+    }
+
+    /// The answers as a NumPy array that owns a copy of them.
+    pub(crate) fn into_numpy(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        to_numpy(py, &self.values, self.dtype)
+    }
+}
+
+/// A NumPy array of that type with these values.
+pub(crate) fn to_numpy<'py, T: Copy>(
+    py: Python<'py>,
+    values: &[T],
+    dtype: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("dtype", dtype)?;
+    let array = py.import("numpy")?.call_method("empty", (values.len(),), Some(&kwargs))?;
+    let Some(view) = View::of(&array, ffi::PyBUF_WRITABLE) else {
+        return Err(PyErr::fetch(py));
+    };
+    debug_assert_eq!(view.bytes(), size_of_val(values));
+    // SAFETY: a fresh, contiguous array of values.len() items of T's size that nobody else knows.
+    unsafe { view.data().cast::<T>().copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+    drop(view);
+    Ok(array)
+}

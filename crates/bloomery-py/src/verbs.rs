@@ -1,0 +1,142 @@
+//! The verbs over many keys, each with what it needs of its filter.
+
+use crate::keys::Batch;
+use bloomery_core::{
+    BloomFilter, CountingBloomFilter, Error, Hasher, KeySource, ScalableBloomFilter,
+};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{PoisonError, RwLock};
+
+type Outcome = Result<(), (usize, Error)>;
+
+/// Adds to a filter whose writers register, see `writers.rs`.
+pub(crate) struct Add<'a, F> {
+    pub(crate) filter: &'a F,
+    pub(crate) writers: &'a AtomicUsize,
+}
+
+/// Asks whether keys are inside.
+pub(crate) struct Contains<'a, F>(pub(crate) &'a F);
+
+/// Asks how often keys are inside.
+pub(crate) struct Count<'a>(pub(crate) &'a CountingBloomFilter);
+
+/// Adds to a scalable filter, whose lock orders the writers.
+pub(crate) struct Grow<'a> {
+    pub(crate) filter: &'a RwLock<ScalableBloomFilter>,
+    pub(crate) hasher: Hasher,
+}
+
+/// Asks a scalable filter.
+pub(crate) struct ContainsLocked<'a> {
+    pub(crate) filter: &'a RwLock<ScalableBloomFilter>,
+    pub(crate) hasher: Hasher,
+}
+
+impl Batch for Add<'_, BloomFilter> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        *self.filter.hasher()
+    }
+
+    fn writers(&self) -> Option<&AtomicUsize> {
+        Some(self.writers)
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+        self.filter.add_many(keys, out, threads);
+        Ok(())
+    }
+}
+
+impl Batch for Add<'_, CountingBloomFilter> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        *self.filter.hasher()
+    }
+
+    fn writers(&self) -> Option<&AtomicUsize> {
+        Some(self.writers)
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+        self.filter.add_many(keys, out, threads);
+        Ok(())
+    }
+}
+
+impl Batch for Contains<'_, BloomFilter> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        *self.0.hasher()
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+        self.0.contains_many(keys, out, threads);
+        Ok(())
+    }
+}
+
+impl Batch for Contains<'_, CountingBloomFilter> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        *self.0.hasher()
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+        self.0.contains_many(keys, out, threads);
+        Ok(())
+    }
+}
+
+impl Batch for Count<'_> {
+    type Answer = u32;
+    const DTYPE: &'static str = "uint32";
+
+    fn hasher(&self) -> Hasher {
+        *self.0.hasher()
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], threads: usize) -> Outcome {
+        self.0.count_many(keys, out, threads);
+        Ok(())
+    }
+}
+
+impl Batch for Grow<'_> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+        // Growing goes key by key, so threads would only wait for each other.
+        let _ = threads;
+        self.filter.write().unwrap_or_else(PoisonError::into_inner).add_many(keys, out)
+    }
+}
+
+impl Batch for ContainsLocked<'_> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+        let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
+        filter.contains_many(keys, out, threads);
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+"""Answers about a stream in bounded memory: seen it? how many times? and how sure is that.
+
+    >>> import bloomery
+    >>> seen = bloomery.BloomFilter(capacity=1_000_000, error_rate=0.01)
+    >>> seen.add("https://example.org/")
+    True
+    >>> "https://example.org/" in seen
+    True
+"""
+
+from bloomery._core import (
+    BloomFilter,
+    CountingBloomFilter,
+    ScalableBloomFilter,
+    __version__,
+    digest,
+    from_bytes,
+    load,
+)
+from bloomery.errors import BloomeryError
+from bloomery.records import Estimate, Plan, Stats
+
+__all__ = [
+    "BloomFilter",
+    "BloomeryError",
+    "CountingBloomFilter",
+    "Estimate",
+    "Plan",
+    "ScalableBloomFilter",
+    "Stats",
+    "__version__",
+    "digest",
+    "from_bytes",
+    "load",
+]

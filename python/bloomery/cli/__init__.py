@@ -1,0 +1,1 @@
+"""The command `bloomery`: one file per command, `app.py` puts them together."""

@@ -1,0 +1,149 @@
+"""Where the command line writes: data to stdout, everything else to stderr.
+
+Every write to stdout goes through here, so that a reader who left (`| head`) is noticed in one
+place and ends the command quietly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+class CommandError(Exception):
+    """The command cannot do what was asked; told as `error:` and `hint:`, exit code 2."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ReaderGoneError(Exception):
+    """Whoever read our stdout closed it. Not an OSError: typer would answer that one itself."""
+
+
+def write_lines(lines: list[bytes]) -> None:
+    """Write each item and a newline to stdout, and flush: the next program may be waiting."""
+    if lines:
+        with _writing() as stdout:
+            stdout.write(b"\n".join(lines) + b"\n")
+            stdout.flush()
+
+
+def write_json(value: Any, *, indent: int | None = 2) -> None:
+    """Write one JSON document, or one JSON line with `indent=None`, to stdout."""
+    write_lines([to_json(value, indent=indent)])
+
+
+def to_json(value: Any, *, indent: int | None = None) -> bytes:
+    """Strict JSON as ASCII: what JSON cannot say (infinity, nan) becomes null."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False).encode()
+
+
+def key_json(key: bytes) -> dict[str, str]:
+    """A key as JSON fields: its text, or base64 when the bytes are not UTF-8."""
+    try:
+        return {"key": key.decode()}
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {"key_base64": b64encode(key).decode()}
+
+
+def show(*renderables: RenderableType) -> None:
+    """Show tables and text on stdout, in colour when it is a terminal."""
+    with _writing():
+        console = _console(stderr=False)
+        for renderable in renderables:
+            console.print(renderable)
+
+
+def message(text: str) -> None:
+    """Tell something on stderr that is not the command's data."""
+    _tell(("", ""), text)
+
+
+def error(text: str, hint: str = "") -> None:
+    """Tell what went wrong, and below it what to do."""
+    _tell(("error: ", "bold red"), text)
+    if hint:
+        _tell(("hint: ", "bold cyan"), hint)
+
+
+def printable(text: str) -> str:
+    """One line that no terminal obeys and every encoding can write: odd characters are escaped."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def finish_stdout() -> None:
+    """Write out what is still buffered, while errors can still be told."""
+    if sys.stdout is not None:
+        with _writing():
+            sys.stdout.flush()
+
+
+def discard_stdout() -> None:
+    """Point stdout at nothing: the interpreter's own flush at exit would complain again."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def stderr_console() -> Console:
+    """The console for messages and progress."""
+    return _console(stderr=True)
+
+
+def _tell(label: tuple[str, str], text: str) -> None:
+    if sys.stderr is None:
+        return
+    from rich.text import Text
+
+    with contextlib.suppress(OSError):
+        # soft_wrap: one message is one line, however narrow the terminal is.
+        _console(stderr=True).print(Text.assemble(label, printable(text)), soft_wrap=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    console = Quiet(stderr=stderr, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = 120  # no terminal to fit: rich would fold at 80
+    return console
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[BinaryIO]:
+    if sys.stdout is None:
+        raise CommandError("stdout is closed", hint="send it to a file, a pipe or /dev/null")
+    try:
+        yield sys.stdout.buffer
+    except BrokenPipeError:
+        discard_stdout()
+        raise ReaderGoneError from None
+    except OSError as problem:
+        discard_stdout()
+        raise CommandError(f"cannot write to stdout: {problem.strerror}") from None
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

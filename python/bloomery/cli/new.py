@@ -1,0 +1,119 @@
+"""`bloomery new`: make an empty filter file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from bloomery import BloomFilter
+from bloomery.cli import console
+from bloomery.cli.info import describe
+from bloomery.cli.kinds import KINDS, Filter, parameters
+from bloomery.cli.options import (
+    AsJson,
+    CounterBits,
+    Derivation,
+    ErrorRate,
+    FilterFile,
+    Force,
+    Growth,
+    Items,
+    KindName,
+    Layout,
+    Policy,
+    Tightening,
+)
+from bloomery.cli.quantities import parse_items, show_bytes
+
+
+def new(
+    file: FilterFile,
+    items: Items = None,
+    error: ErrorRate = None,
+    kind: KindName = "bloom",
+    layout: Layout = None,
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            "--bits", parser=parse_items, metavar="N", help="Size in bits, instead of --items."
+        ),
+    ] = None,
+    hashes: Annotated[
+        int | None, typer.Option("--hashes", help="Cells per key; goes with --bits.")
+    ] = None,
+    counter_bits: CounterBits = None,
+    policy: Policy = None,
+    growth: Growth = None,
+    tightening: Tightening = None,
+    derivation: Derivation = None,
+    hash: Annotated[
+        Literal["xxh3", "keyed"] | None,
+        typer.Option("--hash", help="keyed: a random secret defends against chosen keys."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the hash.")] = None,
+    shared: Annotated[
+        bool,
+        typer.Option("--shared", help="Make it memory-mapped, for many processes at once."),
+    ] = False,
+    force: Force = False,
+    json: AsJson = False,
+) -> int:
+    """Make an empty filter file for --items keys, or with --bits and --hashes."""
+    if items is None and bits is None and kind != "scalable":
+        raise console.CommandError(
+            "how large? neither --items nor --bits is given",
+            hint=f"bloomery new {file} --items 10M --error 1%",
+        )
+    if shared and kind != "bloom":
+        raise console.CommandError(
+            f"--shared does not go with --kind {kind}", hint="it goes with --kind bloom"
+        )
+    refuse_existing(file, force=force)
+    chosen = parameters(
+        kind,
+        capacity=items,
+        error_rate=error,
+        layout=layout,
+        bits=bits,
+        hashes=hashes,
+        counter_bits=counter_bits,
+        policy=policy,
+        growth=growth,
+        tightening=tightening,
+        derivation=derivation,
+        hash=hash,
+        seed=seed,
+    )
+    made = _make_shared(file, chosen) if shared else _make(file, kind, chosen)
+    if json:
+        console.write_json(made)
+    else:
+        console.message(f"made {file}: {kind}, {show_bytes(made['stats']['bytes'])} of cells")
+    return 0
+
+
+def refuse_existing(file: Path, *, force: bool) -> None:
+    """A filter can be years of keys: it is replaced only when that was said."""
+    if not force and os.path.lexists(file):
+        raise console.CommandError(f"{file} exists", hint="--force replaces it")
+
+
+def _make(file: Path, kind: str, chosen: dict[str, Any]) -> dict[str, Any]:
+    made: Filter = KINDS[kind].cls(**chosen)
+    made.save(file)
+    return describe(file, made)
+
+
+def _make_shared(file: Path, chosen: dict[str, Any]) -> dict[str, Any]:
+    # Made beside its place and moved there: `open` would use, not replace, an existing file.
+    beside = file.with_name(f"{file.name}.{os.getpid()}.new")
+    try:
+        with BloomFilter.open(beside, mode="c", **chosen) as made:
+            described = describe(file, made)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+    return described | {"file_bytes": file.stat().st_size, "state": "sealed"}

@@ -1,0 +1,164 @@
+"""`bloomery plan`: what a filter will cost and how often it will err, before it is made."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from bloomery.cli import console
+from bloomery.cli.kinds import KINDS, parameters
+from bloomery.cli.options import (
+    AsJson,
+    CounterBits,
+    Derivation,
+    ErrorRate,
+    Growth,
+    Items,
+    KindName,
+    Layout,
+    Policy,
+    Tightening,
+)
+from bloomery.cli.quantities import show_bytes, show_count, show_rate
+from bloomery.errors import BloomeryError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bloomery import Plan
+
+URL_LENGTH = 57
+"""Characters of the text a set would hold: the mean of `bloomery.stream.distinct_urls`."""
+
+SIBLINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("BloomFilter, blocked", "bloom", {"layout": "blocked"}),
+    ("BloomFilter, classic", "bloom", {"layout": "classic"}),
+    ("ScalableBloomFilter", "scalable", {}),
+    ("CountingBloomFilter, 4 bits", "counting", {"counter_bits": 4}),
+    ("CountingBloomFilter, 8 bits", "counting", {"counter_bits": 8}),
+    ("CountingBloomFilter, 16 bits", "counting", {"counter_bits": 16}),
+    ("CountingBloomFilter, 32 bits", "counting", {"counter_bits": 32}),
+)
+
+
+def plan(
+    items: Items = None,
+    error: ErrorRate = None,
+    kind: KindName = "bloom",
+    layout: Layout = None,
+    counter_bits: CounterBits = None,
+    policy: Policy = None,
+    growth: Growth = None,
+    tightening: Tightening = None,
+    derivation: Derivation = None,
+    json: AsJson = False,
+) -> int:
+    """Tell the size and the error rate of a filter without making it.
+
+    Compares it with the sibling structures and with a Python set of strings.
+    """
+    if items is None:
+        raise console.CommandError(
+            "how many keys? --items is missing", hint="bloomery plan --items 10M --error 1%"
+        )
+    error = 0.01 if error is None else error
+    chosen: Plan = KINDS[kind].cls.plan(
+        **parameters(
+            kind,
+            capacity=items,
+            error_rate=error,
+            layout=layout,
+            counter_bits=counter_bits,
+            policy=policy,
+            growth=growth,
+            tightening=tightening,
+            derivation=derivation,
+        )
+    )
+    rows = [_sibling_row(*sibling, items, error) for sibling in SIBLINGS]
+    rows.append(_set_row(items))
+    if json:
+        console.write_json(
+            {
+                "plan": chosen.as_dict() | {"bits_per_key": chosen.bits_per_key},
+                "alternatives": [row | _ratio(row, chosen) for row in rows],
+            }
+        )
+    else:
+        console.show(_plan_table(chosen), "", _comparison(rows, chosen), _assumption(rows[-1]))
+    return 0
+
+
+def _sibling_row(
+    name: str, kind: str, options: dict[str, Any], items: int, error: float
+) -> dict[str, Any]:
+    try:
+        plan: Plan = KINDS[kind].cls.plan(capacity=items, error_rate=error, **options)
+    except BloomeryError as problem:
+        # Not every structure reaches every goal: the reason stands where the size would.
+        return {"name": name, "bytes": None, "predicted_error": None, "note": problem.message}
+    return {"name": name, "bytes": plan.bytes, "predicted_error": plan.predicted_error}
+
+
+def _set_row(items: int) -> dict[str, Any]:
+    """An estimate from two measurements on this Python: a string's size, a set's table."""
+    sample = 100_000
+    text = sys.getsizeof("x" * URL_LENGTH)
+    slots = sys.getsizeof(set(range(sample))) / sample
+    return {
+        "name": "Python set of str (estimate)",
+        "bytes": round(items * (text + slots)),
+        "predicted_error": 0.0,
+        "note": f"{text} bytes for a str of {URL_LENGTH} characters and {slots:.1f} bytes"
+        f" of table for each entry, measured on a set of {sample:,}",
+    }
+
+
+def _ratio(row: dict[str, Any], chosen: Plan) -> dict[str, float | None]:
+    return {"ratio": None if row["bytes"] is None else row["bytes"] / chosen.bytes}
+
+
+def _plan_table(plan: Plan) -> Table:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 3))
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    table.add_column(style="dim")
+    form = plan.layout if plan.policy is None else f"{plan.layout}, {plan.policy}"
+    table.add_row("kind", plan.kind, form)
+    table.add_row("keys", show_count(plan.capacity), "distinct, at capacity")
+    cell = "bits" if plan.counter_bits == 1 else f"counters of {plan.counter_bits} bits"
+    table.add_row("cells", show_count(plan.cells), cell)
+    table.add_row("hashes", str(plan.hashes), f"cells per key, {plan.derivation} derivation")
+    table.add_row("memory", show_bytes(plan.bytes), f"{plan.bytes:,} bytes")
+    table.add_row("bits per key", f"{plan.bits_per_key:.2f}")
+    table.add_row("error", show_rate(plan.predicted_error), "predicted at capacity")
+    table.add_row("error at 2x", show_rate(plan.predicted_error_overfull), "with twice the keys in")
+    return table
+
+
+def _comparison(rows: list[dict[str, Any]], chosen: Plan) -> Table:
+    from rich.table import Table
+
+    table = Table(title="the same goal in other structures", title_justify="left")
+    table.add_column("structure")
+    for heading in ("memory", "bits per key", "error", "x this plan"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        if row["bytes"] is None:
+            table.add_row(row["name"], "-", "-", "-", "-")
+            continue
+        per_key = row["bytes"] * 8 / (chosen.capacity or 1)
+        table.add_row(
+            row["name"],
+            show_bytes(row["bytes"]),
+            f"{per_key:,.1f}",
+            show_rate(row["predicted_error"]),
+            f"{row['bytes'] / chosen.bytes:.2f}",
+        )
+    return table
+
+
+def _assumption(set_row: dict[str, Any]) -> str:
+    return f"set: {set_row['note']}"

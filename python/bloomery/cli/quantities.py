@@ -1,0 +1,70 @@
+"""Numbers as people write them on a command line, and as they read them in a table."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import typer
+
+SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
+LARGEST = 2**63 - 1
+
+
+def parse_items(text: str) -> int:
+    """`1000000`, `1_000_000`, `1e6`, `10M` or `1.5k` as a whole number of keys."""
+    digits, factor = text.strip(), 1
+    if digits[-1:].lower() in SUFFIXES:
+        digits, factor = digits[:-1], SUFFIXES[digits[-1:].lower()]
+    try:
+        value = Decimal(digits) * factor
+    except ArithmeticError:
+        raise typer.BadParameter(f"{text!r} is not a number like 1000000, 1e6 or 10M") from None
+    # Compared before it is made an int: 1e999999999 would fill the memory with digits.
+    if not (value.is_finite() and 1 <= value <= LARGEST):
+        raise typer.BadParameter(f"{text} is not within 1 and {LARGEST}")
+    if value != int(value):
+        raise typer.BadParameter(f"{text} is not a whole number of keys")
+    return int(value)
+
+
+def parse_error_rate(text: str) -> float:
+    """`0.001`, `1e-3` or `0.1%` as a rate between 0 and 1."""
+    digits, factor = text.strip(), Decimal(1)
+    if digits.endswith("%"):
+        digits, factor = digits[:-1].rstrip(), Decimal("0.01")
+    try:
+        rate = float(Decimal(digits) * factor)
+    except ArithmeticError:
+        raise typer.BadParameter(f"{text!r} is not a rate like 0.01 or 1%") from None
+    if not 0 < rate < 1:
+        raise typer.BadParameter(f"{text} is not between 0 and 1 (or 0% and 100%)")
+    return rate
+
+
+def show_count(value: float | None) -> str:
+    """`12,345,678`; nothing known is a dash."""
+    if value is None:
+        return "-"
+    return "infinite" if math.isinf(value) else f"{value:,.0f}"
+
+
+def show_bytes(value: float) -> str:
+    """`1.80 GB`: powers of 1000, as disks and `plan` count."""
+    units = ["B", "kB", "MB", "GB", "TB", "PB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.0f} B" if units[0] == "B" else f"{_three_digits(value)} {units[0]}"
+
+
+def show_rate(value: float | None) -> str:
+    """A probability as percent with three digits, or as a power when it is tiny."""
+    if value is None:
+        return "-"
+    return f"{value:.2e}" if 0 < value < 1e-6 else f"{_three_digits(value * 100)} %"
+
+
+def _three_digits(value: float) -> str:
+    # "#" keeps the zeros, so that a column of numbers shows one precision: 1.80, 24.0, 148.
+    return f"{value:#.3g}".removesuffix(".") if value else "0"

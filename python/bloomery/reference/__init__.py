@@ -1,0 +1,23 @@
+"""Every structure in short plain Python, written to be read beside its paper.
+
+Lists of bools and ints, one small file per structure, no NumPy, nothing clever. The tests run each
+model next to the compiled filter and compare the two cell by cell. A model shares with the core
+only the `positions` callable it is given; `positions` models that callable too, starting from
+nothing but the 128-bit digest of a key.
+
+    bloom.py       the Bloom filter           cells: list[bool]
+    counting.py    the counting Bloom filter  cells: list[int]
+    scalable.py    the scalable Bloom filter  layers: list of Bloom filters
+    positions.py   digest -> cells: the three derivations and the blocked layout
+    siphash.py     SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
+"""
+
+from bloomery.reference.bloom import ReferenceBloomFilter
+from bloomery.reference.counting import ReferenceCountingBloomFilter
+from bloomery.reference.scalable import ReferenceScalableBloomFilter
+
+__all__ = [
+    "ReferenceBloomFilter",
+    "ReferenceCountingBloomFilter",
+    "ReferenceScalableBloomFilter",
+]

@@ -1,0 +1,89 @@
+"""From the 128-bit digest of a key to its cells: three derivations and the blocked layout.
+
+The digest is one integer; its low 64 bits are h1 and its high 64 bits are h2.
+
+classic   `double`    A. Kirsch, M. Mitzenmacher, "Less Hashing, Same Performance", ESA 2006:
+                      g_i = x + i y.
+          `enhanced`  P. Dillinger, P. Manolios, "Bloom Filters in Probabilistic Verification",
+                      FMCAD 2004: g_i = x + i y + (i^3 - i)/6, which breaks up the arithmetic
+                      progressions that make two keys of `double` collide in all of their cells.
+          `slices`    Beach Software, "Web Caching with Dynamic Content", 2000, "How it works":
+                      the next log2(m) bits of the hash, as often as the phase says.
+blocked   all k bits in one block of 512 bits, one cache line: F. Putze, P. Sanders, J. Singler,
+          "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+WORD = 2**64 - 1
+BLOCK_BITS = 512
+WORD_BITS = 64
+
+Rehash = Callable[[bytes, int], int]
+"""(bytes, seed) -> 128-bit digest: XXH3-128."""
+
+
+def halves(digest: int) -> tuple[int, int]:
+    """(h1, h2): the low and the high 64 bits."""
+    return digest & WORD, digest >> 64
+
+
+def reduce(h: int, m: int) -> int:
+    """A 64-bit hash spread evenly over 0..m-1: the high word of the product, no division."""
+    return (h * m) >> 64
+
+
+def double(digest: int, m: int, k: int) -> list[int]:
+    """x + i y mod m. The step y must reach many cells: odd for m = 2^b, never zero otherwise."""
+    x, y = (reduce(half, m) for half in halves(digest))
+    if m & (m - 1) == 0:
+        y |= 1
+    elif y == 0:
+        y = 1
+    return [(x + i * y) % m for i in range(k)]
+
+
+def enhanced(digest: int, m: int, k: int) -> list[int]:
+    """x + i y + (i^3 - i)/6 mod m. The cubic term moves even when the step is zero."""
+    x, y = (reduce(half, m) for half in halves(digest))
+    return [(x + i * y + (i**3 - i) // 6) % m for i in range(k)]
+
+
+def slices(digest: int, m: int, k: int, rehash: Rehash) -> list[int]:
+    """The digest as a little-endian bit string, log2(m) bits at a time from its low end."""
+    bits = m.bit_length() - 1
+    if m != 2**bits:
+        raise ValueError("slices need a power of two")
+    if bits == 0:
+        return [0] * k
+    found: list[int] = []
+    for source in _digests(digest, rehash):
+        for start in range(0, 128 - bits + 1, bits):  # a slice never spans two digests
+            found.append((source >> start) % m)
+            if len(found) == k:
+                return found
+    raise AssertionError("the digests never end")
+
+
+def _digests(digest: int, rehash: Rehash) -> Iterator[int]:
+    """The digest, then the digests of its 16 bytes under the seeds 1, 2, 3, ..."""
+    yield digest
+    extension = 1
+    while True:
+        yield rehash(digest.to_bytes(16, "little"), extension)
+        extension += 1
+
+
+def blocked(digest: int, bits: int, k: int) -> list[int]:
+    """One bit in each of k of the eight words of one block.
+
+    h1 chooses the block. h2 holds eight 6-bit fields, the bit within each word, and above them the
+    word to start from, so that with k < 8 every word of a block fills alike.
+    """
+    h1, h2 = halves(digest)
+    block = reduce(h1, bits // BLOCK_BITS)
+    first = (h2 >> 48) & 7 if k < 8 else 0
+    words = [(first + i) & 7 for i in range(k)]
+    return [block * BLOCK_BITS + w * WORD_BITS + ((h2 >> (6 * w)) & 63) for w in words]

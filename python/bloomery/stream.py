@@ -1,0 +1,143 @@
+"""Generated web traffic: the same seed gives the same URLs.
+
+`distinct_urls` numbers an endless catalogue of different pages; `web_stream` visits the first
+pages of that catalogue the way people do: a few pages get most of the hits (Zipf), and, when asked,
+popularity drifts as it does on news sites: a page comes up suddenly and cools slowly.
+
+Nothing is drawn from a stateful random generator. Page `i` and visit `t` are functions of the
+seed and their number alone, so any part of a catalogue or stream can be made without the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from bloomery.errors import ParameterError
+
+HOSTS = (
+    "dailyharbour.example", "news.northgate.example", "lindenbaum.example",
+    "kitchenpost.example", "openridge.example", "blog.silvertrail.example",
+    "paperboat.example", "cityfolio.example", "wiki.greenmoor.example",
+    "lanternbay.example", "oldmillstore.example", "highfield.example",
+    "quietcoast.example", "bookwright.example", "eastbridge.example",
+    "fernhollow.example",
+)  # fmt: skip
+SECTIONS = ("news", "sport", "item", "thread", "tag", "2024", "guide", "video")
+WORDS = (
+    "amber", "anchor", "autumn", "basket", "beacon", "bridge", "candle", "canyon",
+    "castle", "cedar", "circle", "copper", "coral", "cotton", "desert", "ember",
+    "falcon", "forest", "garden", "ginger", "harbour", "island", "ivory", "jasmine",
+    "lantern", "lemon", "maple", "marble", "meadow", "mirror", "ocean", "olive",
+    "orchard", "pepper", "pillow", "planet", "quartz", "rabbit", "ribbon", "river",
+    "saddle", "saffron", "shadow", "silver", "spruce", "summer", "sunset", "thistle",
+    "timber", "tunnel", "valley", "velvet", "violet", "walnut", "willow", "window",
+    "winter", "wonder", "yellow", "zephyr", "anvil", "bellows", "crucible", "hearth",
+)  # fmt: skip
+
+_ID_BITS = 40
+_ID_MASK = (1 << _ID_BITS) - 1
+MAX_PAGES = 1 << _ID_BITS
+"""Size of the catalogue: past this number pages would repeat."""
+
+_Words64 = npt.NDArray[np.uint64]
+
+
+def distinct_urls(n: int, seed: int = 0, *, start: int = 0) -> list[str]:
+    """Pages `start` to `start + n` of the seed's catalogue: all different, about 57 characters.
+
+    Two ranges that do not overlap have no URL in common, which makes certain-absent probes:
+    `distinct_urls(n, seed, start=n)` against a filter of `distinct_urls(n, seed)`.
+    """
+    _require("start", start, "0 or more", start >= 0)
+    _require("n", n, f"0 to {MAX_PAGES} less start", 0 <= n <= MAX_PAGES - start)
+    urls: list[str] = []
+    # In parts, so that the temporary arrays stay small beside the strings themselves.
+    for first in range(start, start + n, 1 << 18):
+        urls += _urls(np.arange(first, min(first + (1 << 18), start + n), dtype=np.uint64), seed)
+    return urls
+
+
+def web_stream(
+    n: int,
+    *,
+    seed: int = 0,
+    pages: int = 100_000,
+    skew: float = 1.0,
+    drift: float = 0.0,
+    batch_size: int = 65_536,
+) -> Iterator[list[str]]:
+    """`n` visits to `pages` pages, in their order, as lists of at most `batch_size` URLs.
+
+    The page at popularity rank r gets a share proportional to `1 / r**skew`. `drift` is the part of
+    the catalogue that becomes the most popular page, one after another, during the stream: at 0
+    the ranks stand still, at 1 every page had its day.
+    """
+    _require("n", n, "0 or more", n >= 0)
+    _require("pages", pages, f"1 to {MAX_PAGES}", 1 <= pages <= MAX_PAGES)
+    _require("skew", skew, "0 or more", skew >= 0)
+    _require("drift", drift, "0 to 1", 0 <= drift <= 1)
+    _require("batch_size", batch_size, "1 or more", batch_size >= 1)
+    return _visits(n, seed, pages, skew, drift, batch_size)
+
+
+def _visits(
+    n: int, seed: int, pages: int, skew: float, drift: float, batch_size: int
+) -> Iterator[list[str]]:
+    catalogue = np.array(distinct_urls(pages, seed), dtype=object)
+    shares = np.cumsum(np.arange(1, pages + 1, dtype=np.float64) ** -skew)
+    # Visits need their own randomness: with the catalogue's, a page would predict its visitors.
+    salt = int(_mix(np.ones(1, dtype=np.uint64), seed)[0])
+    for first in range(0, n, batch_size):
+        visits = np.arange(first, min(first + batch_size, n), dtype=np.uint64)
+        uniform = (_mix(visits, salt) >> np.uint64(11)) * 2.0**-53
+        ranks = np.searchsorted(shares, uniform * shares[-1], side="right")
+        cooled = (visits.astype(np.float64) * (drift * pages / n)).astype(np.int64)
+        yield catalogue[(ranks - cooled) % pages].tolist()
+
+
+def _require(name: str, got: float, allowed: str, holds: bool) -> None:
+    if not holds:
+        raise ParameterError(
+            f"`{name}` is {got}, allowed is {allowed}", name=name, got=got, allowed=allowed
+        )
+
+
+def _urls(numbers: _Words64, seed: int) -> list[str]:
+    bits = _mix(numbers, seed)
+    # Squaring a uniform number prefers the first hosts, as large sites hold most pages.
+    host = ((bits >> np.uint64(48)) * 2.0**-16) ** 2 * len(HOSTS)
+    return [
+        f"https://{HOSTS[h]}/{SECTIONS[s]}/{WORDS[a]}-{WORDS[b]}-{page:x}"
+        for h, s, a, b, page in zip(
+            host.astype(np.int64).tolist(),
+            (bits & np.uint64(7)).tolist(),
+            ((bits >> np.uint64(3)) & np.uint64(63)).tolist(),
+            ((bits >> np.uint64(9)) & np.uint64(63)).tolist(),
+            _page_ids(numbers, seed).tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _page_ids(numbers: _Words64, seed: int) -> _Words64:
+    """A permutation of the 40-bit numbers: distinct pages get distinct ids, in no visible order."""
+    mask = np.uint64(_ID_MASK)
+    half = np.uint64(_ID_BITS // 2)
+    ids = (numbers ^ _mix(np.zeros(1, dtype=np.uint64), seed)) & mask
+    # Each step is invertible modulo 2**40: an odd multiplier, then the high half folded down.
+    for odd in (0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9):
+        ids = (ids * np.uint64(odd)) & mask
+        ids ^= ids >> half
+    return ids
+
+
+def _mix(numbers: _Words64, seed: int) -> _Words64:
+    """Sixty-four well-mixed bits for each (number, seed): the SplitMix64 finaliser."""
+    start = (seed * 0xD1B5_4A32_D192_ED03 + 0x2545_F491_4F6C_DD1D) & 0xFFFF_FFFF_FFFF_FFFF
+    z = numbers * np.uint64(0x9E37_79B9_7F4A_7C15) + np.uint64(start)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,172 @@
+"""Keys and batches that are none, and counts that cannot be: nothing changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
+from tests.bad_input.refusal import refused
+
+Filter = BloomFilter | ScalableBloomFilter | CountingBloomFilter
+KINDS: list[Any] = [BloomFilter, ScalableBloomFilter, CountingBloomFilter]
+NAN = math.nan
+
+
+def _name(value: object) -> str:
+    return repr(value)[:30]
+
+
+NO_KEYS: list[Any] = [
+    None,
+    1.5,
+    NAN,
+    True,
+    False,
+    2**64,
+    -(2**63) - 1,
+    10**30,
+    [1],
+    (1, 2),
+    {"a": 1},
+    object(),
+    1j,
+    "\ud800",
+    "ab\udfffcd",
+    np.float64(2.0),
+    np.bool_(True),
+]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: str(kind.__name__))
+def filled(request: pytest.FixtureRequest) -> Filter:
+    made: Filter = request.param(100, 0.01)
+    made.add_many(["a", "b", "c", 1, 2, -3])
+    return made
+
+
+@pytest.fixture
+def unchanged(filled: Filter) -> Any:
+    """Checks after the test that the filter's whole state is what it was before."""
+    before = filled.to_bytes()
+    yield
+    assert filled.to_bytes() == before
+    filled.validate()
+
+
+def _verbs(filter: Filter) -> list[Callable[[Any], object]]:
+    verbs: list[Callable[[Any], object]] = [
+        filter.add,
+        filter.__contains__,
+        filter.positions,
+        lambda key: filter.add_many([key]),
+        lambda key: filter.contains_many(["a", key]),
+    ]
+    if isinstance(filter, CountingBloomFilter):
+        verbs += [filter.count, filter.estimate, filter.remove]
+        verbs.append(lambda key: filter.count_many([key]))
+    return verbs
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("key", NO_KEYS, ids=_name)
+def test_other_keys_are_refused_by_every_verb(filled: Filter, key: Any) -> None:
+    for verb in _verbs(filled):
+        with pytest.raises((errors.KeyTypeError, errors.NullKeyError)) as caught:
+            verb(key)
+        assert caught.value.hint
+        if key is not None:
+            assert isinstance(caught.value, errors.KeyTypeError)
+            assert caught.value.got
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_none_alone_is_a_wrong_key_and_in_a_batch_a_null(filled: Filter) -> None:
+    nothing: Any = None
+    refused(errors.KeyTypeError, lambda: filled.add(nothing))
+    refused(errors.NullKeyError, lambda: filled.add_many([None, "x"]), index=0, added=0)
+    refused(errors.NullKeyError, lambda: filled.contains_many(["x", None]), index=1)
+
+
+def test_keys_before_a_bad_key_went_in_and_are_counted(filled: Filter) -> None:
+    expected = filled.copy()
+    expected.add_many(["x", "y"])
+    refused(errors.KeyTypeError, lambda: filled.add_many(["x", "y", 1.5, "z"]), index=2, added=2)
+    assert filled.to_bytes() == expected.to_bytes()
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("keys", ["abc", "", b"abc", bytearray(b"abc")], ids=_name)
+def test_one_text_is_not_a_batch(filled: Filter, keys: Any) -> None:
+    for verb in (filled.add_many, filled.contains_many):
+        with pytest.raises((errors.ParameterError, errors.KeyTypeError)) as caught:
+            verb(keys)
+        assert "[" in caught.value.hint or "list" in caught.value.hint, caught.value.hint
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("keys", [None, 5, 1.5, object()], ids=_name)
+def test_what_cannot_be_iterated_is_not_a_batch(filled: Filter, keys: Any) -> None:
+    for verb in (filled.add_many, filled.contains_many):
+        with pytest.raises((errors.ParameterError, errors.KeyTypeError)) as caught:
+            verb(keys)
+        assert caught.value.hint
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("threads", [0, -1, 2**40])
+def test_threads_are_a_sensible_number(filled: Filter, threads: int) -> None:
+    for verb in (filled.add_many, filled.contains_many):
+        refused(errors.ParameterError, partial(verb, ["x"], threads=threads), name="threads")
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("nulls", ["x", "", "Skip"])
+def test_nulls_are_refused_or_skipped(filled: Filter, nulls: Any) -> None:
+    for verb in (filled.add_many, filled.contains_many):
+        refused(errors.ParameterError, partial(verb, ["x"], nulls=nulls), name="nulls")
+
+
+@pytest.fixture
+def counting() -> Any:
+    made = CountingBloomFilter(100, 0.01)
+    made.add("a", 3)
+    before = made.to_bytes()
+    yield made
+    assert made.to_bytes() == before
+    made.validate()
+
+
+@pytest.mark.parametrize("count", [0, -1, 2**70, -(2**70)], ids=_name)
+def test_counts_are_at_least_one(counting: CountingBloomFilter, count: int) -> None:
+    for verb in (counting.add, counting.remove):
+        refused(errors.ParameterError, verb, "a", count, name="count")
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, 2.0, NAN])
+def test_confidence(counting: CountingBloomFilter, confidence: float) -> None:
+    refused(
+        errors.ParameterError,
+        lambda: counting.estimate("a", confidence=confidence),
+        name="confidence",
+    )
+
+
+def test_removing_too_much(counting: CountingBloomFilter) -> None:
+    found = refused(errors.AbsentKeyError, lambda: counting.remove("a", 4), requested=4)
+    assert found.estimate == counting.count("a")
+    assert issubclass(errors.AbsentKeyError, KeyError)
+    refused(errors.AbsentKeyError, lambda: counting.remove("absent"), estimate=0, requested=1)
+
+
+def test_removing_under_the_conservative_policy() -> None:
+    made = CountingBloomFilter(100, 0.01, policy="conservative")
+    made.add("a")
+    before = made.to_bytes()
+    refused(errors.UnsupportedError, lambda: made.remove("a"), verb="remove", policy="conservative")
+    assert made.to_bytes() == before

@@ -1,0 +1,91 @@
+"""Filters that do not go together: the first field that differs is named, neither changes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
+from tests.bad_input.refusal import refused
+
+SECRET = bytes(range(16))
+
+BLOOM: dict[str, Any] = {"bits": 4096, "hashes": 5}
+COUNTING: dict[str, Any] = {"bits": 4096, "hashes": 5, "counter_bits": 4}
+MISMATCHES = [
+    (BloomFilter, BLOOM, {**BLOOM, "bits": 8192}, "bits"),
+    (BloomFilter, BLOOM, {**BLOOM, "hashes": 6}, "hashes"),
+    (BloomFilter, BLOOM, {**BLOOM, "derivation": "double"}, "derivation"),
+    (BloomFilter, BLOOM, {**BLOOM, "seed": 1}, "seed"),
+    (BloomFilter, BLOOM, {**BLOOM, "layout": "blocked"}, "layout"),
+    (BloomFilter, BLOOM, {**BLOOM, "hash": "keyed", "secret": SECRET}, "hash"),
+    (
+        BloomFilter,
+        {**BLOOM, "hash": "keyed", "secret": bytes(16)},
+        {**BLOOM, "hash": "keyed", "secret": SECRET},
+        "secret",
+    ),
+    (CountingBloomFilter, COUNTING, {**COUNTING, "bits": 8192}, "bits"),
+    (CountingBloomFilter, COUNTING, {**COUNTING, "hashes": 4}, "hashes"),
+    (CountingBloomFilter, COUNTING, {**COUNTING, "seed": 5}, "seed"),
+    (CountingBloomFilter, COUNTING, {**COUNTING, "derivation": "slices"}, "derivation"),
+    (CountingBloomFilter, COUNTING, {**COUNTING, "policy": "conservative"}, "policy"),
+    (CountingBloomFilter, COUNTING, {**COUNTING, "counter_bits": 8}, "counter_bits"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right", "field"),
+    MISMATCHES,
+    ids=[f"{kind.__name__}-{field}" for kind, _, _, field in MISMATCHES],
+)
+def test_a_merge_names_the_field_that_differs(
+    kind: Any, left: dict[str, Any], right: dict[str, Any], field: str
+) -> None:
+    a, b = kind(**left), kind(**right)
+    a.add_many(["a", "b"])
+    b.add_many(["c", "d"])
+    before = a.to_bytes(), b.to_bytes()
+    acts: list[Callable[[Any, Any], object]] = [kind.merge, operator.or_, operator.ior]
+    if kind is BloomFilter:
+        acts += [operator.and_, operator.iand]
+    for act in acts:
+        found = refused(errors.IncompatibleError, act, a, b, field=field)
+        assert isinstance(found, ValueError)
+        assert field in str(found)
+        assert repr(SECRET) not in str(found)
+    assert (a.to_bytes(), b.to_bytes()) == before
+
+
+@pytest.mark.parametrize("other", [None, 5, "abc", {"a"}, [1]], ids=repr)
+def test_only_a_filter_of_its_kind_can_be_merged(other: Any) -> None:
+    for kind in (BloomFilter, CountingBloomFilter):
+        made = kind(100, 0.01)
+        made.add("a")
+        before = made.to_bytes()
+        acts: list[Callable[[Any], object]] = [
+            made.merge,
+            partial(operator.or_, made),
+            partial(operator.ior, made),
+        ]
+        for act in acts:
+            with pytest.raises(TypeError):
+                act(other)
+        assert made.to_bytes() == before
+
+
+def test_kinds_do_not_mix_in_a_merge() -> None:
+    bloom, counting = BloomFilter(100, 0.01), CountingBloomFilter(100, 0.01)
+    wrong: Any = counting
+    with pytest.raises(TypeError):
+        bloom.merge(wrong)
+    with pytest.raises(TypeError):
+        bloom |= wrong
+    wrong = bloom
+    with pytest.raises(TypeError):
+        counting.merge(wrong)
+    assert not hasattr(ScalableBloomFilter, "merge")

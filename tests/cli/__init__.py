@@ -1,0 +1,1 @@
+"""The command line: in this process where that is enough, as a real process where it is not."""

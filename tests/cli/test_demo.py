@@ -1,0 +1,62 @@
+"""`bloomery demo`: every chapter's promise, on the quick tour."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bloomery.cli.demo.tour import CHAPTERS
+from tests.cli.command import run
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Any]:
+    result = run("demo", "--quick", "--json")
+    assert result.stderr == ""
+    return dict(json.loads(result.stdout))
+
+
+def test_membership_finds_every_visited_page_in_less_memory(measured: dict[str, Any]) -> None:
+    chapter = measured["seen_before"]
+    assert chapter["false_negatives"] == 0
+    assert chapter["measured_error"] == chapter["false_positives"] / chapter["probes"]
+    assert 0 < chapter["predicted_error"] <= 0.01
+    assert chapter["bytes"] * 10 < chapter["set_bytes"]
+
+
+def test_counting_never_counts_too_low_and_forgets(measured: dict[str, Any]) -> None:
+    chapter = measured["how_often"]
+    assert chapter["counted_too_low"] == 0
+    assert chapter["exactly_counted"] > 0.9 * chapter["pages"]
+    assert len(chapter["top"]) == 5
+    first = chapter["top"][0]
+    assert chapter["after_remove"] == first["counted"] - first["true"]
+
+
+def test_the_growing_filter_grew(measured: dict[str, Any]) -> None:
+    chapter = measured["unknown_size"]
+    assert chapter["layers"] > 3
+    assert 0 < chapter["predicted_error"] <= chapter["target"]
+
+
+def test_damage_is_refused_by_name(measured: dict[str, Any]) -> None:
+    chapter = measured["damaged_file"]
+    assert chapter["equal"]
+    assert (chapter["flipped"], chapter["cut"]) == ("checksum", "truncated")
+
+
+def test_no_key_of_two_processes_is_lost(measured: dict[str, Any]) -> None:
+    chapter = measured["many_processes"]
+    assert chapter["lost"] == 0
+    assert sum(chapter["added"]) <= chapter["pages"]
+    assert all(count > 0 for count in chapter["added"])
+
+
+def test_the_tour_tells_every_chapter_and_where_to_go_next() -> None:
+    result = run("demo", "--quick", "--seed", "3")
+    for number, (question, _) in enumerate(CHAPTERS, start=1):
+        assert f"{number}. {question}" in result.stdout
+    assert "Where to go next" in result.stdout
+    assert result.stderr == ""

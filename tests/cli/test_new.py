@@ -1,0 +1,105 @@
+"""`bloomery new`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import bloomery
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from tests.cli.command import refused, run
+
+
+def test_a_new_filter_has_what_was_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "f.bloom"
+    run("new", file, "--items", "5k", "--error", "0.1%", "--layout", "classic",
+        "--derivation", "double", "--seed", "7")  # fmt: skip
+    made = BloomFilter.load(file)
+    wanted = BloomFilter(5000, 0.001, layout="classic", derivation="double", seed=7)
+    assert made.to_bytes() == wanted.to_bytes()
+
+
+def test_sizes_can_be_given_instead_of_goals(tmp_path: Path) -> None:
+    run("new", tmp_path / "f", "--bits", "8192", "--hashes", "5")
+    made = BloomFilter.load(tmp_path / "f")
+    assert (made.bits, made.hashes, made.capacity) == (8192, 5, None)
+
+
+def test_a_counting_filter_can_be_made(tmp_path: Path) -> None:
+    run("new", tmp_path / "f", "--items", "100", "--kind", "counting", "--counter-bits", "8",
+        "--policy", "conservative")  # fmt: skip
+    made = CountingBloomFilter.load(tmp_path / "f")
+    assert (made.counter_bits, made.policy, made.capacity) == (8, "conservative", 100)
+
+
+def test_a_scalable_filter_needs_no_size(tmp_path: Path) -> None:
+    run("new", tmp_path / "f", "--kind", "scalable", "--growth", "3", "--tightening", "0.7")
+    made = ScalableBloomFilter.load(tmp_path / "f")
+    assert (made.growth, made.tightening) == (3.0, 0.7)
+    assert made.capacity == ScalableBloomFilter().capacity
+
+
+def test_keyed_filters_differ_in_their_secret(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run("new", tmp_path / name, "--items", "100", "--hash", "keyed")
+    a, b = BloomFilter.load(tmp_path / "a"), BloomFilter.load(tmp_path / "b")
+    assert a.hash == "keyed"
+    assert [a.positions(key) for key in "abc"] != [b.positions(key) for key in "abc"]
+
+
+@pytest.mark.parametrize("shared", [[], ["--shared"]])
+def test_an_existing_file_is_replaced_only_by_force(tmp_path: Path, shared: list[str]) -> None:
+    file = tmp_path / "f.bloom"
+    file.write_bytes(b"precious")
+    assert "exists" in refused("new", file, "--items", "100", *shared)
+    assert file.read_bytes() == b"precious"
+    run("new", file, "--items", "100", "--force", *shared)
+    assert BloomFilter.load(file).capacity == 100
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_shared_file_is_sealed_and_can_be_opened(tmp_path: Path) -> None:
+    file = tmp_path / "f.bloom"
+    told = json.loads(run("new", file, "--items", "100", "--shared", "--json").stdout)
+    assert told["file_bytes"] == file.stat().st_size
+    assert told["state"] == "sealed"
+    bloomery.load(file).validate()
+    with BloomFilter.open(file, mode="r+") as shared:
+        assert shared.add("key")
+
+
+def test_json_tells_what_was_made(tmp_path: Path) -> None:
+    told = json.loads(run("new", tmp_path / "f", "--items", "1000", "--json").stdout)
+    made = BloomFilter.load(tmp_path / "f")
+    assert told["kind"] == "bloom"
+    assert told["parameters"]["bits"] == made.bits
+    assert told["stats"] == json.loads(json.dumps(made.stats().as_dict()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "blame"),
+    [
+        ([], "--items"),
+        (["--items", "5", "--bits", "64", "--hashes", "3"], "bits"),
+        (["--bits", "64"], "hashes"),
+        (["--items", "5", "--shared", "--kind", "counting"], "--shared"),
+        (["--items", "5", "--policy", "plain"], "--policy"),
+        (["--items", "5", "--seed", "-1"], "seed"),
+        (["--items", "5", "--seed", "18446744073709551616"], "seed"),
+        (["--items", "5", "--seed", "x"], "--seed"),
+        (["--items", "5", "--hash", "md5"], "md5"),
+        (["--items", "9e18"], "memory"),
+    ],
+)
+def test_a_wrong_argument_is_named_and_nothing_is_made(
+    tmp_path: Path, arguments: list[str], blame: str
+) -> None:
+    assert blame in refused("new", tmp_path / "f", *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    stderr = refused("new", tmp_path / "no" / "f", "--items", "5")
+    assert "No such file or directory" in stderr

@@ -1,0 +1,25 @@
+"""The laws, one file per subject; importing this package fills `LAWS`."""
+
+from tests.conformance.law import LAWS
+from tests.conformance.laws import (
+    answers,
+    batches,
+    copies,
+    counting,
+    errors,
+    merging,
+    parameters,
+    threads,
+)
+
+__all__ = [
+    "LAWS",
+    "answers",
+    "batches",
+    "copies",
+    "counting",
+    "errors",
+    "merging",
+    "parameters",
+    "threads",
+]

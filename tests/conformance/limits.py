@@ -1,0 +1,116 @@
+"""The limits of every parameter: what is refused and under which name, and what just works."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+
+Case = tuple[set[str], dict[str, Any]]
+GOAL: dict[str, Any] = {"capacity": 100, "error_rate": 0.01}
+SIZE: dict[str, Any] = {"bits": 1024, "hashes": 3}
+RATES = (0.0, 1e-16, 0.51, 1.0, -0.1, 1.5, math.nan, math.inf, -math.inf)
+
+
+def refused(base: dict[str, Any], name: str, *values: Any) -> list[Case]:
+    """`base` with one parameter out of its limits: the error must name it."""
+    return [({name}, base | {name: value}) for value in values]
+
+
+EVERYWHERE: list[Case] = [
+    *refused(GOAL, "capacity", 0, -1, 1.5, "100", True),
+    *refused(GOAL, "error_rate", *RATES),
+    *refused(GOAL, "derivation", "triple", ""),
+    *refused(GOAL, "hash", "md5", ""),
+    *refused(GOAL, "seed", -1, 2**64),
+    *refused(GOAL, "secret", bytes(16)),  # a secret without hash="keyed"
+    *refused(GOAL | {"hash": "keyed"}, "secret", b"", bytes(15), bytes(17), "sixteen letters!"),
+    *refused(GOAL | {"hash": "keyed"}, "seed", 1),
+]
+
+SIZED: list[Case] = [
+    *refused(SIZE, "bits", 0, -1),
+    *refused(SIZE, "hashes", 0, -1, 65, 2**32),
+    ({"capacity"}, {}),
+    ({"capacity", "bits", "hashes"}, {"hashes": 3}),
+    ({"hashes"}, {"bits": 1024}),
+    ({"capacity", "bits"}, GOAL | {"bits": 1024, "hashes": 3}),
+    ({"capacity"}, {"error_rate": 0.01}),
+]
+
+BAD: dict[Any, list[Case]] = {
+    BloomFilter: [
+        *EVERYWHERE,
+        *SIZED,
+        *refused(GOAL, "layout", "striped", ""),
+        *refused(SIZE | {"layout": "blocked"}, "hashes", 9),
+        ({"derivation", "layout"}, GOAL | {"layout": "blocked", "derivation": "slices"}),
+        ({"bits", "derivation"}, {"bits": 1000, "hashes": 3, "derivation": "slices"}),
+    ],
+    ScalableBloomFilter: [
+        *EVERYWHERE,
+        *refused(GOAL, "growth", 0.0, 0.99, 16.5, -2.0, math.nan, math.inf),
+        *refused(GOAL, "tightening", 0.0, 0.09, 0.96, 1.0, -0.5, math.nan),
+    ],
+    CountingBloomFilter: [
+        *EVERYWHERE,
+        *SIZED,
+        *refused(GOAL, "counter_bits", 0, 1, 5, 64, -4),
+        *refused(GOAL, "policy", "liberal", ""),
+        ({"bits", "derivation"}, {"bits": 4000, "hashes": 3, "derivation": "slices"}),
+        *refused({"hashes": 3, "counter_bits": 32}, "bits", 31),
+    ],
+}
+
+EDGES_EVERYWHERE: list[dict[str, Any]] = [
+    {"capacity": 1, "error_rate": 0.01},
+    {"capacity": 1, "error_rate": 0.5},
+    {"capacity": 100, "error_rate": 1e-15},
+    GOAL | {"seed": 2**64 - 1},
+    GOAL | {"hash": "keyed", "secret": b"\xff" * 16},
+    *(GOAL | {"derivation": how} for how in ("enhanced", "double", "slices")),
+]
+EDGES_SIZED: list[dict[str, Any]] = [
+    {"bits": 64, "hashes": 1},
+    {"bits": 65536, "hashes": 64},
+    *({"bits": 1024, "hashes": 25, "derivation": how} for how in ("enhanced", "double", "slices")),
+]
+
+EDGE: dict[Any, list[dict[str, Any]]] = {
+    BloomFilter: [
+        *EDGES_EVERYWHERE,
+        *EDGES_SIZED,
+        {"bits": 1, "hashes": 1},
+        {"bits": 1, "hashes": 3, "derivation": "slices"},
+        {"bits": 2, "hashes": 5, "derivation": "double"},
+        {"capacity": 100, "error_rate": 1e-9, "layout": "blocked"},
+        {"bits": 1, "hashes": 8, "layout": "blocked"},
+    ],
+    ScalableBloomFilter: [
+        *EDGES_EVERYWHERE,
+        GOAL | {"capacity": 1, "growth": 16.0, "tightening": 0.95},
+        GOAL | {"capacity": 3, "growth": 1.0, "tightening": 0.1},
+    ],
+    CountingBloomFilter: [
+        *EDGES_EVERYWHERE,
+        *EDGES_SIZED,
+        *({"bits": width, "hashes": 2, "counter_bits": width} for width in (4, 8, 16, 32)),
+    ],
+}
+
+ABSURD_GOALS: list[dict[str, Any]] = [
+    {"capacity": 2**62, "error_rate": 0.01},
+    {"capacity": 2**64 - 1, "error_rate": 1e-9},
+    {"capacity": 2**200, "error_rate": 0.01},
+]
+ABSURD_SIZES: list[dict[str, Any]] = [
+    {"bits": 2**62, "hashes": 3},
+    {"bits": 2**64, "hashes": 3},
+    {"bits": 2**200, "hashes": 3},
+]
+ABSURD: dict[Any, list[dict[str, Any]]] = {
+    BloomFilter: ABSURD_GOALS + ABSURD_SIZES,
+    ScalableBloomFilter: ABSURD_GOALS,
+    CountingBloomFilter: ABSURD_GOALS + ABSURD_SIZES,
+}

@@ -1,0 +1,118 @@
+"""The one list of structures that every law runs on; a new structure joins by one line.
+
+What a structure can do is read from its class and its parameters (`traits`), never declared: a
+class without `merge` is spared the laws of merging, and one that gains it gets them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+
+CAPACITY = 10_000
+SECRET = bytes(range(16))
+HASHING = ("hash", "seed", "secret")
+"""Parameters that say how keys are hashed; a plan holds all the others."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A class with one choice of its parameters."""
+
+    name: str
+    cls: Any
+    parameters: dict[str, Any]
+    mapped: bool = False
+    """Made by `open` on a fresh file instead of the constructor."""
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """The verbs that exist, the words among the parameters, and "mapped"."""
+        verbs = {verb for verb in dir(self.cls) if callable(getattr(self.cls, verb))}
+        words = {value for value in self.parameters.values() if isinstance(value, str)}
+        return frozenset(verbs | words | ({"mapped"} if self.mapped else set()))
+
+    @property
+    def sizing(self) -> dict[str, Any]:
+        """The parameters that a plan is made from."""
+        return {name: v for name, v in self.parameters.items() if name not in HASHING}
+
+    @property
+    def hashing(self) -> dict[str, Any]:
+        """The parameters that a plan does not hold."""
+        return {name: v for name, v in self.parameters.items() if name in HASHING}
+
+
+@dataclass
+class Subject:
+    """A structure under test: makes fresh filters and fresh paths, and closes what it opened."""
+
+    structure: Structure
+    folder: Path
+    made: int = 0
+    opened: list[Any] = field(default_factory=list)
+
+    def new(self, **changes: Any) -> Any:
+        """An empty filter; `changes` replace or add parameters."""
+        parameters = self.structure.parameters | changes
+        if not self.structure.mapped:
+            return self.structure.cls(**parameters)
+        made = self.structure.cls.open(self.path(), mode="c", **parameters)
+        self.opened.append(made)
+        return made
+
+    def path(self) -> Path:
+        """A path nobody has used."""
+        self.made += 1
+        return self.folder / f"{self.made}.bloomery"
+
+    @property
+    def removes(self) -> bool:
+        """Whether `remove` exists and the policy allows it."""
+        return "remove" in self.structure.traits and "conservative" not in self.structure.traits
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for opened in self.opened:
+            opened.close()
+
+
+GOAL = {"capacity": CAPACITY, "error_rate": 0.01}
+CLASSIC = GOAL | {"layout": "classic"}
+
+STRUCTURES: tuple[Structure, ...] = (
+    *(
+        Structure(f"bloom-blocked-{rate}", BloomFilter, {"capacity": CAPACITY, "error_rate": rate})
+        for rate in (0.1, 0.01, 1e-4)
+    ),
+    *(
+        Structure(
+            f"bloom-classic-{how}", BloomFilter, GOAL | {"layout": "classic", "derivation": how}
+        )
+        for how in ("enhanced", "double", "slices")
+    ),
+    Structure("bloom-keyed", BloomFilter, GOAL | {"hash": "keyed", "secret": SECRET}),
+    Structure("bloom-bits", BloomFilter, {"bits": 100_003, "hashes": 7}),
+    Structure("bloom-mapped", BloomFilter, GOAL, mapped=True),
+    Structure("scalable", ScalableBloomFilter, {"capacity": 500, "error_rate": 0.01}),
+    *(
+        Structure(
+            f"counting-{width}-{policy}",
+            CountingBloomFilter,
+            GOAL | {"counter_bits": width, "policy": policy},
+        )
+        for width in (4, 8, 16, 32)
+        for policy in ("plain", "conservative")
+    ),
+)

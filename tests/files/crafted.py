@@ -1,0 +1,76 @@
+"""Snapshots changed on purpose, with checksums that are right again.
+
+Damage is caught by checksums; a file made by a hostile or mistaken program has good ones. This
+knows as much of `docs/formats/snapshot.md` as such a program would.
+"""
+
+from __future__ import annotations
+
+import struct
+
+HEADER_LENGTH_AT = 12
+STATE_AT = 16
+FILE_LENGTH_AT = 24
+PARAMETERS_LENGTH_AT = 36
+SECTIONS_AT = 40
+PRELUDE = 64
+BLOCK = 65_536
+
+
+def _table() -> list[int]:
+    rows = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        rows.append(byte)
+    return rows
+
+
+_TABLE = _table()
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C (Castagnoli), one byte after the other."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def number_at(data: bytes | bytearray, offset: int, width: int) -> int:
+    """A little-endian number of the header."""
+    return int.from_bytes(data[offset : offset + width], "little")
+
+
+def header_length(data: bytes | bytearray) -> int:
+    """Where the cells start."""
+    return number_at(data, HEADER_LENGTH_AT, 4)
+
+
+def checksum_offset(data: bytes | bytearray) -> int:
+    """Where the header's own checksum stands."""
+    parameters, sections = struct.unpack_from("<II", data, PARAMETERS_LENGTH_AT)
+    return int(PRELUDE + parameters + 8 * sections)
+
+
+def with_header(data: bytes, offset: int, new: bytes) -> bytes:
+    """The snapshot with `new` at `offset` of its header, and the header's checksum made right.
+
+    Only the first bytes of a header that now claims to be longer than the file are made right.
+    """
+    changed = bytearray(data)
+    changed[offset : offset + len(new)] = new
+    at = checksum_offset(changed)
+    if at + 4 <= len(changed):
+        # The state word changes while a file is in use, so the checksum counts it as zero.
+        covered = changed[:STATE_AT] + bytes(8) + changed[STATE_AT + 8 : at]
+        changed[at : at + 4] = crc32c(bytes(covered)).to_bytes(4, "little")
+    return bytes(changed)
+
+
+def with_cells(data: bytes, cells: bytes) -> bytes:
+    """A snapshot of one section with these cells, and the checksum table made right."""
+    start = header_length(data)
+    assert len(data) - start - len(cells) == 4 * -(-len(cells) // BLOCK)
+    table = [crc32c(cells[at : at + BLOCK]) for at in range(0, len(cells), BLOCK)]
+    return data[:start] + cells + struct.pack(f"<{len(table)}I", *table)

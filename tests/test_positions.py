@@ -1,0 +1,144 @@
+"""The core's positions against a plain-Python model that starts from the digest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+import xxhash
+
+import bloomery
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomery.reference import positions as model
+
+Derivation = Literal["enhanced", "double", "slices"]
+
+KEYS: list[Any] = [
+    "",
+    *(f"key-{i}" for i in range(150)),
+    *(bytes([i]) * i for i in range(40)),
+    *(i * 0x9E3779B97F4A7C15 % 2**64 for i in range(40)),
+    *range(-20, 0),
+]
+SECRET = bytes(range(16))
+
+ANY_SIZE = [1, 2, 3, 5, 7, 63, 64, 65, 511, 512, 1000, 4096, 100_003, 2**20, 2**20 + 7]
+POWERS = [2**b for b in range(22)]
+HASHES = [1, 2, 3, 7, 20, 64]
+
+
+def rehash(data: bytes, seed: int) -> int:
+    """xxHash's own C code extends the digest for `slices`."""
+    return xxhash.xxh3_128_intdigest(data, seed)
+
+
+def derive(derivation: Derivation) -> Callable[[int, int, int], list[int]]:
+    """(digest, m, k) -> positions."""
+    if derivation == "slices":
+        return lambda digest, m, k: model.slices(digest, m, k, rehash)
+    return model.double if derivation == "double" else model.enhanced
+
+
+CLASSIC: list[tuple[Derivation, int]] = [
+    *(("enhanced", m) for m in ANY_SIZE),
+    *(("double", m) for m in ANY_SIZE),
+    *(("slices", m) for m in POWERS),
+]
+
+
+@pytest.mark.parametrize(("derivation", "bits"), CLASSIC)
+def test_classic_positions_follow_the_model(derivation: Derivation, bits: int) -> None:
+    expected = derive(derivation)
+    for hashes in HASHES:
+        core = BloomFilter(bits=bits, hashes=hashes, derivation=derivation, seed=3)
+        assert core.bits == bits
+        for key in KEYS:
+            digest = bloomery.digest(key, seed=3)
+            assert core.positions(key) == expected(digest, bits, hashes), key
+
+
+@pytest.mark.parametrize("derivation", ["enhanced", "double", "slices"])
+def test_keyed_positions_follow_the_model(derivation: Derivation) -> None:
+    core = BloomFilter(bits=2**16, hashes=11, derivation=derivation, hash="keyed", secret=SECRET)
+    for key in KEYS:
+        digest = bloomery.digest(key, hash="keyed", secret=SECRET)
+        assert core.positions(key) == derive(derivation)(digest, 2**16, 11), key
+
+
+@pytest.mark.parametrize("capacity", [1, 1000, 50_000])
+def test_blocked_positions_follow_the_model(capacity: int) -> None:
+    seen: set[int] = set()
+    for error_rate in (0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.001, 1e-4):
+        core = BloomFilter(capacity, error_rate, layout="blocked")
+        assert core.bits % model.BLOCK_BITS == 0
+        seen.add(core.hashes)
+        for key in KEYS:
+            expected = model.blocked(bloomery.digest(key), core.bits, core.hashes)
+            assert core.positions(key) == expected, (error_rate, key)
+    assert {1, 8} <= seen
+
+
+@pytest.mark.parametrize(("derivation", "cells"), CLASSIC)
+def test_counting_positions_are_the_distinct_ones_of_the_model(
+    derivation: Derivation, cells: int
+) -> None:
+    expected = derive(derivation)
+    core = CountingBloomFilter(bits=cells * 8, hashes=9, counter_bits=8, derivation=derivation)
+    for key in KEYS:
+        positions = expected(bloomery.digest(key), cells, 9)
+        assert core.positions(key) == list(dict.fromkeys(positions)), key
+
+
+@pytest.mark.parametrize("derivation", ["enhanced", "double", "slices"])
+def test_every_layer_of_a_scalable_filter_derives_from_the_same_digest(
+    derivation: Derivation,
+) -> None:
+    core = ScalableBloomFilter(40, 0.001, derivation=derivation)
+    core.add_many([f"fill-{i}" for i in range(1500)])
+    layers = core.stats().layers
+    rates = [layer.error_rate or 0 for layer in layers]
+    assert max(rates) > 1e-4 > min(rates)  # so there are layers of either layout
+    for key in KEYS:
+        digest = bloomery.digest(key)
+        expected = [
+            model.blocked(digest, layer.cells, layer.hashes)
+            if rate >= 1e-4 and derivation != "slices"
+            else derive(derivation)(digest, layer.cells, layer.hashes)
+            for layer, rate in zip(layers, rates, strict=True)
+        ]
+        assert core.positions(key) == expected, key
+
+
+BEYOND_32_BITS: list[tuple[Derivation, int]] = [
+    ("enhanced", 2**33),
+    ("enhanced", 2**33 + 12_345),
+    ("double", 2**33),
+    ("double", 2**33 + 12_345),
+    ("slices", 2**33),
+]
+
+
+@pytest.mark.parametrize(("derivation", "bits"), BEYOND_32_BITS)
+def test_classic_positions_go_beyond_32_bits(derivation: Derivation, bits: int) -> None:
+    # One GiB of address space, of which the memory is never touched.
+    core = BloomFilter(bits=bits, hashes=8, derivation=derivation)
+    found = [core.positions(key) for key in KEYS]
+    assert found == [derive(derivation)(bloomery.digest(key), bits, 8) for key in KEYS]
+    assert max(position for positions in found for position in positions) > 2**32
+
+
+def test_blocked_positions_go_beyond_32_bits() -> None:
+    core = BloomFilter(900_000_000, 0.01)
+    assert core.bits > 2**33
+    found = [core.positions(key) for key in KEYS]
+    assert found == [model.blocked(bloomery.digest(k), core.bits, core.hashes) for k in KEYS]
+    assert max(position for positions in found for position in positions) > 2**33
+
+
+def test_keys_beyond_32_bits_are_found_again() -> None:
+    # Touches one page per position only.
+    core = BloomFilter(bits=2**33 + 12_345, hashes=4)
+    assert core.add_many(KEYS[:30]).all()
+    assert core.contains_many(KEYS[:30]).all()
+    assert not core.contains_many(KEYS[30:60]).any()
