@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def membership() -> Membership:
     )
 
 
-def counting(counter_bits: int) -> Counting:
+def counting(counter_bits: Literal[4, 32]) -> Counting:
     from bloomery import CountingBloomFilter
 
     def build(distinct: int, error_rate: float) -> Filter:

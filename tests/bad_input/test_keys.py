@@ -106,7 +106,7 @@ def test_one_text_is_not_a_batch(filled: Filter, keys: Any) -> None:
     for verb in (filled.add_many, filled.contains_many):
         with pytest.raises((errors.ParameterError, errors.KeyTypeError)) as caught:
             verb(keys)
-        assert "[" in caught.value.hint or "list" in caught.value.hint, caught.value.hint
+        assert "add(key)" in caught.value.hint
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -142,8 +142,8 @@ def counting() -> Any:
     made.validate()
 
 
-@pytest.mark.parametrize("count", [0, -1, 2**70, -(2**70)], ids=_name)
-def test_counts_are_at_least_one(counting: CountingBloomFilter, count: int) -> None:
+@pytest.mark.parametrize("count", [0, -1, -(2**70), 1.5, "1", None], ids=_name)
+def test_counts_are_at_least_one(counting: CountingBloomFilter, count: Any) -> None:
     for verb in (counting.add, counting.remove):
         refused(errors.ParameterError, verb, "a", count, name="count")
 
@@ -161,7 +161,8 @@ def test_removing_too_much(counting: CountingBloomFilter) -> None:
     found = refused(errors.AbsentKeyError, lambda: counting.remove("a", 4), requested=4)
     assert found.estimate == counting.count("a")
     assert issubclass(errors.AbsentKeyError, KeyError)
-    refused(errors.AbsentKeyError, lambda: counting.remove("absent"), estimate=0, requested=1)
+    refused(errors.AbsentKeyError, counting.remove, "absent", estimate=0, requested=1)
+    refused(errors.AbsentKeyError, counting.remove, "a", 2**63)
 
 
 def test_removing_under_the_conservative_policy() -> None:

@@ -40,15 +40,15 @@ def test_an_error_rate_is_between_zero_and_one(make: Any, rate: float) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("capacity", ["1000", 10.5, NAN, INF, None, [1000], b"7"], ids=_name)
-def test_a_capacity_that_is_no_whole_number_isrefused(kind: Any, capacity: object) -> None:
+@pytest.mark.parametrize("capacity", ["1000", 10.5, NAN, INF, True, [1000], b"7"], ids=_name)
+def test_a_capacity_that_is_no_whole_number_is_refused(kind: Any, capacity: object) -> None:
     with pytest.raises((errors.ParameterError, TypeError), match="capacity"):
         kind(capacity, 0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rate", ["0.01", [0.01], b"1"], ids=_name)
-def test_an_error_rate_that_is_no_number_isrefused(kind: Any, rate: object) -> None:
+def test_an_error_rate_that_is_no_number_is_refused(kind: Any, rate: object) -> None:
     with pytest.raises((errors.ParameterError, TypeError), match="error_rate"):
         kind(1000, rate)
 
@@ -196,7 +196,7 @@ def test_tightening(value: float) -> None:
     refused(errors.ParameterError, lambda: ScalableBloomFilter(tightening=value), name="tightening")
 
 
-def test_a_plan_of_another_kind_isrefused() -> None:
+def test_a_plan_of_another_kind_is_refused() -> None:
     for kind in KINDS:
         for other in KINDS:
             if other is not kind:

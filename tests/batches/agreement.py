@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import BloomFilter, CountingBloomFilter, NullKeyError, ScalableBloomFilter
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomery.errors import NullKeyError
 
 Keys = Sequence[Any]
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import BloomFilter, CountingBloomFilter, KeyTypeError, ScalableBloomFilter
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomery.errors import KeyTypeError
 from tests.batches.agreement import agrees
 
 MIXED: list[Any] = [

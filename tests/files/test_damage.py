@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import bloomery
-from bloomery import BloomFilter, ChecksumError, SnapshotError
+from bloomery import BloomFilter
+from bloomery.errors import ChecksumError, SnapshotError, TruncatedError
 from tests.golden.make_golden import FOLDER
 
 FILES = sorted(FOLDER.glob("*.bloomery"))
@@ -49,7 +50,7 @@ def test_every_flipped_bit_is_refused(stored: bytes) -> None:
 
 def test_anything_after_the_end_is_refused(stored: bytes) -> None:
     for tail in (b"\x00", b"\n", stored, bytes(4096)):
-        with pytest.raises(bloomery.TruncatedError) as caught:
+        with pytest.raises(TruncatedError) as caught:
             bloomery.from_bytes(stored + tail)
         assert caught.value.expected == len(stored)
         assert caught.value.got == len(stored) + len(tail)

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter, StorageError
+from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomery.errors import ParameterError, SnapshotError, StorageError
+from tests.bad_input.refusal import refused
 from tests.files.another_process import run
 
 KINDS: list[Any] = [BloomFilter, ScalableBloomFilter, CountingBloomFilter]
@@ -88,15 +90,14 @@ def test_names_no_file_can_have(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 5, 1.5, b"bytes.bloomery"])
-def test_what_is_no_path_is_a_type_error(path: Any) -> None:
+def test_what_is_no_path_is_refused_by_name(path: Any) -> None:
     made = BloomFilter(10, 0.1)
     for act in (bloomery.load, made.save, BloomFilter.open):
-        with pytest.raises(TypeError):
-            act(path)
+        refused(ParameterError, act, path, name="path")
 
 
 def test_a_device_that_never_ends_is_not_read() -> None:
-    with pytest.raises((StorageError, bloomery.SnapshotError)):
+    with pytest.raises((StorageError, SnapshotError)):
         bloomery.load("/dev/zero")
 
 
@@ -191,7 +192,8 @@ def test_a_shared_file_that_does_not_fit_is_not_created(tmp_path: Path) -> None:
 FULL_DISK = """
 import errno, sys
 from pathlib import Path
-from bloomery import BloomFilter, StorageError
+from bloomery import BloomFilter
+from bloomery.errors import StorageError
 folder = Path(sys.argv[1])
 path = folder / "kept.bloomery"
 BloomFilter(10, 0.1).save(path)

@@ -39,9 +39,9 @@ def write_lines(lines: list[bytes]) -> None:
             stdout.flush()
 
 
-def write_json(value: Any, *, indent: int | None = 2) -> None:
-    """Write one JSON document, or one JSON line with `indent=None`, to stdout."""
-    write_lines([to_json(value, indent=indent)])
+def write_json(value: Any) -> None:
+    """Write one JSON document to stdout."""
+    write_lines([to_json(value, indent=2)])
 
 
 def to_json(value: Any, *, indent: int | None = None) -> bytes:

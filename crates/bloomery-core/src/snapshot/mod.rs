@@ -22,7 +22,7 @@ mod record;
 mod shared;
 mod write;
 
-pub use file::{Disk, RealDisk, replace};
+pub use file::{Disk, DurableWrite, RealDisk, replace};
 pub use header::{Kind, VERSION};
 pub use read::{Loaded, load, read};
 pub use shared::{Access, SharedFile};

@@ -1,0 +1,113 @@
+//! Any sequence of operations on a counting filter against a naive array of numbers.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use bloomery_core::snapshot::{Loaded, read, to_bytes};
+use bloomery_core::{CountingBloomFilter, CountingPlan, Derivation, Hasher, KeyHash, Policy};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+enum Op {
+    Add(u8, u16),
+    AddMany(Vec<u8>, u8),
+    Remove(u8, u16),
+    Double,
+    Reload,
+}
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    cells: u8,
+    hashes: u8,
+    width: u8,
+    conservative: bool,
+    ops: Vec<Op>,
+}
+
+struct Naive {
+    cells: Vec<u64>,
+    max: u64,
+    conservative: bool,
+}
+
+impl Naive {
+    fn add(&mut self, positions: &[u64], count: u64) -> bool {
+        let least = positions.iter().map(|p| self.cells[*p as usize]).min().unwrap_or(0);
+        for p in positions {
+            let cell = &mut self.cells[*p as usize];
+            let raised = if self.conservative { (least + count).max(*cell) } else { *cell + count };
+            *cell = raised.min(self.max);
+        }
+        least == 0
+    }
+
+    fn remove(&mut self, positions: &[u64], count: u64) -> bool {
+        let short = |cell: u64| cell != self.max && cell < count;
+        if self.conservative || positions.iter().any(|p| short(self.cells[*p as usize])) {
+            return false;
+        }
+        for p in positions {
+            let cell = &mut self.cells[*p as usize];
+            if *cell != self.max {
+                *cell -= count;
+            }
+        }
+        true
+    }
+}
+
+fuzz_target!(|input: Input| {
+    let width = [4, 8, 16, 32][usize::from(input.width % 4)];
+    let policy = if input.conservative { Policy::Conservative } else { Policy::Plain };
+    let bits = u64::from(input.cells) * u64::from(width);
+    let hashes = u32::from(input.hashes);
+    let Ok(plan) = CountingPlan::for_sizes(bits, hashes, width, policy, Derivation::Enhanced)
+    else {
+        return;
+    };
+    let hasher = Hasher::Xxh3 { seed: 5 };
+    let mut filter = CountingBloomFilter::new(plan, hasher).expect("small");
+    let mut model = Naive {
+        cells: vec![0; plan.cells as usize],
+        max: (1 << width) - 1,
+        conservative: input.conservative,
+    };
+    let hash = |key: u8| hasher.unsigned(u64::from(key));
+    for op in input.ops {
+        match op {
+            Op::Add(key, count) => {
+                let positions = filter.positions(hash(key));
+                let new = filter.add(hash(key), u64::from(count));
+                assert_eq!(new, model.add(positions.as_slice(), u64::from(count)));
+            }
+            Op::AddMany(keys, threads) => {
+                let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
+                let mut out = vec![false; keys.len()];
+                filter.add_many(digests.as_slice(), &mut out, usize::from(threads % 3) + 1);
+                for (digest, new) in digests.iter().zip(out) {
+                    assert_eq!(new, model.add(filter.positions(*digest).as_slice(), 1));
+                }
+            }
+            Op::Remove(key, count) => {
+                let positions = filter.positions(hash(key));
+                let done = filter.remove(hash(key), u64::from(count)).is_ok();
+                assert_eq!(done, model.remove(positions.as_slice(), u64::from(count)));
+            }
+            Op::Double => {
+                filter.merge(&filter).expect("same plan");
+                for cell in &mut model.cells {
+                    *cell = (*cell * 2).min(model.max);
+                }
+            }
+            Op::Reload => {
+                let bytes = to_bytes(&filter).expect("small");
+                let Ok(Loaded::Counting(back)) = read(&bytes, None) else { panic!("lost") };
+                assert!(back.same_as(&filter));
+                filter = back;
+            }
+        }
+        filter.validate().expect("sound");
+        assert!(filter.counters().values().eq(model.cells.iter().copied()));
+    }
+});

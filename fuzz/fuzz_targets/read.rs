@@ -1,0 +1,72 @@
+//! Any bytes: `read` refuses them or returns a filter that is sound and writes the same bytes again.
+//!
+//! Checksums stop a fuzzer at the door, so the second half of the runs mends them: the input's header
+//! and block checksums are computed anew, and what is behind them is reached.
+
+#![no_main]
+
+use bloomery_core::snapshot::{Loaded, Snapshot, read, to_bytes};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: (bool, Vec<u8>)| {
+    let (mend, mut bytes) = input;
+    if mend {
+        mended(&mut bytes);
+    }
+    let Ok(loaded) = read(&bytes, None) else { return };
+    let (filter, sound): (&dyn Snapshot, _) = match &loaded {
+        Loaded::Bloom(filter) => (filter, filter.validate()),
+        Loaded::Scalable(filter) => (filter, filter.validate()),
+        Loaded::Counting(filter) => (filter, filter.validate()),
+    };
+    sound.expect("a filter that was read is sound");
+    assert_eq!(to_bytes(filter).expect("it fitted before"), bytes);
+});
+
+/// Makes the magic, version, lengths and checksums right, as far as the bytes allow it.
+fn mended(bytes: &mut [u8]) {
+    if bytes.len() < 128 {
+        return;
+    }
+    bytes[..8].copy_from_slice(b"BLOOMERY");
+    bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
+    bytes[16..24].copy_from_slice(b"SEALED\0\0");
+    let len = bytes.len() as u64;
+    bytes[24..32].copy_from_slice(&len.to_le_bytes());
+    bytes[32..36].copy_from_slice(&65536u32.to_le_bytes());
+    let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let parameters = word(bytes, 36) as usize % 1024;
+    let sections = word(bytes, 40) as usize % 4;
+    bytes[36..40].copy_from_slice(&(parameters as u32).to_le_bytes());
+    bytes[40..44].copy_from_slice(&(sections as u32).to_le_bytes());
+    bytes[44..64].fill(0);
+    let end = 64 + parameters + 8 * sections;
+    let header = (end + 4).next_multiple_of(64);
+    if header > bytes.len() {
+        return;
+    }
+    bytes[12..16].copy_from_slice(&(header as u32).to_le_bytes());
+    let mut state_free = bytes[..end].to_vec();
+    state_free[16..24].fill(0);
+    let checksum = crc32c(&state_free);
+    bytes[end..end + 4].copy_from_slice(&checksum.to_le_bytes());
+    bytes[end + 4..header].fill(0);
+    // One checksum per section of at most one block is all a fuzzer's input holds.
+    let cells = bytes.len().saturating_sub(header + 4 * sections);
+    if sections == 1 && cells <= 65536 {
+        let checksum = crc32c(&bytes[header..header + cells]);
+        let at = bytes.len() - 4;
+        bytes[at..].copy_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+fn crc32c(bytes: &[u8]) -> u32 {
+    let mut crc = !0u32;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0x82F6_3B78 & (crc & 1).wrapping_neg());
+        }
+    }
+    !crc
+}
