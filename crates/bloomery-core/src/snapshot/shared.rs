@@ -4,8 +4,8 @@
 //! maps it sees every add at once. While a writer has it, the state word says LIVE and the checksum
 //! table is not valid; the last writer to close it writes the checksums and seals it again.
 //!
-//! Who is last is told by `flock`: every writer holds a shared lock, sealing and opening a sealed
-//! file for writing need the exclusive one. The system drops the locks of a killed process, so a
+//! Who is last is told by `flock`: every writer holds a shared lock, sealing and unsealing need the
+//! exclusive one. The system drops the locks of a killed process, so a
 //! crash leaves a LIVE file that opens as before; bits only ever turn on, and a page that reached the
 //! disk holds every bit that was in it at that moment, so no key that was flushed can be lost.
 
@@ -90,17 +90,17 @@ impl SharedFile {
             return open_for_reading(path, file);
         }
         loop {
-            // Alone: nobody seals or unseals while we look.
-            file.lock().map_err(failed)?;
-            let (header, words) = map(path, &file, access)?;
-            if header.sealed {
-                verify(&file, &header, &words, path)?;
-                set_state(&words, LIVE)?;
-            }
+            // Waits for nobody but a process that is just sealing or unsealing.
             file.lock_shared().map_err(failed)?;
-            // Changing to the shared lock may let another closer in between, who seals.
-            if state(&words)? == LIVE {
+            let (header, words) = map(path, &file, access)?;
+            if !header.sealed {
                 return build(path, file, access, header, words);
+            }
+            // Only who is alone may unseal. Of two that try, the other sees a LIVE file next time.
+            match file.try_lock() {
+                Ok(()) => unseal(path, &file)?,
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
         }
     }
@@ -187,6 +187,17 @@ fn open_for_reading(path: &Path, file: File) -> Result<BloomFilter> {
             return build(path, file, Access::Read, header, words);
         }
     }
+}
+
+/// Checks a sealed file and marks it LIVE. The caller holds the exclusive lock, but another process may
+/// have had it since the caller looked.
+fn unseal(path: &Path, file: &File) -> Result<()> {
+    let (header, words) = map(path, file, Access::Write)?;
+    if header.sealed {
+        verify(file, &header, &words, path)?;
+        set_state(&words, LIVE)?;
+    }
+    Ok(())
 }
 
 fn map(path: &Path, file: &File, access: Access) -> Result<(Header, Words)> {
