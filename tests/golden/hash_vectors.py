@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,8 @@ def vectors() -> dict[str, Any]:
     return {
         "about": "digests of bloomery.digest; prefixes[n] is the digest of the first n input bytes",
         "input": INPUT.hex(),
-        "xxh3": {str(seed): table(lambda key, seed=seed: xxh3(key, seed)) for seed in SEEDS},
-        "keyed": {
-            secret.hex(): table(lambda key, secret=secret: keyed(key, secret)) for secret in SECRETS
-        },
+        "xxh3": {str(seed): table(partial(xxh3, seed=seed)) for seed in SEEDS},
+        "keyed": {secret.hex(): table(partial(keyed, secret=secret)) for secret in SECRETS},
     }
 
 

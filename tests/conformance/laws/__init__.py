@@ -9,6 +9,7 @@ from tests.conformance.laws import (
     errors,
     merging,
     parameters,
+    shared,
     threads,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "errors",
     "merging",
     "parameters",
+    "shared",
     "threads",
 ]

@@ -142,7 +142,8 @@ def counting_in_a_batch_equals_counting_one_by_one(subject: Subject) -> None:
 @law()
 def an_empty_batch_answers_nothing(subject: Subject) -> None:
     filled = subject.new()
-    for batch in ([], (), iter([]), np.array([], dtype=np.int64)):
+    batches: list[Any] = [[], (), iter([]), np.array([], dtype=np.int64)]
+    for batch in batches:
         added, found = filled.add_many(batch), filled.contains_many(batch)
         assert (added.shape, added.dtype) == ((0,), np.bool_)
         assert (found.shape, found.dtype) == ((0,), np.bool_)

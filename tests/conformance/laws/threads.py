@@ -70,7 +70,12 @@ def the_order_of_threads_leaves_no_trace(subject: Subject) -> None:
 @law("count")
 def no_occurrence_is_lost_when_threads_count_one_key(subject: Subject) -> None:
     filled = subject.new()
-    together(lambda number: [filled.add("shared") for _ in range(1000)] and None)
+
+    def work(number: int) -> None:
+        for _ in range(1000):
+            filled.add("shared")
+
+    together(work)
     limit = 2**filled.counter_bits - 1
     assert filled.count("shared") == min(THREADS * 1000, limit)
 

@@ -246,44 +246,34 @@ impl BloomFilter {
         let m = self.plan.bits as f64;
         let k = self.plan.hashes;
         let fill = self.words.count_ones() as f64 / m;
-        match self.plan.layout {
-            Layout::Classic => Measure {
-                items: sizing::keys_from_fill(fill, m, f64::from(k)),
-                fill,
-                error: fill.powi(k as i32),
-                saturated: 0,
+        Measure {
+            // Also right for blocks: with Poisson loads the expected fill is 1 - e^(-kn/m) again.
+            items: sizing::keys_from_fill(fill, m, f64::from(k)),
+            fill,
+            error: match self.plan.layout {
+                Layout::Classic => fill.powi(k as i32),
+                Layout::Blocked => self.blocked_error(),
             },
-            Layout::Blocked => {
-                let (items, error) = self.measure_blocks();
-                Measure { items, fill, error, saturated: 0 }
-            }
+            saturated: 0,
         }
     }
 
-    /// Estimated keys and error, block by block: blocks differ in load, so the mean of a function of
-    /// the fill is not the function of the mean fill.
-    fn measure_blocks(&self) -> (f64, f64) {
+    /// The chance that a random key finds all its bits set, block by block: blocks differ in load, so
+    /// the mean of the products is not the product of the means.
+    fn blocked_error(&self) -> f64 {
         let k = self.plan.hashes as usize;
-        let (mut keys, mut error) = (0.0, 0.0);
+        let starts = if k == 8 { 1 } else { 8 };
+        let mut error = 0.0;
         for line in self.words.atomics().chunks_exact(8) {
             let mut fills = [0.0; 8];
-            let mut ones = 0;
             for (fill, word) in fills.iter_mut().zip(line) {
-                let set = word.load(Ordering::Relaxed).count_ones();
-                *fill = f64::from(set) / 64.0;
-                ones += set;
+                *fill = f64::from(word.load(Ordering::Relaxed).count_ones()) / 64.0;
             }
-            if ones == 0 {
-                continue;
-            }
-            keys += sizing::keys_from_fill(f64::from(ones) / 512.0, 512.0, k as f64);
-            let starts = if k == 8 { 1 } else { 8 };
-            let sum: f64 = (0..starts)
-                .map(|start| (0..k).map(|i| fills[(start + i) & 7]).product::<f64>())
-                .sum();
-            error += sum / starts as f64;
+            let products =
+                (0..starts).map(|start| (0..k).map(|i| fills[(start + i) & 7]).product::<f64>());
+            error += products.sum::<f64>() / starts as f64;
         }
-        (keys, error / self.plan.blocks() as f64)
+        error / self.plan.blocks() as f64
     }
 
     /// Checks I1 and I3.
