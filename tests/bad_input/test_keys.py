@@ -38,8 +38,12 @@ NO_KEYS: list[Any] = [
     1j,
     "\ud800",
     "ab\udfffcd",
+    memoryview(b"s-t-r-i-d-e")[::2],
+    memoryview(b"12345678").cast("q"),
     np.float64(2.0),
     np.bool_(True),
+    np.datetime64("2024-01-01"),
+    np.timedelta64(5, "s"),
 ]
 
 
@@ -77,20 +81,14 @@ def _verbs(filter: Filter) -> list[Callable[[Any], object]]:
 @pytest.mark.parametrize("key", NO_KEYS, ids=_name)
 def test_other_keys_are_refused_by_every_verb(filled: Filter, key: Any) -> None:
     for verb in _verbs(filled):
-        with pytest.raises((errors.KeyTypeError, errors.NullKeyError)) as caught:
-            verb(key)
-        assert caught.value.hint
-        if key is not None:
-            assert isinstance(caught.value, errors.KeyTypeError)
-            assert caught.value.got
+        found = refused(errors.KeyTypeError, verb, key)
+        assert found.got == type(key).__name__
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_none_alone_is_a_wrong_key_and_in_a_batch_a_null(filled: Filter) -> None:
-    nothing: Any = None
-    refused(errors.KeyTypeError, lambda: filled.add(nothing))
-    refused(errors.NullKeyError, lambda: filled.add_many([None, "x"]), index=0, added=0)
-    refused(errors.NullKeyError, lambda: filled.contains_many(["x", None]), index=1)
+def test_a_wrong_key_in_a_batch_is_named_by_its_row(filled: Filter) -> None:
+    refused(errors.KeyTypeError, filled.add_many, [None, "x"], index=0, added=0)
+    refused(errors.KeyTypeError, filled.contains_many, ["x", None], index=1)
 
 
 def test_keys_before_a_bad_key_went_in_and_are_counted(filled: Filter) -> None:
@@ -142,7 +140,7 @@ def counting() -> Any:
     made.validate()
 
 
-@pytest.mark.parametrize("count", [0, -1, -(2**70), 1.5, "1", None], ids=_name)
+@pytest.mark.parametrize("count", [0, -1, -(2**70), 1.5, "1"], ids=_name)
 def test_counts_are_at_least_one(counting: CountingBloomFilter, count: Any) -> None:
     for verb in (counting.add, counting.remove):
         refused(errors.ParameterError, verb, "a", count, name="count")

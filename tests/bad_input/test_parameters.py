@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import pickle
 from typing import Any
@@ -210,7 +211,19 @@ def test_a_plan_of_another_kind_is_refused() -> None:
 
 
 def test_errors_survive_pickling_with_their_fields() -> None:
-    found = refused(errors.ParameterError, lambda: BloomFilter(0, 0.01), name="capacity")
-    again = pickle.loads(pickle.dumps(found))
-    assert type(again) is type(found)
-    assert (str(again), again.name, again.hint) == (str(found), "capacity", found.hint)
+    """A worker process sends its error home whole."""
+    bad: Any = 1.5
+    snapshot = BloomFilter(10, 0.1).to_bytes()
+    found: list[errors.BloomeryError] = [
+        refused(errors.ParameterError, BloomFilter, 0, 0.01, name="capacity"),
+        refused(errors.KeyTypeError, BloomFilter(10, 0.1).add_many, ["a", bad], index=1, added=1),
+        refused(errors.KindError, CountingBloomFilter.from_bytes, snapshot, got="bloom"),
+        refused(errors.TruncatedError, bloomery.from_bytes, snapshot[:-1], got=len(snapshot) - 1),
+        refused(errors.StorageError, bloomery.load, "/missing/file", path="/missing/file"),
+    ]
+    for error in found:
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert (str(again), vars(again)) == (str(error), vars(error))
+        if isinstance(error, OSError):
+            assert again.errno == error.errno == errno.ENOENT

@@ -114,6 +114,12 @@ def test_fixed_size_binary_of_no_width() -> None:
     agrees(lambda: pa.array([b"", b""], pa.binary(0)), [b"", b""], threads=[1])
 
 
+def test_a_null_row_of_a_one_column_struct_is_a_null() -> None:
+    column = pa.array(["a", "hidden", "b"])
+    rows = pa.StructArray.from_arrays([column], ["key"], mask=pa.array([False, True, False]))
+    agrees(lambda: rows, ["a", None, "b"], threads=[1])
+
+
 def test_untyped_nulls_are_null_rows() -> None:
     agrees(lambda: pa.nulls(3), [None, None, None], threads=[1])
 
@@ -151,7 +157,6 @@ def test_several_columns_are_refused(columns: int) -> None:
         pa.array([1, 2], pa.timestamp("us")),
         pa.array([1, 2], pa.decimal128(10, 2)),
         pa.array([1.5, 1.5]).dictionary_encode(),
-        pa.chunked_array([], pa.float64()),
     ],
     ids=lambda array: str(array.type).split("[")[0],
 )

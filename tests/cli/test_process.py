@@ -95,7 +95,9 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word(file: Path, tmp_pa
         assert process.stderr.read() == b""
 
 
-def test_keys_nobody_read_are_not_remembered(file: Path, tmp_path: Path) -> None:
+def test_keys_nobody_read_are_not_remembered(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    run("new", file, "--items", "200k")
     keys = tmp_path / "keys"
     keys.write_bytes(b"".join(b"%d\n" % number for number in range(200_000)))
     before = file.read_bytes()

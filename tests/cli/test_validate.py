@@ -33,6 +33,7 @@ def test_every_bad_file_is_named_and_the_good_ones_too(tmp_path: Path) -> None:
     assert [line.split(": ")[1] for line in errors] == [
         str(file) for file in (flipped, cut, tmp_path / "missing")
     ]
+    assert all(line.count(str(flipped)) <= 1 for line in errors)
 
 
 def test_json_is_one_report_for_each_file(tmp_path: Path) -> None:

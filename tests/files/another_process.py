@@ -13,7 +13,7 @@ from typing import Any
 
 # Fork would copy the test's threads' locks and its open filters; spawn starts clean.
 SPAWN = multiprocessing.get_context("spawn")
-PATIENCE = 60.0
+PATIENCE = 20.0
 
 
 class Worker:
@@ -21,7 +21,9 @@ class Worker:
 
     def __init__(self, task: Callable[..., None], *arguments: Any) -> None:
         self._pipe, theirs = SPAWN.Pipe()
-        self.process: BaseProcess = SPAWN.Process(target=task, args=(theirs, *arguments))
+        # A daemon dies with the tests, so that a failed test leaves nothing running behind it.
+        arguments = (theirs, *arguments)
+        self.process: BaseProcess = SPAWN.Process(target=task, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
 

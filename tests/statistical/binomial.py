@@ -20,27 +20,30 @@ def _log_mass(x: int, trials: int, p: float) -> float:
     return ways + x * log(p) + (trials - x) * log1p(-p)
 
 
-def tail_at_most(x: int, trials: int, p: float) -> float:
-    """Pr[X <= x], summed from x downwards; every term comes from the one before it."""
-    if x < 0:
-        return 0.0
-    if x >= trials:
-        return 1.0
-    term = exp(_log_mass(x, trials, p))
-    total = 0.0
-    odds = (1.0 - p) / p
-    for i in range(x, -1, -1):
+def _sum_outwards(x: int, trials: int, p: float, step: int) -> float:
+    """Pr[X = x] + Pr[X = x + step] + ..., every term made from the one before it."""
+    if not 0 <= x <= trials:
+        return 0.0 if (x < 0) == (step < 0) else 1.0
+    term, total = exp(_log_mass(x, trials, p)), 0.0
+    odds = p / (1.0 - p)
+    while 0 <= x <= trials:
         total += term
-        # Terms only get negligible for good once they fall; left of the mean they do.
-        if i < trials * p and term <= total * 1e-17:
+        # Beyond the mean, and only there, terms fall for good.
+        if (trials * p - x) * step < 0 and term <= total * 1e-17:
             break
-        term *= odds * i / (trials - i + 1)
+        term *= odds * (trials - x) / (x + 1) if step > 0 else x / (trials - x + 1) / odds
+        x += step
     return min(total, 1.0)
 
 
+def tail_at_most(x: int, trials: int, p: float) -> float:
+    """Pr[X <= x]."""
+    return _sum_outwards(x, trials, p, -1)
+
+
 def tail_at_least(x: int, trials: int, p: float) -> float:
-    """Pr[X >= x], as the mirrored lower tail."""
-    return tail_at_most(trials - x, trials, 1.0 - p)
+    """Pr[X >= x]."""
+    return _sum_outwards(x, trials, p, +1)
 
 
 def interval(trials: int, p: float, alpha: float = ALPHA) -> tuple[int, int]:

@@ -44,6 +44,11 @@ def test_one_hit_beyond_either_end_fails(hits: int) -> None:
         check(hits, 1_000_000, 0.01, "rate")
 
 
+def test_chances_below_the_rounding_of_one_are_kept() -> None:
+    assert tail_at_least(1, 1_000_000, 1e-20) == pytest.approx(1e-14)
+    assert interval(1_000_000, 1e-20) == (0, 0)
+
+
 def test_certain_outcomes_have_no_width() -> None:
     assert interval(10, 0.0) == (0, 0)
     assert interval(10, 1.0) == (10, 10)

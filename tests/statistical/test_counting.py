@@ -84,10 +84,10 @@ def test_conservative_updates_are_closer_to_the_truth() -> None:
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_the_lower_bound_of_an_estimate_holds_with_its_confidence(confidence: float) -> None:
     rng = np.random.default_rng(11)
-    truth = rng.integers(1, 9, size=20_000)
-    counting = CountingBloomFilter(10_000, 0.05, counter_bits=16)
-    counting.add_many(np.repeat(np.arange(truth.size), truth))
-    trials = 10_000
+    trials = 4_000
+    truth = rng.integers(1, 9, size=trials)
+    counting = CountingBloomFilter(trials // 2, 0.05, counter_bits=16)
+    counting.add_many(np.repeat(np.arange(trials), truth))
     missed = 0
     for key in range(trials):
         estimate = counting.estimate(key, confidence=confidence)

@@ -29,6 +29,11 @@ pub trait KeySource: Sync {
     /// The digest of one row.
     fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash;
 
+    /// The digests themselves, if the keys were hashed before.
+    fn digests(&self) -> Option<&[KeyHash]> {
+        None
+    }
+
     /// Whether there are no rows.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -44,6 +49,10 @@ impl KeySource for [KeyHash] {
     #[inline(always)]
     fn hash(&self, _: &Hasher, row: usize) -> KeyHash {
         self[row]
+    }
+
+    fn digests(&self) -> Option<&[KeyHash]> {
+        Some(self)
     }
 }
 
@@ -61,6 +70,9 @@ pub(crate) fn pipeline<S: KeySource + ?Sized>(
     prefetch: impl Fn(KeyHash),
     mut probe: impl FnMut(usize, &[KeyHash]),
 ) {
+    if let Some(digests) = keys.digests() {
+        return pipeline_hashed(&digests[rows.clone()], rows.start, prefetch, probe);
+    }
     let mut buffers = [[KeyHash::default(); GROUP]; 2];
     let (mut waiting, mut current) = (0..0, 0);
     let mut start = rows.start;
@@ -80,6 +92,24 @@ pub(crate) fn pipeline<S: KeySource + ?Sized>(
     }
     if !waiting.is_empty() {
         probe(waiting.start, &buffers[1 - current][..waiting.len()]);
+    }
+}
+
+/// The same for keys hashed before. Without hashing in between there is less time for a line to
+/// arrive, so lines are asked for two groups ahead.
+#[inline(always)]
+fn pipeline_hashed(
+    digests: &[KeyHash],
+    first: usize,
+    prefetch: impl Fn(KeyHash),
+    mut probe: impl FnMut(usize, &[KeyHash]),
+) {
+    let (now, ahead) = digests.split_at(digests.len().min(2 * GROUP));
+    now.iter().for_each(|digest| prefetch(*digest));
+    let mut ahead = ahead.chunks(GROUP);
+    for (group, digests) in digests.chunks(GROUP).enumerate() {
+        ahead.next().unwrap_or_default().iter().for_each(|digest| prefetch(*digest));
+        probe(first + group * GROUP, digests);
     }
 }
 

@@ -60,10 +60,21 @@ pub(crate) fn hash_key(
         // SAFETY: text_of returned the object's own memory.
         return Ok(hasher.bytes(unsafe { std::slice::from_raw_parts(data, len) }));
     }
-    hash_other(hasher, key, row)
+    // SAFETY: the type is compared before the value is read, which runs no Python code.
+    unsafe {
+        if ffi::Py_TYPE(key.as_ptr()) == &raw mut ffi::PyLong_Type {
+            let mut overflow = 0;
+            let value = ffi::PyLong_AsLongLongAndOverflow(key.as_ptr(), &mut overflow);
+            if overflow == 0 {
+                return Ok(hasher.signed(value));
+            }
+        }
+    }
+    // What follows may run a key's own code, which may drop the last other reference to it.
+    hash_other(hasher, &key.clone(), row)
 }
 
-/// Integers, subclasses, other bytes-like objects, and everything that is no key.
+/// Large integers, subclasses, other bytes-like objects, and everything that is no key.
 #[cold]
 fn hash_other(hasher: &Hasher, key: &Bound<'_, PyAny>, row: Option<usize>) -> PyResult<KeyHash> {
     let py = key.py();

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from bloomery.cli.merge import merge
 from bloomery.cli.new import new
 from bloomery.cli.plan import plan
 from bloomery.cli.validate import validate
-from bloomery.errors import BloomeryError
+from bloomery.errors import BloomeryError, StorageError
 
 COMMANDS = (plan, new, add, check, count, info, merge, validate, demo)
 
@@ -55,6 +56,10 @@ def tell(problem: Exception) -> int:
     match problem:
         case console.ReaderGoneError():
             return 141
+        case StorageError(errno=errno.ENOENT):
+            # The library's hint speaks of Python; here the way out is another command.
+            hint = "check the path and its folder; `bloomery new` makes a filter file"
+            console.error(problem.message, hint)
         case BloomeryError() | console.CommandError():
             console.error(problem.message, problem.hint)
         case typer.TyperException():
@@ -84,7 +89,7 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = typer.Typer(cls=Program, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app = typer.Typer(cls=Program, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 
 
 @app.callback(invoke_without_command=True)

@@ -87,7 +87,7 @@ def new(
         hash=hash,
         seed=seed,
     )
-    made = _make_shared(file, chosen) if shared else _make(file, kind, chosen)
+    made = _make_shared(file, chosen, force) if shared else _make(file, kind, chosen)
     if json:
         console.write_json(made)
     else:
@@ -107,13 +107,11 @@ def _make(file: Path, kind: str, chosen: dict[str, Any]) -> dict[str, Any]:
     return describe(file, made)
 
 
-def _make_shared(file: Path, chosen: dict[str, Any]) -> dict[str, Any]:
-    # Made beside its place and moved there: `open` would use, not replace, an existing file.
-    beside = file.with_name(f"{file.name}.{os.getpid()}.new")
-    try:
-        with BloomFilter.open(beside, mode="c", **chosen) as made:
-            described = describe(file, made)
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)
+def _make_shared(file: Path, chosen: dict[str, Any], force: bool) -> dict[str, Any]:
+    # `open` uses an existing file. To replace one, the new file is made beside it and moved.
+    place = file.with_name(f"{file.name}.{os.getpid()}.new") if force else file
+    with BloomFilter.open(place, mode="c", **chosen) as made:
+        described = describe(file, made)
+    if place != file:
+        place.replace(file)
     return described | {"file_bytes": file.stat().st_size, "state": "sealed"}

@@ -33,7 +33,7 @@ URL_LENGTH = 57
 SIBLINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("BloomFilter, blocked", "bloom", {"layout": "blocked"}),
     ("BloomFilter, classic", "bloom", {"layout": "classic"}),
-    ("ScalableBloomFilter", "scalable", {}),
+    ("ScalableBloomFilter, first layer", "scalable", {}),
     ("CountingBloomFilter, 4 bits", "counting", {"counter_bits": 4}),
     ("CountingBloomFilter, 8 bits", "counting", {"counter_bits": 8}),
     ("CountingBloomFilter, 16 bits", "counting", {"counter_bits": 16}),

@@ -47,7 +47,7 @@ def _examine(file: Path) -> dict[str, Any]:
             "file": name,
             "ok": False,
             "code": problem.code,
-            "error": problem.message,
+            "error": problem.message.removeprefix(f"{file}: "),
             "hint": problem.hint,
         }
     return {"file": name, "ok": True, "kind": filter.stats().kind}

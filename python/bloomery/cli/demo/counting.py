@@ -15,7 +15,7 @@ from bloomery.cli.quantities import show_bytes
 def how_often(stage: Stage) -> dict[str, Any]:
     """Count every visit; show the most visited pages, then forget one of them."""
     # 32 bits a counter: the most popular page has more visits than 16 bits can hold.
-    visits = CountingBloomFilter(stage.pages, 0.01, counter_bits=32)
+    visits = CountingBloomFilter(stage.expected, 0.01, counter_bits=32)
     exact: Counter[str] = Counter()
     for batch in stage.batches:
         visits.add_many(batch)

@@ -13,7 +13,7 @@ TARGET = 0.01
 
 def unknown_size(stage: Stage) -> dict[str, Any]:
     """Start far too small and watch the layers come."""
-    first = stage.pages // 40
+    first = stage.expected // 25
     growing = ScalableBloomFilter(first, TARGET)
     for batch in stage.batches:
         growing.add_many(batch)

@@ -14,9 +14,9 @@ TARGET = 0.01
 
 def seen_before(stage: Stage) -> dict[str, Any]:
     """Plan, build in batches, then compare memory and errors with the truth."""
-    plan = BloomFilter.plan(stage.pages, TARGET)
+    plan = BloomFilter.plan(stage.expected, TARGET)
     stage.say(
-        f"BloomFilter.plan({stage.pages:,}, {TARGET}) promises {plan.bits_per_key:.2f} bits"
+        f"BloomFilter.plan({stage.expected:_}, {TARGET}) promises {plan.bits_per_key:.2f} bits"
         f" per key, {show_bytes(plan.bytes)}, {plan.hashes} hashes, {plan.layout} layout."
     )
     seen = BloomFilter.from_plan(plan)

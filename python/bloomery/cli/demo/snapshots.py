@@ -13,7 +13,7 @@ from bloomery.errors import SnapshotError
 
 def damaged_file(stage: Stage) -> dict[str, Any]:
     """Save, load, flip one bit in the middle, load again."""
-    seen = BloomFilter(stage.pages, 0.01)
+    seen = BloomFilter(stage.expected, 0.01)
     for batch in stage.batches:
         seen.add_many(batch)
     file = stage.folder / "seen.bloom"

@@ -21,9 +21,12 @@ class Stage:
     folder: Path
     visits: int = field(init=False)
     pages: int = field(init=False)
+    expected: int = field(init=False)
+    """How many different pages the visits are thought to reach: not all, most are rarely seen."""
 
     def __post_init__(self) -> None:
-        self.visits, self.pages = (20_000, 4_000) if self.quick else (1_000_000, 200_000)
+        sizes = (20_000, 4_000, 3_000) if self.quick else (1_000_000, 200_000, 125_000)
+        self.visits, self.pages, self.expected = sizes
 
     @cached_property
     def batches(self) -> list[list[str]]:
