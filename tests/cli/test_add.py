@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import BinaryIO
+
+import pytest
 
 import bloomery
 from bloomery import BloomFilter, CountingBloomFilter
+from bloomery.cli import files
 from tests.cli.command import filter_of, refused, run
 
 
@@ -87,6 +92,25 @@ def test_a_link_to_a_filter_stays_a_link(tmp_path: Path) -> None:
     run("add", link, "--key", "b")
     assert link.is_symlink()
     assert "b" in BloomFilter.load(file)
+
+
+def test_the_lock_is_on_the_file_that_is_there_when_it_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = filter_of(tmp_path, ["a"])
+    newer = filter_of(tmp_path, ["b"], name="newer")
+    take = files._lock
+
+    def replaced_meanwhile(opened: BinaryIO, kind: int) -> bool:
+        if newer.exists():
+            newer.replace(file)
+        return take(opened, kind)
+
+    monkeypatch.setattr(files, "_lock", replaced_meanwhile)
+    with files.filter_to_change(file) as filter:
+        assert "b" in filter
+        with file.open("rb") as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_file_left_live_by_a_killed_writer_takes_keys(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ def test_a_check_changes_no_byte_of_the_file(file: Path) -> None:
 
 
 def test_a_missing_filter_or_key_file_is_an_error_not_a_no(file: Path) -> None:
-    assert "No such file" in refused("check", file.with_name("missing"), "--key", "a")
+    stderr = refused("check", file.with_name("missing"), "--key", "a")
+    assert "No such file" in stderr
+    assert "`bloomery new`" in stderr
     assert "No such file" in refused("check", file, file.with_name("missing"))
     assert "s a directory" in refused("check", file, file.parent)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bloomery
@@ -302,8 +306,45 @@ def test_an_exception_inside_with_still_seals(path: Path) -> None:
     assert "a" in bloomery.load(path)
 
 
+def test_closing_while_another_thread_adds_seals_what_went_in(path: Path) -> None:
+    """Checksums made while bits still change would never match again."""
+    keys = np.arange(2_000_000)
+    for delay in (0.0, 0.001, 0.003, 0.01):
+        shared = BloomFilter.open(path, keys.size, 0.01, mode="c")
+        started = threading.Event()
+
+        def add(shared: BloomFilter = shared, started: threading.Event = started) -> None:
+            started.set()
+            with contextlib.suppress(errors.ClosedError):
+                shared.add_many(keys, threads=2)
+
+        thread = threading.Thread(target=add)
+        thread.start()
+        started.wait()
+        time.sleep(delay)
+        shared.close()
+        loaded = BloomFilter.load(path)
+        thread.join()
+        assert BloomFilter.load(path) == loaded, "nothing changes after close returned"
+        path.unlink()
+
+
 def test_flush_and_close_of_a_filter_in_memory_do_no_harm() -> None:
     with BloomFilter(100, 0.01) as made:
         made.add("a")
         made.flush()
     assert made.path is None
+
+
+def test_a_batch_whose_own_keys_close_the_filter_stops_there(path: Path) -> None:
+    """No bit may change after the checksums were written, or the file is lost."""
+    shared = BloomFilter.open(path, 1000, 0.01, mode="c")
+
+    def keys() -> Iterator[str]:
+        yield "before"
+        shared.close()
+        yield "after"
+
+    with pytest.raises(errors.ClosedError):
+        shared.add_many(keys())
+    assert "after" not in BloomFilter.load(path)

@@ -115,6 +115,29 @@ def test_a_killed_writer_beside_a_living_one(path: Path) -> None:
     assert "survivor" in loaded
 
 
+def _open_and_close(pipe: Connection, path: Path, writer: int) -> None:
+    pipe.send("ready")
+    pipe.recv()
+    for visit in range(150):
+        with BloomFilter.open(path, 10_000, 0.001, mode="c") as shared:
+            shared.add(f"{writer} {visit}")
+    pipe.send("done")
+
+
+def test_coming_and_going_at_once_loses_nothing_and_ends_sealed(path: Path) -> None:
+    """Each visit may be the last writer, so sealing and opening meet all the time."""
+    workers = [Worker(_open_and_close, path, writer) for writer in range(3)]
+    for worker in workers:
+        assert worker.hear() == "ready"
+    for worker in workers:
+        worker.tell("go")
+    for worker in workers:
+        with worker:
+            assert worker.hear() == "done"
+    loaded = BloomFilter.load(path)
+    assert loaded.contains_many([f"{w} {visit}" for w in range(3) for visit in range(150)]).all()
+
+
 ROUNDS = 40
 
 

@@ -6,17 +6,17 @@
 //!
 //! Threads. Questions split the batch by rows. Additions must answer as if made one by one in order
 //! ("was this key absent before?"), so they split by *cells*: all threads hash their share of a
-//! chunk, then each thread walks the whole chunk in order but changes only the cells it owns. Every
+//! chunk, then each thread goes through the keys in order but changes only the cells it owns. Every
 //! cell sees its keys in order, whatever the number of threads.
 
 use crate::hash::{Hasher, KeyHash};
 use std::ops::Range;
-use std::sync::Barrier;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys hashed and prefetched together.
 pub const GROUP: usize = 32;
-/// Keys that threads hash before they apply them: 2 MiB of digests.
+/// Keys that threads hash before they apply them: 3 MiB of digests and rows.
 const CHUNK: usize = 1 << 17;
 /// A thread is not worth starting for fewer keys than this.
 const WORTH_A_THREAD: usize = 1 << 13;
@@ -138,33 +138,63 @@ pub(crate) fn split<T: Send>(
     });
 }
 
-/// Hashes chunk after chunk with all threads, then lets every thread walk the chunk:
-/// `apply(thread, first row, digests)`. `alone` is entered by one thread around each walk.
+/// Which thread a key belongs to.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner<F> {
+    /// One thread, given by its number: all cells of a key are that thread's.
+    One(F),
+    /// Every thread: each has some of the key's cells.
+    All,
+}
+
+/// The keys of one chunk that one thread hashed for one owner, in order.
+#[derive(Default)]
+struct Bucket {
+    digests: Vec<KeyHash>,
+    rows: Vec<usize>,
+}
+
+/// Hashes chunk after chunk with all threads, each into a bucket per owner; then every thread takes the
+/// buckets made for it, in the order of the rows: `apply(thread, digests, rows)`. `alone` is entered by
+/// one thread around that second half.
 pub(crate) fn in_chunks<S: KeySource + ?Sized, G>(
     keys: &S,
     hasher: &Hasher,
     threads: usize,
     alone: impl Fn() -> G + Sync,
-    apply: impl Fn(usize, usize, &[KeyHash]) + Sync,
+    owner: Owner<impl Fn(KeyHash) -> usize + Sync>,
+    apply: impl Fn(usize, &[KeyHash], &[usize]) + Sync,
 ) {
-    let mut digests = vec![KeyHash::default(); CHUNK.min(keys.len())];
-    let shared = SharedDigests(digests.as_mut_ptr());
+    let owners = if matches!(owner, Owner::All) { 1 } else { threads };
+    let buckets: Vec<RwLock<Vec<Bucket>>> = (0..threads)
+        .map(|_| RwLock::new((0..owners).map(|_| Bucket::default()).collect()))
+        .collect();
     let barrier = Barrier::new(threads);
     let worker = |thread: usize| {
-        let shared = &shared;
         for start in (0..keys.len()).step_by(CHUNK) {
             let rows = CHUNK.min(keys.len() - start);
             let share = rows.div_ceil(threads);
             let mine = (thread * share).min(rows)..((thread + 1) * share).min(rows);
-            for row in mine {
-                // SAFETY: row < rows <= the buffer's length, and shares do not overlap.
-                unsafe { shared.0.add(row).write(keys.hash(hasher, start + row)) };
+            {
+                let mut mine_by_owner = write(&buckets[thread]);
+                for bucket in mine_by_owner.iter_mut() {
+                    bucket.digests.clear();
+                    bucket.rows.clear();
+                }
+                for row in mine {
+                    let digest = keys.hash(hasher, start + row);
+                    let to = if let Owner::One(owner) = &owner { owner(digest) } else { 0 };
+                    let bucket = &mut mine_by_owner[to];
+                    bucket.digests.push(digest);
+                    bucket.rows.push(start + row);
+                }
             }
             let guard = (thread == 0).then(&alone);
             barrier.wait();
-            // SAFETY: after the barrier nobody writes until the next one.
-            let digests = unsafe { std::slice::from_raw_parts(shared.0, rows) };
-            apply(thread, start, digests);
+            for hashed in &buckets {
+                let bucket = &read(hashed)[if owners == 1 { 0 } else { thread }];
+                apply(thread, &bucket.digests, &bucket.rows);
+            }
             barrier.wait();
             drop(guard);
         }
@@ -178,15 +208,53 @@ pub(crate) fn in_chunks<S: KeySource + ?Sized, G>(
     });
 }
 
+// The barrier already separates writing from reading; a lock only says so to the compiler, and a
+// poisoned one would mean a panic, which the barrier could not survive anyway.
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets threads wait for each other. They arrive within microseconds of each other, so they spin; the
+/// standard barrier would put them to sleep, which costs more than a chunk's share of work.
+struct Barrier {
+    threads: usize,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+}
+
+impl Barrier {
+    fn new(threads: usize) -> Self {
+        Barrier { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0) }
+    }
+
+    fn wait(&self) {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.round.store(round.wrapping_add(1), Ordering::Release);
+            return;
+        }
+        let mut spins = 0u32;
+        while self.round.load(Ordering::Acquire) == round {
+            spins += 1;
+            if spins.is_multiple_of(256) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
 /// The same memory as atomics, for answers that more than one thread may turn to true.
 pub(crate) fn atomic_bools(out: &mut [bool]) -> &[AtomicBool] {
     // SAFETY: AtomicBool has the layout of bool, and the exclusive borrow lasts as long as the result.
     unsafe { &*(std::ptr::from_mut(out) as *const [AtomicBool]) }
 }
-
-struct SharedDigests(*mut KeyHash);
-// SAFETY: `in_chunks` gives every thread its own rows between two barriers.
-unsafe impl Sync for SharedDigests {}
 
 #[cfg(test)]
 mod tests {
@@ -223,22 +291,23 @@ mod tests {
     }
 
     #[test]
-    fn chunks_reach_every_thread_in_order() {
+    fn chunks_reach_their_owners_in_order() {
         let rows = 2 * CHUNK + 77;
-        let seen = Mutex::new(vec![Vec::new(); 3]);
-        in_chunks(
-            &Numbers(rows),
-            &HASHER,
-            3,
-            || (),
-            |thread, first, digests| {
-                let mut seen = seen.lock().unwrap_or_else(|e| e.into_inner());
-                assert_eq!(seen[thread].len(), first);
-                seen[thread].extend(digests.iter().map(|d| d.h1));
-            },
-        );
-        for rows_seen in seen.into_inner().unwrap_or_else(|e| e.into_inner()) {
-            assert_eq!(rows_seen, (0..rows as u64).collect::<Vec<_>>());
+        let by_three = |digest: KeyHash| digest.h1 as usize % 3;
+        let collect = |owner: Owner<fn(KeyHash) -> usize>| {
+            let seen = [const { Mutex::new(Vec::new()) }; 3];
+            let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
+                assert!(digests.iter().zip(rows).all(|(digest, row)| digest.h1 == *row as u64));
+                seen[thread].lock().unwrap().extend_from_slice(rows);
+            };
+            in_chunks(&Numbers(rows), &HASHER, 3, || (), owner, apply);
+            seen.map(|rows| rows.into_inner().unwrap())
+        };
+        for rows_seen in collect(Owner::All) {
+            assert_eq!(rows_seen, (0..rows).collect::<Vec<_>>());
+        }
+        for (thread, rows_seen) in collect(Owner::One(by_three)).into_iter().enumerate() {
+            assert_eq!(rows_seen, (thread..rows).step_by(3).collect::<Vec<_>>());
         }
     }
 

@@ -36,7 +36,6 @@ def write_lines(lines: list[bytes]) -> None:
     if lines:
         with _writing() as stdout:
             stdout.write(b"\n".join(lines) + b"\n")
-            stdout.flush()
 
 
 def write_json(value: Any) -> None:

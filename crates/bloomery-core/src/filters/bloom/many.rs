@@ -2,8 +2,9 @@
 //! `batch.rs` says how groups are prefetched and why threads own cells, not rows.
 
 use super::{BloomFilter, Layout};
-use crate::batch::{self, KeySource};
+use crate::batch::{self, KeySource, Owner};
 use crate::hash::KeyHash;
+use crate::positions::reduce;
 use std::sync::atomic::Ordering;
 
 impl BloomFilter {
@@ -51,66 +52,54 @@ impl BloomFilter {
     }
 
     fn add_in_chunks<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        // Each cell, and in the blocked layout each key, belongs to one thread; a classic key's
-        // answer is true if any of its owners found a new bit.
+        if self.plan.blocks() <= threads as u64 {
+            return self.add_many(keys, out, 1);
+        }
         out.fill(false);
         let answers = batch::atomic_bools(out);
-        // Whole lines, so that no word has two writers.
-        let share = (self.words.bytes() / 64).div_ceil(threads as u64) * 512;
-        let apply = |thread: usize, first: usize, digests: &[KeyHash]| {
-            let mine = thread as u64 * share..(thread as u64 + 1) * share;
+        let alone = || self.gate.enter();
+        if self.plan.layout == Layout::Blocked {
+            // A key has one line and a line one owner: block * threads / blocks, as a product with
+            // threads / blocks in units of 2^-64. (It must come from the block, not from the digest,
+            // or a block on the border between two shares would have two writers.)
             let lines = self.lines();
-            let note = |row: usize, new: bool| {
-                if new {
-                    answers[first + row].store(true, Ordering::Relaxed);
-                }
-            };
-            if self.plan.layout == Layout::Classic {
-                let prefetch = |hash| {
-                    for position in self.classic(hash).filter(|p| mine.contains(p)) {
-                        self.words.prefetch((position >> 6) as usize);
+            let blocks = self.plan.blocks();
+            let scale = (((threads as u128) << 64) / u128::from(blocks)) as u64;
+            let owner = Owner::One(|hash: KeyHash| reduce(reduce(hash.h1, blocks), scale) as usize);
+            let apply = |_: usize, digests: &[KeyHash], rows: &[usize]| {
+                let mut new = [false; batch::GROUP];
+                let probe = |row: usize, group: &[KeyHash]| {
+                    lines.add_group_alone(group, &mut new[..group.len()]);
+                    for (new, row) in new.iter().zip(&rows[row..row + group.len()]) {
+                        answers[*row].store(*new, Ordering::Relaxed);
                     }
                 };
-                return batch::pipeline(
-                    digests,
-                    &self.hasher,
-                    0..digests.len(),
-                    prefetch,
-                    |row, group| {
-                        for (i, hash) in group.iter().enumerate() {
-                            note(row + i, self.add_owned(*hash, mine.clone()));
-                        }
-                    },
-                );
-            }
-            let mut rows = [0usize; batch::GROUP];
-            let mut group = [KeyHash::default(); batch::GROUP];
-            let mut new = [false; batch::GROUP];
-            let mut waiting = 0;
-            for (row, hash) in digests.iter().enumerate() {
-                // Written always, kept only when the line is ours: no branch to mispredict.
-                group[waiting] = *hash;
-                rows[waiting] = row;
-                let line = lines.first_word(*hash);
-                let ours = mine.contains(&(line as u64 * 64));
-                if ours {
-                    self.words.prefetch(line);
+                let prefetch = |hash| lines.prefetch(hash);
+                batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, probe);
+            };
+            return batch::in_chunks(keys, &self.hasher, threads, alone, owner, apply);
+        }
+        // A classic key has cells of many owners, and is new if any of them finds a new bit. Shares
+        // are whole lines, so that no word has two writers.
+        let share = (self.words.bytes() / 64).div_ceil(threads as u64) * 512;
+        let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
+            let mine = thread as u64 * share..(thread as u64 + 1) * share;
+            let prefetch = |hash| {
+                for position in self.classic(hash).filter(|position| mine.contains(position)) {
+                    self.words.prefetch((position >> 6) as usize);
                 }
-                waiting += usize::from(ours);
-                if waiting == batch::GROUP {
-                    lines.add_group_alone(&group, &mut new);
-                    for (row, new) in rows.iter().zip(new) {
-                        note(*row, new);
+            };
+            let probe = |row: usize, group: &[KeyHash]| {
+                for (hash, row) in group.iter().zip(&rows[row..]) {
+                    if self.add_owned(*hash, mine.clone()) {
+                        answers[*row].store(true, Ordering::Relaxed);
                     }
-                    waiting = 0;
                 }
-            }
-            lines.add_group_alone(&group[..waiting], &mut new[..waiting]);
-            for (row, new) in rows.iter().zip(new).take(waiting) {
-                note(*row, new);
-            }
+            };
+            batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, probe);
         };
-        batch::in_chunks(keys, &self.hasher, threads, || self.gate.enter(), apply);
+        let owner = Owner::<fn(KeyHash) -> usize>::All;
+        batch::in_chunks(keys, &self.hasher, threads, alone, owner, apply);
     }
 
     /// `contains` for every key.

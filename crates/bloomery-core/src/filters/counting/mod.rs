@@ -19,7 +19,7 @@
 //! added are removed. Removing a key that was never added can make other keys wrong; it is refused
 //! when one of its counters shows it.
 
-use crate::batch::{self, KeySource};
+use crate::batch::{self, KeySource, Owner};
 use crate::cells::{Counters, Gate};
 use crate::error::{Error, Result};
 use crate::filters::{Measure, check_capacity, check_error_rate, check_hashes};
@@ -172,27 +172,23 @@ impl CountingBloomFilter {
         // Whole lines, so that no word has two writers.
         let per_line = 512 / u64::from(self.plan.counter_bits);
         let share = self.plan.cells.div_ceil(per_line).div_ceil(threads as u64) * per_line;
-        batch::in_chunks(
-            keys,
-            &self.hasher,
-            threads,
-            || self.gate.enter(),
-            |thread, first, digests| {
-                let mine = thread as u64 * share..(thread as u64 + 1) * share;
-                let prefetch = |hash| {
-                    for cell in self.derived(hash).filter(|cell| mine.contains(cell)) {
-                        self.counters.prefetch(cell);
+        let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
+            let mine = thread as u64 * share..(thread as u64 + 1) * share;
+            let prefetch = |hash| {
+                for cell in self.derived(hash).filter(|cell| mine.contains(cell)) {
+                    self.counters.prefetch(cell);
+                }
+            };
+            batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, |row, group| {
+                for (hash, row) in group.iter().zip(&rows[row..]) {
+                    if self.add_owned(*hash, 1, mine.clone()) {
+                        answers[*row].store(true, Ordering::Relaxed);
                     }
-                };
-                batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, |row, group| {
-                    for (hash, answer) in group.iter().zip(&answers[first + row..]) {
-                        if self.add_owned(*hash, 1, mine.clone()) {
-                            answer.store(true, Ordering::Relaxed);
-                        }
-                    }
-                });
-            },
-        );
+                }
+            });
+        };
+        let owner = Owner::<fn(KeyHash) -> usize>::All;
+        batch::in_chunks(keys, &self.hasher, threads, || self.gate.enter(), owner, apply);
     }
 
     /// Takes `count` occurrences away again: all of its counters or none.
