@@ -18,7 +18,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build test lint bench proof docs fuzz lock clean
+.PHONY: help run build test lint bench proof docs plots fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, 
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+plots: $(VENV)/.build $(VENV)/.docs ## draw the plots of the documentation again and print their numbers
+	for plot in bloom_error bloom_memory derivations scalable_error counting_zipf; do \
+		$(BIN)/python -m docs.plots.$$plot || exit 1; done
 
 # Stable Rust refuses the sanitizer's flags unless RUSTC_BOOTSTRAP is set.
 fuzz: export RUSTC_BOOTSTRAP := 1

@@ -49,20 +49,20 @@ fn mend(bytes: &mut [u8]) {
     bytes[12..16].copy_from_slice(&(header as u32).to_le_bytes());
     let mut state_free = bytes[..end].to_vec();
     state_free[16..24].fill(0);
-    let checksum = crc32c(&state_free);
-    bytes[end..end + 4].copy_from_slice(&checksum.to_le_bytes());
+    let seed = crc32c(0, &state_free);
+    bytes[end..end + 4].copy_from_slice(&seed.to_le_bytes());
     bytes[end + 4..header].fill(0);
     // One checksum per section of at most one block is all a fuzzer's input holds.
     let cells = bytes.len().saturating_sub(header + 4 * sections);
     if sections == 1 && cells <= 65536 {
-        let checksum = crc32c(&bytes[header..header + cells]);
+        let checksum = crc32c(seed, &bytes[header..header + cells]);
         let at = bytes.len() - 4;
         bytes[at..].copy_from_slice(&checksum.to_le_bytes());
     }
 }
 
-fn crc32c(bytes: &[u8]) -> u32 {
-    let mut crc = !0u32;
+fn crc32c(seed: u32, bytes: &[u8]) -> u32 {
+    let mut crc = !seed;
     for byte in bytes {
         crc ^= u32::from(*byte);
         for _ in 0..8 {

@@ -23,7 +23,6 @@ def _name(value: object) -> str:
 
 
 NO_KEYS: list[Any] = [
-    None,
     1.5,
     NAN,
     True,
@@ -63,18 +62,26 @@ def unchanged(filled: Filter) -> Any:
     filled.validate()
 
 
-def _verbs(filter: Filter) -> list[Callable[[Any], object]]:
+def _single_verbs(filter: Filter) -> list[Callable[[Any], object]]:
+    verbs: list[Callable[[Any], object]] = [filter.add, filter.__contains__, filter.positions]
+    if isinstance(filter, CountingBloomFilter):
+        verbs += [filter.count, filter.estimate, filter.remove]
+    return verbs
+
+
+def _batch_verbs(filter: Filter) -> list[Callable[[Any], object]]:
     verbs: list[Callable[[Any], object]] = [
-        filter.add,
-        filter.__contains__,
-        filter.positions,
         lambda key: filter.add_many([key]),
         lambda key: filter.contains_many(["a", key]),
     ]
     if isinstance(filter, CountingBloomFilter):
-        verbs += [filter.count, filter.estimate, filter.remove]
-        verbs.append(lambda key: filter.count_many([key]))
+        counting = filter
+        verbs.append(lambda key: counting.count_many([key]))
     return verbs
+
+
+def _verbs(filter: Filter) -> list[Callable[[Any], object]]:
+    return _single_verbs(filter) + _batch_verbs(filter)
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -86,9 +93,18 @@ def test_other_keys_are_refused_by_every_verb(filled: Filter, key: Any) -> None:
 
 
 @pytest.mark.usefixtures("unchanged")
+def test_none_is_no_key(filled: Filter) -> None:
+    """In a batch None is a null, which has an error of its own."""
+    for verb in _single_verbs(filled):
+        assert refused(errors.KeyTypeError, verb, None).got == "NoneType"
+    for verb in _batch_verbs(filled):
+        refused(errors.NullKeyError, verb, None)
+
+
+@pytest.mark.usefixtures("unchanged")
 def test_a_wrong_key_in_a_batch_is_named_by_its_row(filled: Filter) -> None:
-    refused(errors.KeyTypeError, filled.add_many, [None, "x"], index=0, added=0)
-    refused(errors.KeyTypeError, filled.contains_many, ["x", None], index=1)
+    refused(errors.KeyTypeError, filled.add_many, [1.5, "x"], index=0, added=0)
+    refused(errors.KeyTypeError, filled.contains_many, ["x", 1.5], index=1)
 
 
 def test_keys_before_a_bad_key_went_in_and_are_counted(filled: Filter) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
-from bloomery.errors import KeyTypeError
+from bloomery.errors import KeyTypeError, NullKeyError
 from tests.batches.agreement import agrees
 
 MIXED: list[Any] = [
@@ -65,17 +65,27 @@ def test_an_empty_batch_answers_nothing(batch: Callable[[], Any]) -> None:
     agrees(batch, [])
 
 
-@pytest.mark.parametrize("nulls", ["refuse", "skip"])
-def test_none_among_python_keys_is_a_wrong_key(nulls: Any) -> None:
-    """Nulls belong to Arrow columns; a None in a list is more likely a mistake."""
-    keys = ["a", "b", None, "c"]
-    for batch in (keys, tuple(keys), iter(keys), np.array(keys, dtype=object)):
+def _with_none() -> list[Any]:
+    keys = ["a", "b", None, "c", None]
+    return [keys, tuple(keys), iter(keys), np.array(keys, dtype=object)]
+
+
+def test_none_among_python_keys_is_a_null() -> None:
+    for batch in _with_none():
         made, expected = BloomFilter(100, 0.01), BloomFilter(100, 0.01)
-        expected.add_many(keys[:2])
-        with pytest.raises(KeyTypeError) as caught:
-            made.add_many(batch, nulls=nulls)
+        expected.add_many(["a", "b"])
+        with pytest.raises(NullKeyError) as caught:
+            made.add_many(batch)
         assert (caught.value.index, caught.value.added) == (2, 2)
         assert "skip" in caught.value.hint
+        assert made.to_bytes() == expected.to_bytes()
+
+
+def test_none_among_python_keys_can_be_skipped() -> None:
+    for batch in _with_none():
+        made, expected = BloomFilter(100, 0.01), BloomFilter(100, 0.01)
+        expected.add_many(["a", "b", "c"])
+        assert made.add_many(batch, nulls="skip").tolist() == [True, True, False, True, False]
         assert made.to_bytes() == expected.to_bytes()
 
 
@@ -167,3 +177,22 @@ def test_threads_never_change_an_answer_of_a_large_batch(threads: int, form: str
         assert np.array_equal(answers, expected)
         assert many.to_bytes() == single.to_bytes()
         assert many.contains_many(make[form](), threads=threads).all()
+
+
+@pytest.mark.parametrize("kind", [BloomFilter, ScalableBloomFilter, CountingBloomFilter])
+def test_a_batch_may_ask_and_change_the_filter_it_goes_into(kind: Any) -> None:
+    """`f.add_many(key for key in keys if key not in f)` must neither fail nor wait for itself."""
+    made = kind(100, 0.001)
+
+    def source() -> Iterator[str]:
+        for i in range(40_000):
+            if f"key {i}" not in made:
+                yield f"key {i}"
+            if i % 10_000 == 0:
+                made.add(f"other {i}")
+                made.add_many([f"more {i}"])
+
+    made.add_many(source())
+    assert made.contains_many([f"key {i}" for i in range(40_000)]).all()
+    assert made.contains_many(["other 0", "more 30000"]).all()
+    made.validate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -32,7 +33,8 @@ def refused(*arguments: Argument, stdin: bytes = b"") -> str:
 
 
 def start(*arguments: Argument, **options: Any) -> subprocess.Popen[bytes]:
-    """Start the command as a process of its own."""
+    """Start the command as a process of its own, with the buffering users have."""
+    options.setdefault("env", {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"})
     command = [sys.executable, "-m", "bloomery", *map(str, arguments)]
     return subprocess.Popen(command, **options)
 

@@ -29,9 +29,9 @@ def _table() -> list[int]:
 _TABLE = _table()
 
 
-def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli), one byte after the other."""
-    crc = 0xFFFFFFFF
+def crc32c(data: bytes, seed: int = 0) -> int:
+    """CRC-32C (Castagnoli), one byte after the other, going on from `seed`."""
+    crc = seed ^ 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
     return crc ^ 0xFFFFFFFF
@@ -54,7 +54,7 @@ def checksum_offset(data: bytes | bytearray) -> int:
 
 
 def with_header(data: bytes, offset: int, new: bytes) -> bytes:
-    """The snapshot with `new` at `offset` of its header, and the header's checksum made right.
+    """The snapshot with `new` at `offset` of its header, and all checksums made right.
 
     Only the first bytes of a header that now claims to be longer than the file are made right.
     """
@@ -65,12 +65,34 @@ def with_header(data: bytes, offset: int, new: bytes) -> bytes:
         # The state word changes while a file is in use, so the checksum counts it as zero.
         covered = changed[:STATE_AT] + bytes(8) + changed[STATE_AT + 8 : at]
         changed[at : at + 4] = crc32c(bytes(covered)).to_bytes(4, "little")
+        _seal(changed, [number_at(data, end - 8, 8) for end in _section_ends(data)])
     return bytes(changed)
+
+
+def _section_ends(data: bytes) -> range:
+    """Where each entry of the section table ends."""
+    at = checksum_offset(data)
+    return range(at - 8 * (number_at(data, SECTIONS_AT, 4) - 1), at + 1, 8)
+
+
+def _seal(data: bytearray, sections: list[int]) -> None:
+    """Makes the checksum table right, whose entries go on from the header's checksum."""
+    seed = number_at(data, checksum_offset(data), 4)
+    start = len(data) - sum(sections) - 4 * sum(-(-size // BLOCK) for size in sections)
+    table = b""
+    for size in sections:
+        for at in range(start, start + size, BLOCK):
+            block = bytes(data[at : min(at + BLOCK, start + size)])
+            table += crc32c(block, seed).to_bytes(4, "little")
+        start += size
+    data[len(data) - len(table) :] = table
 
 
 def with_cells(data: bytes, cells: bytes) -> bytes:
     """A snapshot of one section with these cells, and the checksum table made right."""
     start = header_length(data)
     assert len(data) - start - len(cells) == 4 * -(-len(cells) // BLOCK)
-    table = [crc32c(cells[at : at + BLOCK]) for at in range(0, len(cells), BLOCK)]
-    return data[:start] + cells + struct.pack(f"<{len(table)}I", *table)
+    changed = bytearray(data)
+    changed[start : start + len(cells)] = cells
+    _seal(changed, [len(cells)])
+    return bytes(changed)

@@ -151,7 +151,8 @@ impl fmt::Display for Error {
                 write!(f, "`{name}` must be {allowed}, got: {got}")
             }
             Error::Capacity { needed, limit } => {
-                write!(f, "the filter needs {needed} bytes, this machine has: {limit}")
+                let (needed, limit) = (in_units(*needed), in_units(*limit));
+                write!(f, "the filter needs {needed} of memory, this machine has: {limit}")
             }
             Error::Incompatible { field, expected, got } => {
                 write!(f, "`{field}` differs: {expected} here, {got} there")
@@ -185,10 +186,25 @@ impl fmt::Display for Error {
             }
             Error::Unsealed => write!(f, "the shared file was not closed, so it has no checksums"),
             Error::Storage { path, operation, source } => {
-                write!(f, "{operation} {}: {source}", path.display())
+                let reason = source.to_string();
+                // The number is in a field of its own.
+                let reason = reason.split(" (os error").next().unwrap_or_default();
+                write!(f, "cannot {operation} {}: {reason}", path.display())
             }
         }
     }
+}
+
+/// Bytes as people read them.
+fn in_units(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["bytes", "KB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} bytes") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
 impl std::error::Error for Error {

@@ -82,7 +82,7 @@ impl DurableWrite for CrashyFile {
 }
 
 impl Disk for CrashyDisk {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn DurableWrite>> {
+    fn create(&self, path: &Path, _: &Path) -> io::Result<Box<dyn DurableWrite>> {
         let mut world = self.0.borrow_mut();
         world.step()?;
         world.files.push((Vec::new(), 0));
@@ -181,7 +181,7 @@ fn the_shim_would_catch_a_rename_without_sync() {
     let path = Path::new("store/seen.bloomery");
     let (old, new) = (filter(100), filter(800));
     save(&old, path, &disk).unwrap();
-    let mut file = disk.create(Path::new("store/careless.tmp")).unwrap();
+    let mut file = disk.create(Path::new("store/careless.tmp"), path).unwrap();
     file.write_all(&bloomery_core::snapshot::to_bytes(&new).unwrap()).unwrap();
     disk.rename(Path::new("store/careless.tmp"), path).unwrap();
     let outcomes = disk.after_crash(path);
@@ -196,8 +196,8 @@ fn a_full_disk_leaves_no_temporary_file() {
     // Only one step fails; the machine stays on.
     struct OnceFull(CrashyDisk);
     impl Disk for OnceFull {
-        fn create(&self, path: &Path) -> io::Result<Box<dyn DurableWrite>> {
-            self.0.create(path)
+        fn create(&self, path: &Path, _: &Path) -> io::Result<Box<dyn DurableWrite>> {
+            self.0.create(path, path)
         }
         fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
             Err(io::ErrorKind::StorageFull.into())

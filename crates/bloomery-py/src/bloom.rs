@@ -99,7 +99,7 @@ impl BloomFilter {
     /// Refuses use after `close`.
     #[inline(always)]
     fn require_open(&self, py: Python<'_>) -> PyResult<()> {
-        if self.core.file().is_some() && self.closing.load(Ordering::Acquire) {
+        if self.core.file().is_some() && self.closing.load(Ordering::SeqCst) {
             return Err(self.closed_error(py));
         }
         Ok(())
@@ -134,6 +134,7 @@ impl BloomFilter {
             return Ok(unsafe { self.core.add_unsynchronised(hash) });
         }
         let _registered = writers::Registered::new(&self.writers);
+        self.require_writable(key.py())?;
         Ok(self.core.add(hash))
     }
 
@@ -267,7 +268,8 @@ impl BloomFilter {
         let py = keys.py();
         let options = Options::parse(py, nulls, threads)?;
         self.require_writable(py)?;
-        let verb = Add { filter: &self.core, writers: &self.writers };
+        let ready = |py: Python<'_>| self.require_writable(py);
+        let verb = Add { filter: &self.core, writers: &self.writers, ready: &ready };
         keys::run(&verb, keys, options)
     }
 
@@ -389,10 +391,11 @@ impl BloomFilter {
         if self.core.file().is_none() {
             return Ok(());
         }
-        self.closing.store(true, Ordering::Release);
+        // Sequentially consistent with a writer that registers and then asks whether it may write.
+        self.closing.store(true, Ordering::SeqCst);
         py.detach(|| {
             // Batches of other threads that began before finish first.
-            while self.writers.load(Ordering::Acquire) != 0 {
+            while self.writers.load(Ordering::SeqCst) != 0 {
                 std::thread::yield_now();
             }
             self.core.close()
@@ -400,8 +403,9 @@ impl BloomFilter {
         .or_raise(py)
     }
 
-    fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
-        this
+    fn __enter__(this: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        this.get().require_open(this.py())?;
+        Ok(this)
     }
 
     #[pyo3(signature = (*exc))]

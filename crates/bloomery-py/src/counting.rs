@@ -182,7 +182,7 @@ impl CountingBloomFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let verb = Add { filter: &self.core, writers: &self.writers };
+        let verb = Add { filter: &self.core, writers: &self.writers, ready: &|_| Ok(()) };
         keys::run(&verb, keys, Options::parse(keys.py(), nulls, threads)?)
     }
 

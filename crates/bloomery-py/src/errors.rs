@@ -1,7 +1,8 @@
 //! Core errors become the classes of `bloomery.errors`, which is where they are defined.
 
 use bloomery_core::Error;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyUnicodeEncodeError};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt, PyMemoryError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -76,6 +77,16 @@ pub(crate) fn key_type(key: &Bound<'_, PyAny>, row: Option<usize>, cause: Option
     error
 }
 
+/// A row of a batch without a key; the `row` keys before it were processed.
+pub(crate) fn null_key(py: Python<'_>, row: usize) -> PyErr {
+    let message = format!("keys[{row}] is null; the {row} keys before it were processed");
+    let hint = "nulls=\"skip\" answers False (or 0) for such rows";
+    raise(py, "NullKeyError", &message, hint, |fields| {
+        fields.set_item("index", row)?;
+        fields.set_item("added", row)
+    })
+}
+
 /// Tells on an error how many keys of its batch went in before it.
 pub(crate) fn with_added(py: Python<'_>, error: PyErr, added: usize) -> PyErr {
     // An interrupt or a lack of memory is not the batch's to explain.
@@ -85,8 +96,22 @@ pub(crate) fn with_added(py: Python<'_>, error: PyErr, added: usize) -> PyErr {
     }
     let value = error.value(py);
     let note = format!("{added} keys of the batch were processed before this");
-    let noted = value.call_method1("add_note", (note,)).and_then(|_| value.setattr("added", added));
+    let noted = value.call_method1("add_note", (note,)).and_then(|_| set(value, "added", added));
     noted.map_or_else(|e| e, |()| error)
+}
+
+/// Sets a field on an error, also among those that a pickled one is made of again.
+fn set<'py>(
+    error: &Bound<'py, PyBaseException>,
+    name: &str,
+    value: impl IntoPyObject<'py>,
+) -> PyResult<()> {
+    let value = value.into_bound_py_any(error.py())?;
+    error.setattr(name, &value)?;
+    match error.getattr("fields").ok().and_then(|fields| fields.cast_into::<PyDict>().ok()) {
+        Some(fields) => fields.set_item(name, value),
+        None => Ok(()),
+    }
 }
 
 /// The Python error of a core error.
@@ -190,7 +215,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
                 f.set_item("operation", operation)?;
                 f.set_item("filename", path.to_string_lossy())?;
                 f.set_item("errno", source.raw_os_error().unwrap_or_else(|| errno_of(&source)))?;
-                f.set_item("strerror", source.to_string())
+                f.set_item("strerror", source.to_string().split(" (os error").next())
             })
         }
         _ => raise("BloomeryError", "", &|_| Ok(())),
@@ -211,8 +236,8 @@ fn with_pair<'py, T: IntoPyObject<'py>>(
     got: T,
 ) -> PyErr {
     let value = error.value(py);
-    let set = value.setattr("expected", expected).and_then(|()| value.setattr("got", got));
-    set.map_or_else(|e| e, |()| error)
+    let pair = set(value, "expected", expected).and_then(|()| set(value, "got", got));
+    pair.map_or_else(|e| e, |()| error)
 }
 
 /// Names the file in a snapshot error, which knows only bytes.
@@ -223,7 +248,7 @@ pub(crate) fn with_path(py: Python<'_>, error: PyErr, path: &std::path::Path) ->
         if is_snapshot {
             let message: Bound<'_, PyString> = value.getattr("message")?.cast_into()?;
             value.setattr("message", format!("{name}: {message}"))?;
-            value.setattr("path", &*name)?;
+            set(value, "path", &*name)?;
         }
         Ok(())
     });
@@ -240,9 +265,7 @@ fn errno_of(error: &std::io::Error) -> i32 {
 fn storage_hint(error: &std::io::Error) -> &'static str {
     use std::io::ErrorKind;
     match error.kind() {
-        ErrorKind::NotFound => {
-            "check the path; mode=\"c\" of open creates a file, its directory must exist"
-        }
+        ErrorKind::NotFound => "check the path, and that its directory exists",
         ErrorKind::PermissionDenied => "check the permissions of the file and of its directory",
         ErrorKind::IsADirectory => "give the path of a file, not of a directory",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {

@@ -77,7 +77,6 @@ pub(crate) fn hash_key(
 /// Large integers, subclasses, other bytes-like objects, and everything that is no key.
 #[cold]
 fn hash_other(hasher: &Hasher, key: &Bound<'_, PyAny>, row: Option<usize>) -> PyResult<KeyHash> {
-    let py = key.py();
     if let Ok(text) = key.cast::<pyo3::types::PyString>() {
         return match text.to_str() {
             Ok(text) => Ok(hasher.bytes(text.as_bytes())),
@@ -89,7 +88,7 @@ fn hash_other(hasher: &Hasher, key: &Bound<'_, PyAny>, row: Option<usize>) -> Py
     if is_index && !key.is_instance_of::<PyBool>() {
         return hash_integer(hasher, key).map_err(|cause| key_type(key, row, Some(cause)));
     }
-    hash_buffer(py, hasher, key).unwrap_or_else(|| Err(key_type(key, row, None)))
+    hash_buffer(hasher, key).unwrap_or_else(|| Err(key_type(key, row, None)))
 }
 
 fn hash_integer(hasher: &Hasher, key: &Bound<'_, PyAny>) -> PyResult<KeyHash> {
@@ -110,16 +109,13 @@ fn hash_integer(hasher: &Hasher, key: &Bound<'_, PyAny>) -> PyResult<KeyHash> {
 }
 
 /// A contiguous run of bytes behind the buffer protocol; None if it is none.
-fn hash_buffer(
-    py: Python<'_>,
-    hasher: &Hasher,
-    key: &Bound<'_, PyAny>,
-) -> Option<PyResult<KeyHash>> {
+fn hash_buffer(hasher: &Hasher, key: &Bound<'_, PyAny>) -> Option<PyResult<KeyHash>> {
     let buffer = crate::buffer::View::of(key, ffi::PyBUF_FORMAT | ffi::PyBUF_C_CONTIGUOUS)?;
-    if !matches!(buffer.format(), "B" | "b" | "c") || buffer.dimensions() > 1 {
+    let bytes = matches!(buffer.format(), "B" | "b" | "c") && buffer.dimensions() <= 1;
+    // NumPy hands dates out as plain bytes.
+    if !bytes || crate::keys::is_date(key) {
         return None;
     }
-    let _ = py;
     // SAFETY: the view is contiguous and stays locked until it is dropped, after the hash.
     let bytes = unsafe { std::slice::from_raw_parts(buffer.data(), buffer.bytes()) };
     Some(Ok(hasher.bytes(bytes)))

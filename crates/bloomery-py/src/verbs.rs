@@ -4,6 +4,7 @@ use crate::keys::Batch;
 use bloomery_core::{
     BloomFilter, CountingBloomFilter, Error, Hasher, KeySource, ScalableBloomFilter,
 };
+use pyo3::prelude::*;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{PoisonError, RwLock};
 
@@ -13,6 +14,8 @@ type Outcome = Result<(), (usize, Error)>;
 pub(crate) struct Add<'a, F> {
     pub(crate) filter: &'a F,
     pub(crate) writers: &'a AtomicUsize,
+    /// Refuses to go on when the filter was closed meanwhile, by a key's own code or another thread.
+    pub(crate) ready: &'a (dyn Fn(Python<'_>) -> PyResult<()> + Sync),
 }
 
 /// Asks whether keys are inside.
@@ -45,6 +48,10 @@ impl Batch for Add<'_, BloomFilter> {
         Some(self.writers)
     }
 
+    fn ready(&self, py: Python<'_>) -> PyResult<()> {
+        (self.ready)(py)
+    }
+
     fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
         self.filter.add_many(keys, out, threads);
         Ok(())
@@ -61,6 +68,10 @@ impl Batch for Add<'_, CountingBloomFilter> {
 
     fn writers(&self) -> Option<&AtomicUsize> {
         Some(self.writers)
+    }
+
+    fn ready(&self, py: Python<'_>) -> PyResult<()> {
+        (self.ready)(py)
     }
 
     fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {

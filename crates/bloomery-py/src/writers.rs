@@ -12,7 +12,7 @@ pub(crate) struct Registered<'a>(&'a AtomicUsize);
 
 impl<'a> Registered<'a> {
     pub(crate) fn new(writers: &'a AtomicUsize) -> Self {
-        writers.fetch_add(1, Ordering::AcqRel);
+        writers.fetch_add(1, Ordering::SeqCst);
         Registered(writers)
     }
 }

@@ -35,7 +35,10 @@ def write_lines(lines: list[bytes]) -> None:
     """Write each item and a newline to stdout, and flush: the next program may be waiting."""
     if lines:
         with _writing() as stdout:
-            stdout.write(b"\n".join(lines) + b"\n")
+            rest = memoryview(b"\n".join(lines) + b"\n")
+            while rest:  # with PYTHONUNBUFFERED a write may take a part only
+                rest = rest[stdout.write(rest) :]
+            stdout.flush()
 
 
 def write_json(value: Any) -> None:

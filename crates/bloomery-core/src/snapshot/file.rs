@@ -24,8 +24,13 @@ impl DurableWrite for File {
 
 /// The file operations of an atomic replacement.
 pub trait Disk {
-    /// A new, empty file; fails if there is one of that name.
-    fn create(&self, path: &Path) -> io::Result<Box<dyn DurableWrite>>;
+    /// Where a path leads: writing through a link must change the file, not replace the link.
+    fn resolve(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+    /// A new, empty file, with the permissions of `like` if that exists; fails if there is one of
+    /// that name.
+    fn create(&self, path: &Path, like: &Path) -> io::Result<Box<dyn DurableWrite>>;
     /// Gives `from` the name `to`, replacing what had it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
@@ -39,8 +44,20 @@ pub trait Disk {
 pub struct RealDisk;
 
 impl Disk for RealDisk {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn DurableWrite>> {
-        Ok(Box::new(OpenOptions::new().write(true).create_new(true).open(path)?))
+    fn resolve(&self, path: &Path) -> PathBuf {
+        if path.is_symlink() {
+            fs::canonicalize(path).unwrap_or(path.to_owned())
+        } else {
+            path.to_owned()
+        }
+    }
+
+    fn create(&self, path: &Path, like: &Path) -> io::Result<Box<dyn DurableWrite>> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        if let Ok(old) = fs::metadata(like) {
+            file.set_permissions(old.permissions())?;
+        }
+        Ok(Box::new(file))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -82,18 +99,19 @@ pub fn replace(
         let source = io::Error::from(io::ErrorKind::IsADirectory);
         return Err(Error::storage(path, "write", source));
     }
+    let path = &*disk.resolve(path);
     let temporary = temporary_beside(path);
     let failed = |operation| move |source| Error::storage(path, operation, source);
-    let file = disk.create(&temporary).map_err(failed("create a file beside"))?;
+    let file = disk.create(&temporary, path).map_err(failed("create a file beside"))?;
     let written = fill(file, content)
         .map_err(failed("write"))
-        .and_then(|()| disk.rename(&temporary, path).map_err(failed("rename the new file to")));
+        .and_then(|()| disk.rename(&temporary, path).map_err(failed("replace")));
     if written.is_err() {
         // The first error is the one to report; a leftover is only untidy.
         let _ = disk.remove(&temporary);
         return written;
     }
-    disk.sync_directory(directory_of(path)).map_err(failed("sync the directory of"))
+    disk.sync_directory(directory_of(path)).map_err(failed("make durable"))
 }
 
 fn fill(

@@ -94,6 +94,21 @@ impl Header {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = self.unsigned();
+        let checksum = checksum(&out);
+        out.extend(checksum.to_le_bytes());
+        out.resize(self.len(), 0);
+        out
+    }
+
+    /// The header's checksum, from which those of the cells go on: cells belong to one header, so
+    /// that half of one file and half of another never pass for a whole.
+    pub(super) fn checksum(&self) -> u32 {
+        checksum(&self.unsigned())
+    }
+
+    /// The header up to its checksum.
+    fn unsigned(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
         out.extend(MAGIC);
         out.extend(VERSION.to_le_bytes());
@@ -109,9 +124,6 @@ impl Header {
         for section in &self.sections {
             out.extend(section.to_le_bytes());
         }
-        let checksum = checksum(&out);
-        out.extend(checksum.to_le_bytes());
-        out.resize(self.len(), 0);
         out
     }
 

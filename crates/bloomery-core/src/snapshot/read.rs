@@ -61,16 +61,25 @@ fn read_from(
     }
     require_kind(header.kind, wanted)?;
     // The parameters come first: they say how many cells there must be.
-    let expected = Expected::of(&header)?;
+    let expected = Expected::of(&header).map_err(as_damage)?;
     let mut sections = Vec::new();
     let mut checksums = Vec::new();
     for bytes in &header.sections {
-        sections.push(read_cells(input, *bytes, &mut checksums, failed)?);
+        sections.push(read_cells(input, *bytes, header.checksum(), &mut checksums, failed)?);
     }
     let mut stored = vec![0; checksums.len() * 4];
     input.read_exact(&mut stored).map_err(failed)?;
     compare(&header, &checksums, &stored)?;
-    expected.build(sections)
+    expected.build(sections).map_err(as_damage)
+}
+
+/// A value that a constructor or `validate` would refuse: in a file it is the file that is wrong.
+pub(super) fn as_damage(error: Error) -> Error {
+    match error {
+        Error::Parameter { name, got, .. } => Error::Field { name, got },
+        Error::Invariant { invariant } => Error::Field { name: "cells", got: invariant },
+        other => other,
+    }
 }
 
 pub(super) fn require_kind(got: Kind, wanted: Option<Kind>) -> Result<()> {
@@ -98,6 +107,7 @@ pub(super) fn read_header(
 fn read_cells(
     input: &mut dyn Read,
     bytes: u64,
+    seed: u32,
     checksums: &mut Vec<u32>,
     failed: &dyn Fn(io::Error) -> Error,
 ) -> Result<Words> {
@@ -108,7 +118,7 @@ fn read_cells(
     for start in (0..bytes as usize).step_by(BLOCK) {
         let block = &mut buffer[..BLOCK.min(bytes as usize - start)];
         input.read_exact(block).map_err(failed)?;
-        checksums.push(crc32c::crc32c(block));
+        checksums.push(crc32c::crc32c_append(seed, block));
         words.copy_from(start / 8, block);
     }
     Ok(words)

@@ -71,6 +71,12 @@ impl Record {
 
     pub(super) fn bloom(&self) -> Result<(BloomPlan, Hasher)> {
         let layout = self.layout.ok_or(Error::Field { name: "layout", got: "none".to_owned() })?;
+        if let Some(policy) = self.policy {
+            return Err(Error::Field { name: "policy", got: policy.name().to_owned() });
+        }
+        if self.counter_bits != 1 {
+            return Err(Error::Field { name: "counter_bits", got: self.counter_bits.to_string() });
+        }
         let plan = BloomPlan {
             layout,
             derivation: self.derivation,
@@ -84,6 +90,9 @@ impl Record {
 
     pub(super) fn counting(&self) -> Result<(CountingPlan, Hasher)> {
         let policy = self.policy.ok_or(Error::Field { name: "policy", got: "none".to_owned() })?;
+        if let Some(layout) = self.layout {
+            return Err(Error::Field { name: "layout", got: layout.name().to_owned() });
+        }
         let plan = CountingPlan {
             derivation: self.derivation,
             cells: self.cells,

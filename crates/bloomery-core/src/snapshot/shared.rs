@@ -11,7 +11,7 @@
 
 use super::file::{directory_of, temporary_beside};
 use super::header::{Header, Kind, LIVE, SEALED, STATE_AT};
-use super::read::{compare, read_header, require_kind};
+use super::read::{as_damage, compare, read_header, require_kind};
 use super::record::Record;
 use super::write::{checksums_of, header_of};
 use crate::cells::Words;
@@ -39,8 +39,9 @@ pub struct SharedFile {
     path: PathBuf,
     file: File,
     access: Access,
-    /// Where the checksum table starts.
+    /// Where the checksum table starts, and the header's checksum that its entries go on from.
     table_at: u64,
+    seed: u32,
     closed: AtomicBool,
 }
 
@@ -81,17 +82,21 @@ impl SharedFile {
     /// Maps the filter in `path`. A sealed file is checked against its checksums first.
     pub fn open(path: &Path, access: Access) -> Result<BloomFilter> {
         let failed = |source| Error::storage(path, "open", source);
-        let writes = access == Access::Write;
-        let file = OpenOptions::new().read(true).write(writes).open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.is_dir() {
-            return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
-        }
-        if access == Access::Read {
-            return open_for_reading(path, file);
-        }
         loop {
+            let mut options = OpenOptions::new();
+            let file =
+                options.read(true).write(access == Access::Write).open(path).map_err(failed)?;
+            if file.metadata().map_err(failed)?.is_dir() {
+                return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
+            }
+            if access == Access::Read {
+                return open_for_reading(path, file);
+            }
             // Waits for nobody but a process that is just sealing or unsealing.
             file.lock_shared().map_err(failed)?;
+            if !is_current(&file, path) {
+                continue;
+            }
             let (header, words) = map(path, &file, access)?;
             if !header.sealed {
                 return build(path, file, access, header, words);
@@ -148,7 +153,8 @@ impl SharedFile {
     /// Writes the checksums, and only when they are durable says that they are valid.
     fn seal(&self, words: &Words) -> Result<()> {
         let failed = |source| Error::storage(&self.path, "seal", source);
-        let table: Vec<u8> = checksums_of(words).into_iter().flat_map(u32::to_le_bytes).collect();
+        let table: Vec<u8> =
+            checksums_of(words, self.seed).into_iter().flat_map(u32::to_le_bytes).collect();
         let map = words.file_map().ok_or(Error::Unsealed)?;
         write_at(map, self.table_at as usize, &table);
         map.flush().map_err(failed)?;
@@ -189,6 +195,26 @@ fn open_for_reading(path: &Path, file: File) -> Result<BloomFilter> {
     }
 }
 
+/// Whether the path still names the file: while we waited for a lock, somebody may have put a new
+/// file in its place, and what went into the old one would be lost.
+fn is_current(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let same = |a: &fs::Metadata, b: &fs::Metadata| a.ino() == b.ino() && a.dev() == b.dev();
+        match (file.metadata(), fs::metadata(path)) {
+            (Ok(opened), Ok(named)) => same(&opened, &named),
+            // A file removed meanwhile: the next round reports it.
+            _ => false,
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, path);
+        true
+    }
+}
+
 /// Checks a sealed file and marks it LIVE. The caller holds the exclusive lock, but another process may
 /// have had it since the caller looked.
 fn unseal(path: &Path, file: &File) -> Result<()> {
@@ -196,6 +222,9 @@ fn unseal(path: &Path, file: &File) -> Result<()> {
     if header.sealed {
         verify(file, &header, &words, path)?;
         set_state(&words, LIVE)?;
+        // Durable before the first add: new cells under a SEALED mark would be refused as damage.
+        let map = words.file_map().ok_or(Error::Unsealed)?;
+        map.flush_range(0, header.len()).map_err(|e| Error::storage(path, "open", e))?;
     }
     Ok(())
 }
@@ -207,7 +236,7 @@ fn map(path: &Path, file: &File, access: Access) -> Result<(Header, Words)> {
     io::Seek::seek(&mut input, io::SeekFrom::Start(0)).map_err(failed)?;
     let header = read_header(&mut input, len, &failed)?;
     require_kind(header.kind, Some(Kind::Bloom))?;
-    let (plan, _) = Record::decode(&header.parameters)?.bloom()?;
+    let (plan, _) = Record::decode(&header.parameters)?.bloom().map_err(as_damage)?;
     if header.sections != [plan.bytes()] {
         let got = format!("{:?} bytes for {plan:?}", header.sections);
         return Err(Error::Field { name: "sections", got });
@@ -230,11 +259,16 @@ fn build(
     words: Words,
 ) -> Result<BloomFilter> {
     let (plan, hasher) = Record::decode(&header.parameters)?.bloom()?;
-    let table_at = header.offsets().last().copied().unwrap_or(0);
-    let closed = AtomicBool::new(false);
-    let shared = SharedFile { path: path.to_owned(), file, access, table_at, closed };
+    let shared = SharedFile {
+        path: path.to_owned(),
+        file,
+        access,
+        table_at: header.offsets().last().copied().unwrap_or(0),
+        seed: header.checksum(),
+        closed: AtomicBool::new(false),
+    };
     let filter = BloomFilter::over(plan, hasher, words, Some(shared));
-    filter.validate()?;
+    filter.validate().map_err(as_damage)?;
     debug_assert_eq!(header_of(&filter, header.sealed), header);
     Ok(filter)
 }
@@ -246,7 +280,7 @@ fn verify(file: &File, header: &Header, words: &Words, path: &Path) -> Result<()
     let mut input = file;
     io::Seek::seek(&mut input, io::SeekFrom::Start(at)).map_err(failed)?;
     io::Read::read_exact(&mut input, &mut stored).map_err(failed)?;
-    compare(header, &checksums_of(words), &stored)
+    compare(header, &checksums_of(words, header.checksum()), &stored)
 }
 
 fn state_word(words: &Words) -> Result<&AtomicU64> {

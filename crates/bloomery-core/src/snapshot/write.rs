@@ -82,31 +82,32 @@ pub(super) fn header_of(filter: &dyn Snapshot, sealed: bool) -> Header {
     }
 }
 
-/// Writes the cells block by block and returns their checksums.
-fn write_cells(words: &Words, out: &mut dyn Write) -> std::io::Result<Vec<u32>> {
+/// Writes the cells block by block and returns their checksums, which go on from the header's.
+fn write_cells(words: &Words, seed: u32, out: &mut dyn Write) -> std::io::Result<Vec<u32>> {
     let mut checksums = Vec::new();
     let mut buffer = vec![0; BLOCK];
     let bytes = words.bytes() as usize;
     for start in (0..bytes).step_by(BLOCK) {
         let block = &mut buffer[..BLOCK.min(bytes - start)];
         words.copy_to(start / 8, block);
-        checksums.push(crc32c::crc32c(block));
+        checksums.push(crc32c::crc32c_append(seed, block));
         out.write_all(block)?;
     }
     Ok(checksums)
 }
 
 /// The checksums of cells that stay where they are.
-pub(super) fn checksums_of(words: &Words) -> Vec<u32> {
+pub(super) fn checksums_of(words: &Words, seed: u32) -> Vec<u32> {
     // A sink never fails.
-    write_cells(words, &mut std::io::sink()).unwrap_or_default()
+    write_cells(words, seed, &mut std::io::sink()).unwrap_or_default()
 }
 
 pub(super) fn write(filter: &dyn Snapshot, out: &mut dyn Write) -> std::io::Result<()> {
-    out.write_all(&header_of(filter, true).encode())?;
+    let header = header_of(filter, true);
+    out.write_all(&header.encode())?;
     let mut checksums = Vec::new();
     for words in filter.sections() {
-        checksums.extend(write_cells(words, out)?);
+        checksums.extend(write_cells(words, header.checksum(), out)?);
     }
     for checksum in checksums {
         out.write_all(&checksum.to_le_bytes())?;

@@ -18,6 +18,10 @@ pub(super) fn run<B: Batch>(
         let got = format!("{} dimensions", view.dimensions());
         return Err(errors::parameter(py, "keys", got, "one-dimensional", "use keys.ravel()"));
     }
+    // NumPy hands dates out as plain bytes.
+    if is_date(keys) {
+        return Err(unsupported(py, "dates or durations"));
+    }
     let (order, code) = split_format(view.format());
     let (rows, stride) = view.line();
     let line = Line { base: view.data(), rows, stride };
@@ -43,9 +47,23 @@ pub(super) fn run<B: Batch>(
         let list = keys.call_method0("tolist")?;
         return sequence::run(batch, &list, options);
     }
-    let got = format!("items of format {:?}", view.format());
+    Err(unsupported(py, &format!("items of format {:?}", view.format())))
+}
+
+fn unsupported(py: Python<'_>, got: &str) -> PyErr {
     let hint = "convert it: keys.astype(\"int64\"), or keys.astype(str).tolist()";
-    Err(errors::parameter(py, "keys", got, "integers, fixed-width bytes or objects", hint))
+    errors::parameter(py, "keys", got, "integers, fixed-width bytes or objects", hint)
+}
+
+/// Whether NumPy calls it a date or a duration.
+pub(crate) fn is_date(object: &Bound<'_, PyAny>) -> bool {
+    let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
+    kind.and_then(|kind| kind.extract::<char>()).is_ok_and(|kind| matches!(kind, 'm' | 'M'))
+}
+
+/// Whether it is one of NumPy's masked arrays.
+pub(super) fn is_masked(keys: &Bound<'_, PyAny>) -> bool {
+    keys.get_type().name().is_ok_and(|name| name == "MaskedArray")
 }
 
 fn split_format(format: &str) -> (Option<char>, &str) {

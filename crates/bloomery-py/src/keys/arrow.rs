@@ -3,7 +3,7 @@
 use super::array::{Line, Narrow, Signed, Unsigned};
 use super::arrow_ffi::{Array, ArrowArray, ArrowSchema, export};
 use super::{Answers, Batch, Options};
-use crate::errors::{self, raise, with_added};
+use crate::errors::{self, with_added};
 use bloomery_core::{Hasher, KeyHash, KeySource};
 use pyo3::prelude::*;
 use std::ffi::CStr;
@@ -22,6 +22,8 @@ pub(super) fn run<B: Batch>(
     let mut answers = Answers::with_capacity(0);
     // SAFETY: the schema lives until the end of this function.
     let (column, in_table) = unsafe { one_column(py, &schema.0) }?;
+    // SAFETY: as above. A stream without chunks must not hide that its keys are none.
+    unsafe { require_supported(py, column) }?;
     loop {
         let done = answers.rows();
         match arrays.next().map_err(|error| with_added(py, error, done))? {
@@ -128,14 +130,9 @@ fn run_with_nulls<B: Batch>(
 ) -> PyResult<()> {
     let null = keys.iter().position(Option::is_none);
     if let (Some(null), false) = (null, options.skip_nulls) {
-        let (row, added) = (answers.rows() + null, answers.rows());
-        let message =
-            format!("keys[{row}] is null; {added} keys of the batch were processed before");
-        let hint = "nulls=\"skip\" answers False (or 0) for such rows";
-        return Err(raise(py, "NullKeyError", &message, hint, |fields| {
-            fields.set_item("index", row)?;
-            fields.set_item("added", added)
-        }));
+        // As one by one: the keys before it go in.
+        answers.extend_some(py, batch, &keys[..null], options.threads)?;
+        return Err(errors::null_key(py, answers.rows()));
     }
     answers.extend_some(py, batch, keys, options.threads)
 }
@@ -152,8 +149,12 @@ unsafe fn run_dictionary<B: Batch>(
     // SAFETY: an array of a dictionary type has a dictionary of the schema's type.
     unsafe {
         let values = &*chunk.array.dictionary;
-        let values =
-            Chunk { array: values, first: values.offset as usize, rows: values.length as usize };
+        let values = Chunk {
+            array: values,
+            first: values.offset as usize,
+            rows: values.length as usize,
+            table: None,
+        };
         let entries =
             values.digests_or_none(py, format_of(&*column.dictionary), &batch.hasher())?;
         for window in chunk.windows() {
@@ -178,12 +179,53 @@ fn unsupported(py: Python<'_>, format: &str) -> PyErr {
     errors::parameter(py, "keys", got, "text, binary, integers or a dictionary of these", hint)
 }
 
+unsafe fn require_supported(py: Python<'_>, column: &ArrowSchema) -> PyResult<()> {
+    // SAFETY: a live schema has a format, and maybe a dictionary.
+    unsafe {
+        if !column.dictionary.is_null() {
+            return require_supported(py, &*column.dictionary);
+        }
+        let format = format_of(column);
+        let known = ["n", "u", "z", "U", "Z", "vu", "vz"].contains(&format);
+        if known || format.starts_with("w:") || integer_format(format).is_some() {
+            return Ok(());
+        }
+        Err(unsupported(py, format))
+    }
+}
+
+/// Signedness and width of an integer type.
+fn integer_format(format: &str) -> Option<(bool, usize)> {
+    let width = match format.to_ascii_lowercase().as_str() {
+        "c" => 1,
+        "s" => 2,
+        "i" => 4,
+        "l" => 8,
+        _ => return None,
+    };
+    Some((format.bytes().all(|letter| letter.is_ascii_lowercase()), width))
+}
+
 /// Rows of one array.
 struct Chunk<'a> {
     array: &'a ArrowArray,
     /// First row, counted from the start of the buffers.
     first: usize,
     rows: usize,
+    /// The table around a column, with its own first row: a row that is null there is null.
+    table: Option<(&'a ArrowArray, usize)>,
+}
+
+/// Whether a row has a value, by the array's validity bitmap.
+unsafe fn valid_in(array: &ArrowArray, row: usize) -> bool {
+    if array.null_count == 0 || array.n_buffers == 0 {
+        return true;
+    }
+    // SAFETY: every type but `null` has its validity bitmap first, with a bit for every row.
+    unsafe {
+        let bitmap: *const u8 = (*array.buffers).cast();
+        bitmap.is_null() || *bitmap.add(row / 8) >> (row % 8) & 1 == 1
+    }
 }
 
 impl<'a> Chunk<'a> {
@@ -193,20 +235,22 @@ impl<'a> Chunk<'a> {
         let array = &*array.0;
         let (first, rows) = (array.offset as usize, array.length as usize);
         if !in_table {
-            return Chunk { array, first, rows };
+            return Chunk { array, first, rows, table: None };
         }
         // SAFETY: a table of one column has one child.
         let child = unsafe { &**array.children };
-        Chunk { array: child, first: first + child.offset as usize, rows }
+        let table = Some((array, first));
+        Chunk { array: child, first: first + child.offset as usize, rows, table }
     }
 
     /// The rows in parts of at most `WINDOW`.
     fn windows(&self) -> impl Iterator<Item = Chunk<'a>> + use<'a> {
-        let Chunk { array, first, rows } = *self;
+        let Chunk { array, first, rows, table } = *self;
         (0..rows).step_by(WINDOW).map(move |start| Chunk {
             array,
             first: first + start,
             rows: WINDOW.min(rows - start),
+            table: table.map(|(table, first)| (table, first + start)),
         })
     }
 
@@ -217,28 +261,17 @@ impl<'a> Chunk<'a> {
         if buffer.is_null() { std::ptr::NonNull::dangling().as_ptr() } else { buffer }
     }
 
-    unsafe fn validity(&self) -> Option<*const u8> {
-        if self.array.null_count == 0 || self.array.n_buffers == 0 {
-            return None;
-        }
-        // SAFETY: every type but `null` has its validity bitmap first.
-        let bitmap: *const u8 = unsafe { *self.array.buffers }.cast();
-        (!bitmap.is_null()).then_some(bitmap)
-    }
-
     unsafe fn valid(&self, row: usize) -> bool {
-        // SAFETY: the bitmap has a bit for every row.
+        // SAFETY: the arrays have these rows.
         unsafe {
-            self.validity().is_none_or(|bits| {
-                let bit = self.first + row;
-                *bits.add(bit / 8) >> (bit % 8) & 1 == 1
-            })
+            valid_in(self.array, self.first + row)
+                && self.table.is_none_or(|(table, first)| valid_in(table, first + row))
         }
     }
 
     unsafe fn has_nulls(&self) -> bool {
         // SAFETY: see `valid`.
-        unsafe { self.validity().is_some() && !(0..self.rows).all(|row| self.valid(row)) }
+        unsafe { !(0..self.rows).all(|row| self.valid(row)) }
     }
 
     /// Each row's digest, None for nulls.
@@ -256,17 +289,7 @@ impl<'a> Chunk<'a> {
     }
 
     unsafe fn integers(&self, format: &str) -> Option<Narrow> {
-        let (signed, width) = match format {
-            "c" => (true, 1),
-            "C" => (false, 1),
-            "s" => (true, 2),
-            "S" => (false, 2),
-            "i" => (true, 4),
-            "I" => (false, 4),
-            "l" => (true, 8),
-            "L" => (false, 8),
-            _ => return None,
-        };
+        let (signed, width) = integer_format(format)?;
         // SAFETY: an integer array's second buffer holds its values.
         let base = unsafe { self.buffer(1).add(self.first * width) };
         let line = Line { base, rows: self.rows, stride: width as isize };

@@ -13,6 +13,8 @@ mod arrow;
 mod arrow_ffi;
 mod sequence;
 
+pub(crate) use array::is_date;
+
 use crate::buffer::View;
 use crate::errors::{self, with_added};
 use bloomery_core::{Error, Hasher, KeyHash, KeySource};
@@ -32,6 +34,11 @@ pub(crate) trait Batch: Sync {
     /// Counts calls that write without holding the interpreter; None for questions.
     fn writers(&self) -> Option<&AtomicUsize> {
         None
+    }
+
+    /// Refuses the next rows; asked before each part of a batch, with the interpreter held.
+    fn ready(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
     }
 
     /// Answers every row in order, or says how many rows went well before the error.
@@ -91,6 +98,9 @@ pub(crate) fn run<'py, B: Batch>(
         let kind = keys.get_type().qualname()?;
         let hint = "for one key use add(key), `key in filter` or count(key)";
         return Err(errors::parameter(py, "keys", kind, "many keys, not one", hint));
+    } else if array::is_masked(keys) {
+        // A masked value becomes None, which is a null.
+        sequence::run(batch, &keys.call_method0("tolist")?, options)?
     } else if let Some(view) = View::of(keys, ffi::PyBUF_FORMAT | ffi::PyBUF_STRIDES) {
         array::run(batch, keys, view, options)?
     } else {
@@ -123,9 +133,10 @@ impl<B: Batch> Answers<B> {
         threads: usize,
     ) -> PyResult<()> {
         let start = self.values.len();
+        let guard = batch.writers().map(crate::writers::Registered::new);
+        batch.ready(py).map_err(|error| with_added(py, error, start))?;
         self.values.resize(start + keys.len(), B::Answer::default());
         let out = &mut self.values[start..];
-        let guard = batch.writers().map(crate::writers::Registered::new);
         let result = py.detach(|| batch.run(keys, out, threads));
         drop(guard);
         result.map_err(|(rows, error)| with_added(py, errors::to_python(py, error), start + rows))

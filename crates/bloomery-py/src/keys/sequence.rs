@@ -7,9 +7,9 @@
 //! headers of the keys ahead are prefetched while one is hashed.
 
 use super::{Answers, Batch, Options};
-use crate::errors::with_added;
+use crate::errors::{null_key, with_added};
 use crate::key::hash_key;
-use bloomery_core::KeyHash;
+use bloomery_core::{Hasher, KeyHash};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -21,6 +21,70 @@ const CHUNK: usize = 1 << 15;
 /// How many keys ahead headers are prefetched.
 const AHEAD: usize = 12;
 
+/// The keys of a chunk, hashed.
+#[derive(Default)]
+struct Chunk {
+    digests: Vec<KeyHash>,
+    /// Rows without a key, as the number of digests before each; empty but for `nulls="skip"`.
+    nulls: Vec<usize>,
+}
+
+impl Chunk {
+    fn rows(&self) -> usize {
+        self.digests.len() + self.nulls.len()
+    }
+
+    fn clear(&mut self) {
+        self.digests.clear();
+        self.nulls.clear();
+    }
+
+    /// Hashes one more key; `row` is its place in the batch.
+    #[inline(always)]
+    fn push(
+        &mut self,
+        hasher: &Hasher,
+        key: &Bound<'_, PyAny>,
+        row: usize,
+        options: Options,
+    ) -> PyResult<()> {
+        if key.is_none() {
+            if !options.skip_nulls {
+                return Err(null_key(key.py(), row));
+            }
+            self.nulls.push(self.digests.len());
+            return Ok(());
+        }
+        self.digests.push(hash_key(hasher, key, Some(row))?);
+        Ok(())
+    }
+
+    /// Applies what was hashed, and tells the error that ended it, if any, how far the batch came.
+    fn apply<B: Batch>(
+        &self,
+        answers: &mut Answers<B>,
+        py: Python<'_>,
+        batch: &B,
+        options: Options,
+        outcome: PyResult<()>,
+    ) -> PyResult<()> {
+        if self.nulls.is_empty() {
+            answers.extend(py, batch, self.digests.as_slice(), options.threads)?;
+        } else {
+            answers.extend_some(py, batch, &self.with_nulls(), options.threads)?;
+        }
+        outcome.map_err(|error| with_added(py, error, answers.rows()))
+    }
+
+    fn with_nulls(&self) -> Vec<Option<KeyHash>> {
+        let mut rows: Vec<_> = self.digests.iter().copied().map(Some).collect();
+        for before in self.nulls.iter().rev() {
+            rows.insert(*before, None);
+        }
+        rows
+    }
+}
+
 /// A list or a tuple.
 pub(super) fn run<B: Batch>(
     batch: &B,
@@ -31,9 +95,9 @@ pub(super) fn run<B: Batch>(
     let hasher = batch.hasher();
     let len = keys.len()?;
     let mut answers = Answers::with_capacity(len);
-    let mut digests = Vec::with_capacity(CHUNK.min(len));
+    let mut chunk = Chunk::default();
     while answers.rows() < len {
-        digests.clear();
+        chunk.clear();
         let start = answers.rows();
         let end = len.min(start + CHUNK);
         let outcome = (start..end).try_for_each(|row| {
@@ -44,25 +108,11 @@ pub(super) fn run<B: Batch>(
             // SAFETY: the list holds a reference to the key; `hash_key` takes its own one before it
             // calls anything that could change the list.
             let key = unsafe { Borrowed::from_ptr(py, key) };
-            digests.push(hash_key(&hasher, &key, Some(row))?);
-            Ok(())
+            chunk.push(&hasher, &key, row, options)
         });
-        apply(&mut answers, py, batch, &digests, options, outcome)?;
+        chunk.apply(&mut answers, py, batch, options, outcome)?;
     }
     Ok(answers)
-}
-
-/// Applies what was hashed, and tells the error that ended it, if any, how far the batch came.
-fn apply<B: Batch>(
-    answers: &mut Answers<B>,
-    py: Python<'_>,
-    batch: &B,
-    digests: &[KeyHash],
-    options: Options,
-    outcome: PyResult<()>,
-) -> PyResult<()> {
-    answers.extend(py, batch, digests, options.threads)?;
-    outcome.map_err(|error| with_added(py, error, answers.rows()))
 }
 
 /// An item of a list or tuple that should still have `len` of them: a key's own code, or another
@@ -111,17 +161,17 @@ pub(super) fn run_iterable<B: Batch>(
         crate::errors::parameter(py, "keys", kind, "an iterable of keys", hint)
     })?;
     let mut answers = Answers::with_capacity(0);
-    let mut digests = Vec::new();
+    let mut chunk = Chunk::default();
     loop {
-        digests.clear();
+        chunk.clear();
         let start = answers.rows();
         let outcome = iterator.by_ref().take(CHUNK).try_for_each(|key| {
-            digests.push(hash_key(&hasher, &key?, Some(start + digests.len()))?);
-            Ok(())
+            let row = start + chunk.rows();
+            chunk.push(&hasher, &key?, row, options)
         });
-        if digests.is_empty() && outcome.is_ok() {
+        if chunk.rows() == 0 && outcome.is_ok() {
             return Ok(answers);
         }
-        apply(&mut answers, py, batch, &digests, options, outcome)?;
+        chunk.apply(&mut answers, py, batch, options, outcome)?;
     }
 }

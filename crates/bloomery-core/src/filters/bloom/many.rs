@@ -3,6 +3,7 @@
 
 use super::{BloomFilter, Layout};
 use crate::batch::{self, KeySource, Owner};
+use crate::cells::Entered;
 use crate::hash::KeyHash;
 use crate::positions::reduce;
 use std::sync::atomic::Ordering;
@@ -11,76 +12,65 @@ impl BloomFilter {
     /// Adds every key in order; `out[i]` as `add` would have answered, whatever `threads` is.
     pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
         let threads = batch::useful_threads(keys.len(), threads);
-        // A shared file has other writers, so its answers follow the order of arrival anyway.
-        if self.file.is_some() {
-            return batch::split(out, threads, |rows, out| {
-                let first = rows.start;
-                batch::pipeline(
-                    keys,
-                    &self.hasher,
-                    rows,
-                    |h| self.prefetch(h),
-                    |row, group| {
-                        for (hash, answer) in group.iter().zip(&mut out[row - first..]) {
-                            *answer = self.add_shared(*hash);
-                        }
-                    },
-                );
-            });
+        // A filter with fewer lines than threads has nothing to share out.
+        if threads > 1 && self.words.bytes() / 64 > threads as u64 {
+            return match self.plan.layout {
+                Layout::Blocked => self.add_by_line(keys, out, threads),
+                Layout::Classic => self.add_by_cell(keys, out, threads),
+            };
         }
-        if threads > 1 {
-            return self.add_in_chunks(keys, out, threads);
-        }
-        batch::pipeline(
-            keys,
-            &self.hasher,
-            0..keys.len(),
-            |h| self.prefetch(h),
-            |row, group| {
-                let out = &mut out[row..row + group.len()];
-                let _entered = self.gate.enter();
-                match self.plan.layout {
-                    Layout::Blocked => self.lines().add_group_alone(group, out),
-                    Layout::Classic => {
-                        for (hash, answer) in group.iter().zip(out) {
-                            *answer = self.add_alone(*hash);
-                        }
-                    }
-                }
-            },
-        );
+        let probe = |row: usize, group: &[KeyHash]| {
+            let _entered = self.enter();
+            self.add_group(group, &mut out[row..row + group.len()]);
+        };
+        batch::pipeline(keys, &self.hasher, 0..keys.len(), |h| self.prefetch(h), probe);
     }
 
-    fn add_in_chunks<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        if self.plan.blocks() <= threads as u64 {
-            return self.add_many(keys, out, 1);
+    /// The gate, for filters in memory; a shared file is changed by atomic ORs instead.
+    #[inline(always)]
+    fn enter(&self) -> Option<Entered<'_>> {
+        if self.file.is_some() { None } else { Some(self.gate.enter()) }
+    }
+
+    /// Adds a group in order. The caller has entered the gate, or owns all lines of these keys.
+    #[inline(always)]
+    fn add_group(&self, group: &[KeyHash], out: &mut [bool]) {
+        if self.file.is_none() && self.plan.layout == Layout::Blocked {
+            return self.lines().add_group_alone(group, out);
         }
+        for (hash, answer) in group.iter().zip(out) {
+            *answer =
+                if self.file.is_some() { self.add_shared(*hash) } else { self.add_alone(*hash) };
+        }
+    }
+
+    /// Threads for the blocked layout: a key has one line and a line one owner.
+    fn add_by_line<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
+        let answers = batch::atomic_bools(out);
+        // block * threads / blocks, as a product with threads / blocks in units of 2^-64. It must come
+        // from the block, not from the digest, or a block on a border would have two writers.
+        let blocks = self.plan.blocks();
+        let scale = (((threads as u128) << 64) / u128::from(blocks)) as u64;
+        let owner = Owner::One(|hash: KeyHash| reduce(reduce(hash.h1, blocks), scale) as usize);
+        let apply = |_: usize, digests: &[KeyHash], rows: &[usize]| {
+            let mut new = [false; batch::GROUP];
+            let probe = |row: usize, group: &[KeyHash]| {
+                self.add_group(group, &mut new[..group.len()]);
+                for (new, row) in new.iter().zip(&rows[row..row + group.len()]) {
+                    answers[*row].store(*new, Ordering::Relaxed);
+                }
+            };
+            let prefetch = |hash| self.prefetch(hash);
+            batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, probe);
+        };
+        batch::in_chunks(keys, &self.hasher, threads, || self.enter(), owner, apply);
+    }
+
+    /// Threads for the classic layout: a key has cells of many owners, and is new if any of them
+    /// finds a new bit. Shares are whole lines, so that no word has two writers.
+    fn add_by_cell<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
         out.fill(false);
         let answers = batch::atomic_bools(out);
-        let alone = || self.gate.enter();
-        if self.plan.layout == Layout::Blocked {
-            // A key has one line and a line one owner: block * threads / blocks, as a product with
-            // threads / blocks in units of 2^-64. (It must come from the block, not from the digest,
-            // or a block on the border between two shares would have two writers.)
-            let lines = self.lines();
-            let blocks = self.plan.blocks();
-            let scale = (((threads as u128) << 64) / u128::from(blocks)) as u64;
-            let owner = Owner::One(|hash: KeyHash| reduce(reduce(hash.h1, blocks), scale) as usize);
-            let apply = |_: usize, digests: &[KeyHash], rows: &[usize]| {
-                let mut new = [false; batch::GROUP];
-                let probe = |row: usize, group: &[KeyHash]| {
-                    lines.add_group_alone(group, &mut new[..group.len()]);
-                    for (new, row) in new.iter().zip(&rows[row..row + group.len()]) {
-                        answers[*row].store(*new, Ordering::Relaxed);
-                    }
-                };
-                let prefetch = |hash| lines.prefetch(hash);
-                batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, probe);
-            };
-            return batch::in_chunks(keys, &self.hasher, threads, alone, owner, apply);
-        }
-        // A classic key has cells of many owners, and is new if any of them finds a new bit. Shares
-        // are whole lines, so that no word has two writers.
         let share = (self.words.bytes() / 64).div_ceil(threads as u64) * 512;
         let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
             let mine = thread as u64 * share..(thread as u64 + 1) * share;
@@ -99,7 +89,7 @@ impl BloomFilter {
             batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, probe);
         };
         let owner = Owner::<fn(KeyHash) -> usize>::All;
-        batch::in_chunks(keys, &self.hasher, threads, alone, owner, apply);
+        batch::in_chunks(keys, &self.hasher, threads, || self.enter(), owner, apply);
     }
 
     /// `contains` for every key.

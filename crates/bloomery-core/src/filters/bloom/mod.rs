@@ -148,31 +148,30 @@ impl BloomFilter {
         }
     }
 
+    #[inline(always)]
+    fn add_shared(&self, hash: KeyHash) -> bool {
+        match self.plan.layout {
+            Layout::Blocked => self.lines().add_shared(hash),
+            Layout::Classic => self.add_owned(hash, 0..self.plan.bits),
+        }
+    }
+
     /// Sets those bits of a classic key that lie in `mine`; true iff one of them was new.
     #[inline(always)]
     fn add_owned(&self, hash: KeyHash, mine: Range<u64>) -> bool {
         let mut new = false;
-        for position in self.classic(hash) {
-            if mine.contains(&position) {
-                let (word, mask) = self.word(position);
-                let old = word.load(Ordering::Relaxed);
-                word.store(old | mask, Ordering::Relaxed);
-                new |= old & mask == 0;
-            }
-        }
-        new
-    }
-
-    #[inline(always)]
-    fn add_shared(&self, hash: KeyHash) -> bool {
-        if self.plan.layout == Layout::Blocked {
-            return self.lines().add_shared(hash);
-        }
-        let mut new = false;
-        for position in self.classic(hash) {
+        for position in self.classic(hash).filter(|position| mine.contains(position)) {
             let (word, mask) = self.word(position);
-            if word.load(Ordering::Relaxed) & mask == 0 {
-                new |= word.fetch_or(mask, Ordering::Relaxed) & mask == 0;
+            let old = word.load(Ordering::Relaxed);
+            if old & mask == 0 {
+                // In a shared file another process may have set it since we looked.
+                new |= match &self.file {
+                    Some(_) => word.fetch_or(mask, Ordering::Relaxed) & mask == 0,
+                    None => {
+                        word.store(old | mask, Ordering::Relaxed);
+                        true
+                    }
+                };
             }
         }
         new

@@ -281,7 +281,7 @@ impl CountingBloomFilter {
 
     /// Values of cells that are not the key's: all, or an even sample of a large filter.
     fn sample(&self, except: &[u64]) -> Vec<u64> {
-        const MOST: u64 = 1 << 16;
+        const MOST: u64 = 1 << 12;
         let step = self.plan.cells.div_ceil(MOST).max(1);
         (0..self.plan.cells)
             .step_by(step as usize)
