@@ -65,7 +65,9 @@ def with_header(data: bytes, offset: int, new: bytes) -> bytes:
         # The state word changes while a file is in use, so the checksum counts it as zero.
         covered = changed[:STATE_AT] + bytes(8) + changed[STATE_AT + 8 : at]
         changed[at : at + 4] = crc32c(bytes(covered)).to_bytes(4, "little")
-        _seal(changed, [number_at(data, end - 8, 8) for end in _section_ends(data)])
+        sections = [number_at(data, end - 8, 8) for end in _section_ends(data)]
+        if sum(sections) < len(data):
+            _seal(changed, sections)
     return bytes(changed)
 
 
