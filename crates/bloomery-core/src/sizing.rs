@@ -2,6 +2,7 @@
 //!
 //! Specification section 0 unless another is named. Nothing here allocates or knows a filter.
 
+use crate::positions::Derivation;
 use std::f64::consts::LN_2;
 
 /// Bits in one block of the blocked layout: one cache line.
@@ -37,6 +38,37 @@ pub fn classic_fill(n: f64, m: f64, k: u32) -> f64 {
 /// Expected error of a classic filter: fill^k. The white paper: saturation^phase.
 pub fn classic_error(n: f64, m: f64, k: u32) -> f64 {
     classic_fill(n, m, k).powi(k as i32)
+}
+
+/// Chance that an absent key has the very cells of one of n keys, or all but a few of them, because the
+/// derivation has fewer sets of cells than digests. Two start values give m^2 sets; a progression
+/// shares all but one cell with its neighbour and all cells with its reverse, which makes about k of
+/// them. Four start values give m^4, and the neighbours that begin one step later count half, a
+/// quarter, ... on both sides. Slices are as many as digests.
+pub fn same_cells(n: f64, m: f64, k: u32, derivation: Derivation) -> f64 {
+    match derivation {
+        Derivation::Double => f64::from(k) * n / (m * m),
+        Derivation::Enhanced => 3.0 * n / m.powi(4),
+        Derivation::Slices => 0.0,
+    }
+}
+
+/// Cells and k of the smallest classic filter that meets p for n keys.
+pub fn classic_plan(n: f64, p: f64, derivation: Derivation) -> (u64, u32) {
+    let hashes = best_hashes(n, classic_cells(n, p));
+    // k is a whole number, so the best m for it is a little above the formula's.
+    let mut cells = classic_cells_for(n, p, hashes).max(classic_cells(n, p)).ceil();
+    if derivation == Derivation::Slices {
+        let power = (cells.max(1.0) as u64).checked_next_power_of_two().unwrap_or(u64::MAX);
+        return (power, best_hashes(n, power as f64).min(hashes));
+    }
+    let error =
+        |cells: f64| classic_error(n, cells, hashes) + same_cells(n, cells, hashes, derivation);
+    // Only small filters with tiny errors enter: elsewhere the second term is far below the first.
+    while error(cells) > p * (1.0 + 1e-9) && cells < 1e18 {
+        cells = (cells * 1.005).ceil();
+    }
+    (cells as u64, hashes)
 }
 
 /// Distinct keys inside, from the fill s: n = -(m/k) ln(1 - s). Infinite when every cell is set.

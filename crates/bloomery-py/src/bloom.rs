@@ -6,7 +6,7 @@ use crate::keys::{self, Options};
 use crate::open::{Words, open_shared};
 use crate::params::{self, Goal, field};
 use crate::verbs::{Add, Contains};
-use crate::{files, writers};
+use crate::{files, fork, writers};
 use bloomery_core::filters::Measure;
 use bloomery_core::snapshot::{Kind, Loaded};
 use bloomery_core::{BloomFilter as Core, BloomPlan, Derivation, Error, Layout};
@@ -24,6 +24,8 @@ pub(crate) struct BloomFilter {
     writers: AtomicUsize,
     /// `close` was called: no new use may begin.
     closing: AtomicBool,
+    /// How often this process had been forked when the filter was made.
+    forks: usize,
 }
 
 /// Words of Python's that become a plan.
@@ -83,7 +85,12 @@ pub(crate) fn stats_record<'py>(
 
 impl BloomFilter {
     pub(crate) fn new(core: Core) -> Self {
-        BloomFilter { core, writers: AtomicUsize::new(0), closing: AtomicBool::new(false) }
+        BloomFilter {
+            core,
+            writers: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            forks: fork::count(),
+        }
     }
 
     fn from_loaded(py: Python<'_>, loaded: Loaded) -> PyResult<Self> {
@@ -119,6 +126,9 @@ impl BloomFilter {
     fn require_writable(&self, py: Python<'_>) -> PyResult<()> {
         let Some(file) = self.core.file() else { return Ok(()) };
         self.require_open(py)?;
+        if self.forks != fork::count() {
+            return Err(fork::error(py, file.path()));
+        }
         if file.writable() {
             return Ok(());
         }

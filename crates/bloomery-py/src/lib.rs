@@ -9,6 +9,7 @@ mod buffer;
 mod counting;
 mod errors;
 mod files;
+mod fork;
 mod key;
 mod keys;
 mod open;
@@ -33,6 +34,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        fork::install(module.py())?;
         add::install(module.py())
     }
 

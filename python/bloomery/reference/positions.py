@@ -4,9 +4,11 @@ The digest is one integer; its low 64 bits are h1 and its high 64 bits are h2.
 
 classic   `double`    A. Kirsch, M. Mitzenmacher, "Less Hashing, Same Performance", ESA 2006:
                       g_i = x + i y.
-          `enhanced`  P. Dillinger, P. Manolios, "Bloom Filters in Probabilistic Verification",
-                      FMCAD 2004: g_i = x + i y + (i^3 - i)/6, which breaks up the arithmetic
-                      progressions that make two keys of `double` collide in all of their cells.
+          `enhanced`  after P. Dillinger, P. Manolios, "Bloom Filters in Probabilistic
+                      Verification", FMCAD 2004, who go on from double to triple hashing:
+                      g_i = x + C(i,1) y + C(i,2) z + C(i,3) w. Two start values make m^2 sets of
+                      cells, so an absent key has all cells of a present one with chance n/m^2,
+                      too much for a small filter with a tiny error; four make m^4.
           `slices`    Beach Software, "Web Caching with Dynamic Content", 2000, "How it works":
                       the next log2(m) bits of the hash, as often as the phase says.
 blocked   all k bits in one block of 512 bits, one cache line: F. Putze, P. Sanders, J. Singler,
@@ -16,6 +18,7 @@ blocked   all k bits in one block of 512 bits, one cache line: F. Putze, P. Sand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import comb
 
 WORD = 2**64 - 1
 BLOCK_BITS = 512
@@ -46,9 +49,11 @@ def double(digest: int, m: int, k: int) -> list[int]:
 
 
 def enhanced(digest: int, m: int, k: int) -> list[int]:
-    """x + i y + (i^3 - i)/6 mod m. The cubic term moves even when the step is zero."""
-    x, y = (reduce(half, m) for half in halves(digest))
-    return [(x + i * y + (i**3 - i) // 6) % m for i in range(k)]
+    """x + C(i,1) y + C(i,2) z + C(i,3) w mod m: a cubic in i with four random start values."""
+    h1, h2 = halves(digest)
+    x, y = reduce(h1, m), reduce(h2, m)
+    z, w = reduce(h1 * m & WORD, m), reduce(h2 * m & WORD, m)  # from what the first two left over
+    return [(x + comb(i, 1) * y + comb(i, 2) * z + comb(i, 3) * w) % m for i in range(k)]
 
 
 def slices(digest: int, m: int, k: int, rehash: Rehash) -> list[int]:

@@ -43,6 +43,8 @@ pub struct SharedFile {
     table_at: u64,
     seed: u32,
     closed: AtomicBool,
+    /// The process that opened it. A forked child has the same lock, not one of its own.
+    process: u32,
 }
 
 impl SharedFile {
@@ -137,6 +139,10 @@ impl SharedFile {
     /// Flushes, seals if this is the last writer, and gives the locks back. A second call does nothing.
     pub(crate) fn close(&self, words: &Words) -> Result<()> {
         if self.closed.swap(true, Ordering::AcqRel) || self.access == Access::Read {
+            return Ok(());
+        }
+        // A child's close must neither seal what its parent still writes nor drop the parent's lock.
+        if self.process != std::process::id() {
             return Ok(());
         }
         let failed = |source| Error::storage(&self.path, "close", source);
@@ -266,6 +272,7 @@ fn build(
         table_at: header.offsets().last().copied().unwrap_or(0),
         seed: header.checksum(),
         closed: AtomicBool::new(false),
+        process: std::process::id(),
     };
     let filter = BloomFilter::over(plan, hasher, words, Some(shared));
     filter.validate().map_err(as_damage)?;

@@ -4,7 +4,8 @@
 //! and in place; then it is let go, and the core applies the digests. Taking a reference to every key
 //! instead, so that threads could hash without the interpreter, was slower: it writes to
 //! every object's header twice, and fresh strings lie all over memory. For the same reason the
-//! headers of the keys ahead are prefetched while one is hashed.
+//! headers of the keys ahead are prefetched while one is hashed. Most of the work is done then, so
+//! more threads would only cost: `threads` is for keys that can be hashed without the interpreter.
 
 use super::{Answers, Batch, Options};
 use crate::errors::{null_key, with_added};
@@ -65,13 +66,12 @@ impl Chunk {
         answers: &mut Answers<B>,
         py: Python<'_>,
         batch: &B,
-        options: Options,
         outcome: PyResult<()>,
     ) -> PyResult<()> {
         if self.nulls.is_empty() {
-            answers.extend(py, batch, self.digests.as_slice(), options.threads)?;
+            answers.extend(py, batch, self.digests.as_slice(), 1)?;
         } else {
-            answers.extend_some(py, batch, &self.with_nulls(), options.threads)?;
+            answers.extend_some(py, batch, &self.with_nulls(), 1)?;
         }
         outcome.map_err(|error| with_added(py, error, answers.rows()))
     }
@@ -110,7 +110,7 @@ pub(super) fn run<B: Batch>(
             let key = unsafe { Borrowed::from_ptr(py, key) };
             chunk.push(&hasher, &key, row, options)
         });
-        chunk.apply(&mut answers, py, batch, options, outcome)?;
+        chunk.apply(&mut answers, py, batch, outcome)?;
     }
     Ok(answers)
 }
@@ -172,6 +172,6 @@ pub(super) fn run_iterable<B: Batch>(
         if chunk.rows() == 0 && outcome.is_ok() {
             return Ok(answers);
         }
-        chunk.apply(&mut answers, py, batch, options, outcome)?;
+        chunk.apply(&mut answers, py, batch, outcome)?;
     }
 }

@@ -13,8 +13,8 @@
 //! I3  No bit is set beyond `bits`, so the number of set bits is the fill.
 //!
 //! # Errors in answers
-//! No false negatives. False positives: fill^k (classic), the mean over blocks of the product of
-//! the used words' fills (blocked); both exact given the cells.
+//! No false negatives. False positives: fill^k (classic; plus `sizing::same_cells` in tiny filters), the
+//! mean over blocks of the product of the used words' fills (blocked); both exact given the cells.
 //!
 //! # Threads
 //! Every method takes `&self`. In memory, writers pass the gate and readers never wait. In a shared
@@ -245,16 +245,16 @@ impl BloomFilter {
         let m = self.plan.bits as f64;
         let k = self.plan.hashes;
         let fill = self.words.count_ones() as f64 / m;
-        Measure {
-            // Also right for blocks: with Poisson loads the expected fill is 1 - e^(-kn/m) again.
-            items: sizing::keys_from_fill(fill, m, f64::from(k)),
-            fill,
-            error: match self.plan.layout {
-                Layout::Classic => fill.powi(k as i32),
-                Layout::Blocked => self.blocked_error(),
-            },
-            saturated: 0,
-        }
+        // Also right for blocks: with Poisson loads the expected fill is 1 - e^(-kn/m) again.
+        let items = sizing::keys_from_fill(fill, m, f64::from(k));
+        let error = match self.plan.layout {
+            Layout::Classic => {
+                let same = sizing::same_cells(items, m, k, self.plan.derivation);
+                (fill.powi(k as i32) + same).min(1.0)
+            }
+            Layout::Blocked => self.blocked_error(),
+        };
+        Measure { items, fill, error, saturated: 0 }
     }
 
     /// The chance that a random key finds all its bits set, block by block: blocks differ in load, so

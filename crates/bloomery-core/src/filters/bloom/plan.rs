@@ -83,7 +83,7 @@ impl BloomPlan {
                 let (blocks, hashes) = sizing::blocked_plan(n, error_rate);
                 (blocks.saturating_mul(BLOCK_BITS), hashes)
             }
-            Layout::Classic => Self::classic_sizes(n, error_rate, derivation),
+            Layout::Classic => sizing::classic_plan(n, error_rate, derivation),
         };
         let plan = BloomPlan {
             layout,
@@ -110,18 +110,6 @@ impl BloomPlan {
             Layout::Classic => bits,
         };
         BloomPlan { layout, derivation, bits, hashes, capacity: None, error_rate: None }.checked()
-    }
-
-    fn classic_sizes(n: f64, p: f64, derivation: Derivation) -> (u64, u32) {
-        let best = sizing::classic_cells(n, p);
-        let hashes = sizing::best_hashes(n, best);
-        // k is a whole number, so the best m for it is a little above the formula's.
-        let bits = sizing::classic_cells_for(n, p, hashes).max(best).ceil() as u64;
-        if derivation == Derivation::Slices {
-            let bits = bits.max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
-            return (bits, sizing::best_hashes(n, bits as f64).min(hashes));
-        }
-        (bits, hashes)
     }
 
     /// The plan, if every field is one that can be built. Files pass through here too.
@@ -185,7 +173,11 @@ impl BloomPlan {
     pub fn error_at(&self, n: f64) -> f64 {
         match self.layout {
             Layout::Blocked => sizing::blocked_error(n, self.blocks() as f64, self.hashes),
-            Layout::Classic => sizing::classic_error(n, self.bits as f64, self.hashes),
+            Layout::Classic => {
+                let (m, k) = (self.bits as f64, self.hashes);
+                let error = sizing::classic_error(n, m, k);
+                (error + sizing::same_cells(n, m, k, self.derivation)).min(1.0)
+            }
         }
     }
 

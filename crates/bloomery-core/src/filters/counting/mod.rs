@@ -337,14 +337,12 @@ impl CountingBloomFilter {
     /// Measures the cells: one pass over all of them.
     pub fn measure(&self) -> Measure {
         let (used, saturated) = self.counters.tally();
-        let m = self.plan.cells as f64;
+        let (m, k) = (self.plan.cells as f64, self.plan.hashes);
         let fill = used as f64 / m;
-        Measure {
-            items: sizing::keys_from_fill(fill, m, f64::from(self.plan.hashes)),
-            fill,
-            error: fill.powi(self.plan.hashes as i32),
-            saturated,
-        }
+        let items = sizing::keys_from_fill(fill, m, f64::from(k));
+        let same = sizing::same_cells(items, m, k, self.plan.derivation);
+        let error = (fill.powi(k as i32) + same).min(1.0);
+        Measure { items, fill, error, saturated }
     }
 
     /// Checks I1.

@@ -71,14 +71,7 @@ impl CountingPlan {
     ) -> Result<Self> {
         check_capacity(capacity)?;
         check_error_rate(error_rate)?;
-        let n = capacity as f64;
-        let best = sizing::classic_cells(n, error_rate);
-        let mut hashes = sizing::best_hashes(n, best);
-        let mut cells = sizing::classic_cells_for(n, error_rate, hashes).max(best).ceil() as u64;
-        if derivation == Derivation::Slices {
-            cells = cells.max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
-            hashes = sizing::best_hashes(n, cells as f64).min(hashes);
-        }
+        let (cells, hashes) = sizing::classic_plan(capacity as f64, error_rate, derivation);
         CountingPlan {
             derivation,
             cells,
@@ -149,7 +142,9 @@ impl CountingPlan {
 
     /// Expected chance of a wrong "present" when `n` distinct keys are inside.
     pub fn error_at(&self, n: f64) -> f64 {
-        sizing::classic_error(n, self.cells as f64, self.hashes)
+        let (m, k) = (self.cells as f64, self.hashes);
+        let error = sizing::classic_error(n, m, k);
+        (error + sizing::same_cells(n, m, k, self.derivation)).min(1.0)
     }
 
     /// Refuses to go on when `other` has other sizes.

@@ -1,0 +1,61 @@
+"""The scripts in examples/ run as their users would run them, and say what they should."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def run(script: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / script), *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, check=True, timeout=60)
+
+
+def test_new_urls_passes_each_line_on_once_and_remembers(tmp_path: Path) -> None:
+    path = str(tmp_path / "seen.bloomery")
+    first = run("new_urls.py", path, stdin=b"/a\n/b\n/a\r\n/c")
+    assert first.stdout == b"/a\n/b\n/c\n"
+    assert first.stderr.startswith(b"4 lines, 3 new")
+    second = run("new_urls.py", path, stdin=b"/c\n/d\n")
+    assert second.stdout == b"/d\n"
+
+
+def test_new_urls_goes_on_beyond_one_batch(tmp_path: Path) -> None:
+    lines = [b"/page/%d\n" % (i % 12_000) for i in range(25_000)]
+    done = run("new_urls.py", str(tmp_path / "seen.bloomery"), stdin=b"".join(lines))
+    # Of 12,000 new lines a filter for a million at 0.001 takes far less than one for a repeat.
+    assert done.stdout == b"".join(lines[:12_000])
+
+
+def test_shared_filter_fetches_every_page_and_hardly_any_twice() -> None:
+    words = run("shared_filter.py").stdout.split()
+    fetched, missing = int(words[0]), int(words[-2])
+    assert missing == 0
+    # At most one page in a thousand is wrongly called known: Binomial(10,000, 0.001) exceeds 50
+    # with a chance below 1e-15. Two workers at one page in the same instant may both be told
+    # "new"; workers that shared nothing would fetch 40,000.
+    assert 9_950 <= fetched < 20_000
+
+
+def test_open_baskets_counts_removes_and_refuses() -> None:
+    assert run("open_baskets.py").stdout.decode().splitlines() == [
+        "eve: nothing removed, 0 there",
+        "ann: ask True, at most 1 items",
+        "bob: ask False, at most 0 items",
+        "eve: ask False, at most 0 items",
+    ]
+
+
+def test_every_example_is_run_here() -> None:
+    source = Path(__file__).read_text()
+    assert [path.name for path in EXAMPLES.glob("*.py") if f'run("{path.name}"' not in source] == []
+
+
+def test_a_failing_example_would_be_noticed() -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        run("no_such_example.py")
