@@ -99,12 +99,20 @@ class BloomMachine(RuleBasedStateMachine):
         assert bloom_bits(self.core) == self.model.cells
         assert bloom_bits(self.other) == self.other_model.cells
 
+    def _same_cells(self, n: float) -> float:
+        """Chance of a present key's very cells: few start values have few sets of cells."""
+        m, k = self.core.bits, self.core.hashes
+        return {"enhanced": 3 * n / m**4, "double": k * n / m**2, "slices": 0.0}[
+            self.core.derivation
+        ]
+
     @invariant()
     def stats_are_those_of_the_model(self) -> None:
         stats = self.core.stats()
         assert stats.fill == self.model.saturation
         if self.core.layout == "classic":
-            assert stats.predicted_error == pytest.approx(self.model.false_positive_rate(), 1e-12)
+            expected = self.model.false_positive_rate() + self._same_cells(stats.items)
+            assert stats.predicted_error == pytest.approx(min(expected, 1.0), 1e-12)
             assert stats.items == pytest.approx(self.model.estimated_items(), 1e-12)
 
 

@@ -186,15 +186,16 @@ impl BloomPlan {
         if self.layout != other.layout {
             return Err(Error::incompatible("layout", self.layout.name(), other.layout.name()));
         }
+        // Before the sizes, which a goal derives from it.
+        if self.layout == Layout::Classic && self.derivation != other.derivation {
+            let (a, b) = (self.derivation.name(), other.derivation.name());
+            return Err(Error::incompatible("derivation", a, b));
+        }
         if self.bits != other.bits {
             return Err(Error::incompatible("bits", self.bits, other.bits));
         }
         if self.hashes != other.hashes {
             return Err(Error::incompatible("hashes", self.hashes, other.hashes));
-        }
-        if self.layout == Layout::Classic && self.derivation != other.derivation {
-            let (a, b) = (self.derivation.name(), other.derivation.name());
-            return Err(Error::incompatible("derivation", a, b));
         }
         Ok(())
     }

@@ -153,16 +153,17 @@ impl CountingPlan {
             let (a, b) = (self.counter_bits, other.counter_bits);
             return Err(Error::incompatible("counter_bits", a, b));
         }
+        // Before the sizes, which a goal derives from it.
+        if self.derivation != other.derivation {
+            let (a, b) = (self.derivation.name(), other.derivation.name());
+            return Err(Error::incompatible("derivation", a, b));
+        }
         if self.cells != other.cells {
             let bits = |plan: &CountingPlan| plan.cells * u64::from(plan.counter_bits);
             return Err(Error::incompatible("bits", bits(self), bits(other)));
         }
         if self.hashes != other.hashes {
             return Err(Error::incompatible("hashes", self.hashes, other.hashes));
-        }
-        if self.derivation != other.derivation {
-            let (a, b) = (self.derivation.name(), other.derivation.name());
-            return Err(Error::incompatible("derivation", a, b));
         }
         if self.policy != other.policy {
             return Err(Error::incompatible("policy", self.policy.name(), other.policy.name()));
