@@ -1,11 +1,11 @@
 """Answers about a stream in bounded memory: seen it? how many times? and how sure is that.
 
-    >>> import bloomery
-    >>> seen = bloomery.BloomFilter(capacity=1_000_000, error_rate=0.01)
-    >>> seen.add("https://example.org/")
-    True
-    >>> "https://example.org/" in seen
-    True
+>>> import bloomery
+>>> seen = bloomery.BloomFilter(capacity=1_000_000, error_rate=0.01)
+>>> seen.add("https://example.org/")
+True
+>>> "https://example.org/" in seen
+True
 """
 
 from bloomery._core import (
