@@ -68,20 +68,35 @@ pub(crate) fn pipeline<S: KeySource + ?Sized>(
     hasher: &Hasher,
     rows: Range<usize>,
     prefetch: impl Fn(KeyHash),
-    mut probe: impl FnMut(usize, &[KeyHash]),
+    probe: impl FnMut(usize, &[KeyHash]),
 ) {
     if let Some(digests) = keys.digests() {
         return pipeline_hashed(&digests[rows.clone()], rows.start, prefetch, probe);
     }
-    let mut buffers = [[KeyHash::default(); GROUP]; 2];
+    let prepare = |hash| {
+        prefetch(hash);
+        hash
+    };
+    pipeline_prepared(keys, hasher, rows, prepare, probe);
+}
+
+/// The same where more than the digest is worth keeping until the lines arrive: `prepare` turns it into
+/// what `probe` needs, and prefetches.
+#[inline(always)]
+pub(crate) fn pipeline_prepared<S: KeySource + ?Sized, P: Copy + Default>(
+    keys: &S,
+    hasher: &Hasher,
+    rows: Range<usize>,
+    prepare: impl Fn(KeyHash) -> P,
+    mut probe: impl FnMut(usize, &[P]),
+) {
+    let mut buffers = [[P::default(); GROUP]; 2];
     let (mut waiting, mut current) = (0..0, 0);
     let mut start = rows.start;
     while start < rows.end {
         let group = start..rows.end.min(start + GROUP);
         for (slot, row) in buffers[current].iter_mut().zip(group.clone()) {
-            let hash = keys.hash(hasher, row);
-            prefetch(hash);
-            *slot = hash;
+            *slot = prepare(keys.hash(hasher, row));
         }
         if !waiting.is_empty() {
             probe(waiting.start, &buffers[1 - current][..waiting.len()]);

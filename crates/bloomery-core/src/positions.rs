@@ -15,6 +15,7 @@
 
 use crate::error::{Error, Result};
 use crate::hash::KeyHash;
+use std::ops::Range;
 
 /// More positions than this per key are refused: 2^-64 is below any digest's own floor.
 pub const MAX_HASHES: u32 = 64;
@@ -161,24 +162,64 @@ impl Iterator for Positions {
     }
 }
 
-/// At most `MAX_HASHES` different positions of one key, without an allocation.
+/// The positions of one key, at most K, without an allocation.
 #[derive(Clone, Copy, Debug)]
-pub struct DistinctPositions {
-    cells: [u64; MAX_HASHES as usize],
+pub struct Cells<const K: usize> {
+    cells: [u64; K],
     len: usize,
 }
 
-impl DistinctPositions {
-    /// The key's positions, each once, in derivation order. Counters need this: two equal positions
-    /// would raise a cell by two for one key (specification, section 0).
+impl<const K: usize> Cells<K> {
+    /// The key's positions as they are derived. At most K of them.
     #[inline(always)]
-    pub fn new(positions: Positions) -> Self {
-        let mut this = DistinctPositions { cells: [0; MAX_HASHES as usize], len: 0 };
-        for position in positions {
-            if !this.as_slice().contains(&position) {
-                this.cells[this.len] = position;
+    pub fn all(positions: Positions) -> Self {
+        let mut this = Cells::default();
+        for (slot, position) in this.cells.iter_mut().zip(positions) {
+            *slot = position;
+            this.len += 1;
+        }
+        this
+    }
+
+    /// The same, each position once. Counters need this: two equal positions would raise a cell by two
+    /// for one key (specification, section 0).
+    #[inline(always)]
+    pub fn distinct(positions: Positions) -> Self {
+        let all = Self::all(positions);
+        // Repeats are rare, so a short key is first asked, without a branch, whether it has any.
+        if K <= 8 && !all.has_repeats() { all } else { all.without_repeats() }
+    }
+
+    #[inline(always)]
+    fn has_repeats(&self) -> bool {
+        let mut repeats = false;
+        for i in 1..K {
+            for j in 0..i {
+                repeats |= (self.cells[i] == self.cells[j]) & (i < self.len);
+            }
+        }
+        repeats
+    }
+
+    #[cold]
+    fn without_repeats(&self) -> Self {
+        let mut this = Cells::default();
+        for position in self.as_slice() {
+            if !this.as_slice().contains(position) {
+                this.cells[this.len] = *position;
                 this.len += 1;
             }
+        }
+        this
+    }
+
+    /// Those positions that lie in `share`.
+    #[inline(always)]
+    pub fn within(&self, share: &Range<u64>) -> Self {
+        let mut this = Cells::default();
+        for position in self.as_slice() {
+            this.cells[this.len] = *position;
+            this.len += usize::from(share.contains(position));
         }
         this
     }
@@ -187,6 +228,13 @@ impl DistinctPositions {
     #[inline(always)]
     pub fn as_slice(&self) -> &[u64] {
         &self.cells[..self.len]
+    }
+}
+
+impl<const K: usize> Default for Cells<K> {
+    #[inline(always)]
+    fn default() -> Self {
+        Cells { cells: [0; K], len: 0 }
     }
 }
 
@@ -234,6 +282,21 @@ mod tests {
         assert_eq!(&positions[..4], &[0x4444, 0x3333, 0x2222, 0x1111]);
         assert_eq!(&positions[4..8], &[0x8888, 0x7777, 0x6666, 0x5555]);
         assert_eq!(positions[8], h.extend(1).h1 & 0xffff);
+    }
+
+    #[test]
+    fn distinct_cells_keep_the_order_and_drop_repeats() {
+        for seed in 0..2000u64 {
+            let h = KeyHash { h1: 1, h2: 2 }.extend(seed);
+            let mut expected = Vec::new();
+            for position in Positions::new(h, Derivation::Enhanced, 11, 8) {
+                if !expected.contains(&position) {
+                    expected.push(position);
+                }
+            }
+            let cells = Cells::<8>::distinct(Positions::new(h, Derivation::Enhanced, 11, 8));
+            assert_eq!(cells.as_slice(), expected);
+        }
     }
 
     #[test]

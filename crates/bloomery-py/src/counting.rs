@@ -315,7 +315,7 @@ impl CountingBloomFilter {
     /// The counters of a key, each once, in the order they are derived.
     fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let hash = hash_key(self.core.hasher(), key, None)?;
-        Ok(self.core.positions(hash).as_slice().to_vec())
+        Ok(self.core.positions(hash))
     }
 
     /// Every counter's value, as a NumPy array.

@@ -24,13 +24,16 @@ use crate::cells::{Counters, Gate};
 use crate::error::{Error, Result};
 use crate::filters::{Measure, check_capacity, check_error_rate, check_hashes};
 use crate::hash::{Hasher, KeyHash};
-use crate::positions::{Derivation, DistinctPositions, MAX_HASHES, Positions};
+use crate::positions::{Cells, Derivation, MAX_HASHES, Positions};
 use crate::sizing;
-use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 mod plan;
 pub use plan::{CountingPlan, Policy};
+
+/// Most filters have at most eight hashes, so that a key's cells fit one line of the stack.
+const FEW: u32 = 8;
+const MOST: usize = MAX_HASHES as usize;
 
 /// A count with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,9 +82,8 @@ impl CountingBloomFilter {
     }
 
     /// The different cells of a key, in the order they are derived.
-    #[inline(always)]
-    pub fn positions(&self, hash: KeyHash) -> DistinctPositions {
-        DistinctPositions::new(self.derived(hash))
+    pub fn positions(&self, hash: KeyHash) -> Vec<u64> {
+        self.cells::<MOST>(hash).as_slice().to_vec()
     }
 
     #[inline(always)]
@@ -90,10 +92,14 @@ impl CountingBloomFilter {
     }
 
     #[inline(always)]
-    fn prefetch(&self, hash: KeyHash) {
-        for cell in self.derived(hash) {
-            self.counters.prefetch(cell);
-        }
+    fn cells<const K: usize>(&self, hash: KeyHash) -> Cells<K> {
+        Cells::distinct(self.derived(hash))
+    }
+
+    #[inline(always)]
+    fn prefetched<const K: usize>(&self, cells: Cells<K>) -> Cells<K> {
+        cells.as_slice().iter().for_each(|cell| self.counters.prefetch(*cell));
+        cells
     }
 
     // ---- adding and removing
@@ -102,7 +108,8 @@ impl CountingBloomFilter {
     #[inline(always)]
     pub fn add(&self, hash: KeyHash, count: u64) -> bool {
         let _entered = self.gate.enter();
-        self.add_alone(hash, count)
+        // SAFETY: the gate lets one writer in.
+        unsafe { self.add_unsynchronised(hash, count) }
     }
 
     /// `add` without passing the gate.
@@ -111,19 +118,26 @@ impl CountingBloomFilter {
     /// No other thread changes this filter during the call.
     #[inline(always)]
     pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64) -> bool {
-        self.add_alone(hash, count)
+        match self.plan.hashes {
+            ..=FEW => self.raise(self.cells::<{ FEW as usize }>(hash).as_slice(), count),
+            _ => self.raise(self.cells::<MOST>(hash).as_slice(), count),
+        }
     }
 
+    /// Raises a key's cells by the policy; true iff one of them was zero.
     #[inline(always)]
-    fn add_alone(&self, hash: KeyHash, count: u64) -> bool {
+    fn raise(&self, cells: &[u64], count: u64) -> bool {
+        let max = self.counters.max();
         match self.plan.policy {
-            Policy::Plain => self.add_owned(hash, count, 0..self.plan.cells),
+            Policy::Plain => cells.iter().fold(false, |new, cell| {
+                let old = self.counters.update(*cell, |value| value.saturating_add(count).min(max));
+                new | (old == 0)
+            }),
             Policy::Conservative => {
-                let cells = self.positions(hash);
-                let before = self.smallest(cells.as_slice());
+                let before = self.smallest(cells);
                 // Minimal increase: a cell that is higher already covers this key.
-                let target = before.saturating_add(count).min(self.counters.max());
-                for cell in cells.as_slice() {
+                let target = before.saturating_add(count).min(max);
+                for cell in cells {
                     self.counters.update(*cell, |value| value.max(target));
                 }
                 before == 0
@@ -131,61 +145,58 @@ impl CountingBloomFilter {
         }
     }
 
-    /// Raises those cells of the key that lie in `mine`; true iff one of them was zero.
-    #[inline(always)]
-    fn add_owned(&self, hash: KeyHash, count: u64, mine: Range<u64>) -> bool {
-        let max = self.counters.max();
-        let mut new = false;
-        for cell in self.positions(hash).as_slice() {
-            if mine.contains(cell) {
-                let old = self.counters.update(*cell, |value| value.saturating_add(count).min(max));
-                new |= old == 0;
-            }
-        }
-        new
-    }
-
     /// Adds every key once, in order; `out[i]` as `add` would have answered, whatever `threads` is.
     pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
+        match self.plan.hashes {
+            ..=FEW => self.add_many_of::<{ FEW as usize }, S>(keys, out, threads),
+            _ => self.add_many_of::<MOST, S>(keys, out, threads),
+        }
+    }
+
+    fn add_many_of<const K: usize, S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        out: &mut [bool],
+        threads: usize,
+    ) {
         let threads = batch::useful_threads(keys.len(), threads);
         // A conservative add depends on all cells of its key, so cells cannot be shared out.
         if threads > 1 && self.plan.policy == Policy::Plain {
-            return self.add_in_chunks(keys, out, threads);
+            return self.add_by_cell::<K, S>(keys, out, threads);
         }
-        batch::pipeline(
-            keys,
-            &self.hasher,
-            0..keys.len(),
-            |h| self.prefetch(h),
-            |row, group| {
-                let _entered = self.gate.enter();
-                for (hash, answer) in group.iter().zip(&mut out[row..]) {
-                    *answer = self.add_alone(*hash, 1);
-                }
-            },
-        );
+        let prepare = |hash| self.prefetched(self.cells::<K>(hash));
+        let probe = |row: usize, group: &[Cells<K>]| {
+            let _entered = self.gate.enter();
+            for (cells, answer) in group.iter().zip(&mut out[row..]) {
+                *answer = self.raise(cells.as_slice(), 1);
+            }
+        };
+        batch::pipeline_prepared(keys, &self.hasher, 0..keys.len(), prepare, probe);
     }
 
-    fn add_in_chunks<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
+    /// Threads for the plain policy: a key has cells of many owners, and is new if any of them finds a
+    /// zero. Shares are whole lines, so that no word has two writers.
+    fn add_by_cell<const K: usize, S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        out: &mut [bool],
+        threads: usize,
+    ) {
         out.fill(false);
         let answers = batch::atomic_bools(out);
-        // Whole lines, so that no word has two writers.
         let per_line = 512 / u64::from(self.plan.counter_bits);
         let share = self.plan.cells.div_ceil(per_line).div_ceil(threads as u64) * per_line;
         let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
             let mine = thread as u64 * share..(thread as u64 + 1) * share;
-            let prefetch = |hash| {
-                for cell in self.derived(hash).filter(|cell| mine.contains(cell)) {
-                    self.counters.prefetch(cell);
-                }
-            };
-            batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, |row, group| {
-                for (hash, row) in group.iter().zip(&rows[row..]) {
-                    if self.add_owned(*hash, 1, mine.clone()) {
+            let prepare = |hash| self.prefetched(self.cells::<K>(hash).within(&mine));
+            let probe = |row: usize, group: &[Cells<K>]| {
+                for (cells, row) in group.iter().zip(&rows[row..]) {
+                    if self.raise(cells.as_slice(), 1) {
                         answers[*row].store(true, Ordering::Relaxed);
                     }
                 }
-            });
+            };
+            batch::pipeline_prepared(digests, &self.hasher, 0..digests.len(), prepare, probe);
         };
         let owner = Owner::<fn(KeyHash) -> usize>::All;
         batch::in_chunks(keys, &self.hasher, threads, || self.gate.enter(), owner, apply);
@@ -197,7 +208,7 @@ impl CountingBloomFilter {
             return Err(Error::Unsupported { verb: "remove", policy: "conservative" });
         }
         let _entered = self.gate.enter();
-        let cells = self.positions(hash);
+        let cells = self.cells::<MOST>(hash);
         let max = self.counters.max();
         let estimate = self.smallest(cells.as_slice());
         if estimate < max && estimate < count {
@@ -233,12 +244,12 @@ impl CountingBloomFilter {
     /// `count` for every key.
     pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], threads: usize) {
         // Counters have at most 32 bits, so the cast loses nothing.
-        self.ask_many(keys, out, threads, |hash| self.count(hash) as u32);
+        self.ask_many(keys, out, threads, |cells| self.smallest(cells) as u32);
     }
 
     /// `contains` for every key.
     pub fn contains_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        self.ask_many(keys, out, threads, |hash| self.contains(hash));
+        self.ask_many(keys, out, threads, |cells| self.smallest(cells) != 0);
     }
 
     fn ask_many<S: KeySource + ?Sized, T: Send>(
@@ -246,28 +257,37 @@ impl CountingBloomFilter {
         keys: &S,
         out: &mut [T],
         threads: usize,
-        ask: impl Fn(KeyHash) -> T + Sync,
+        ask: impl Fn(&[u64]) -> T + Sync,
+    ) {
+        match self.plan.hashes {
+            ..=FEW => self.ask_many_of::<{ FEW as usize }, S, T>(keys, out, threads, ask),
+            _ => self.ask_many_of::<MOST, S, T>(keys, out, threads, ask),
+        }
+    }
+
+    fn ask_many_of<const K: usize, S: KeySource + ?Sized, T: Send>(
+        &self,
+        keys: &S,
+        out: &mut [T],
+        threads: usize,
+        ask: impl Fn(&[u64]) -> T + Sync,
     ) {
         batch::split(out, threads, |rows, out| {
             let first = rows.start;
-            batch::pipeline(
-                keys,
-                &self.hasher,
-                rows,
-                |h| self.prefetch(h),
-                |row, group| {
-                    for (hash, answer) in group.iter().zip(&mut out[row - first..]) {
-                        *answer = ask(*hash);
-                    }
-                },
-            );
+            // Repeated positions do not change a minimum.
+            let prepare = |hash| self.prefetched(Cells::<K>::all(self.derived(hash)));
+            batch::pipeline_prepared(keys, &self.hasher, rows, prepare, |row, group| {
+                for (cells, answer) in group.iter().zip(&mut out[row - first..]) {
+                    *answer = ask(cells.as_slice());
+                }
+            });
         });
     }
 
     /// The count with a lower bound that holds with `confidence` (specification 10.7): noise above t
     /// must be in all k cells at once, Pr = (1 - G(t))^k with G the distribution of other cells.
     pub fn estimate(&self, hash: KeyHash, confidence: f64) -> Estimate {
-        let cells = self.positions(hash);
+        let cells = self.cells::<MOST>(hash);
         let value = self.smallest(cells.as_slice());
         let mut noise = self.sample(cells.as_slice());
         noise.sort_unstable();
