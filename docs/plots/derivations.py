@@ -92,6 +92,21 @@ for capacity, rate, probes in (
         f"of {probes} absent keys"
     )
 
+slices = BloomFilter(10, 1e-9, derivation="slices")
+slices.add_many(np.arange(10))
+share = wrong(slices, 50 * PIECE)
+print(f"slices, the last one again, {slices.bits} bits: measured {share:.2e} of {50 * PIECE}")
+
+# Start values that are multiples of m/2, m/3, ... meet few cells. With k = 40 nothing else is seen.
+print("enhanced, 40 hashes, half full, ten seeds")
+for bits in (256, 360, 509, 512, 720):
+    total = 0.0
+    for seed in range(10):
+        filled = BloomFilter(bits=bits, hashes=40, seed=seed)
+        filled.add_many(np.arange(round(bits * np.log(2) / 40)))
+        total += wrong(filled, 2 * PIECE) / 10
+    print(f"{bits} bits: measured {total:.2e} of {20 * PIECE}, that is {total * bits**3:.0f}/m^3")
+
 axes.axhline(1, color=GREY, linewidth=1)
 axes.set_xscale("log", base=2)
 axes.set(yscale="log", xlabel="bits m", ylabel=r"measured error / fill$^k$", yticks=[1, 10, 100])

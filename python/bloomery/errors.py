@@ -115,7 +115,7 @@ class UnsupportedError(BloomeryError, TypeError):
 
 
 class ClosedError(BloomeryError, ValueError):
-    """The memory-mapped filter was closed, or is open for reading only."""
+    """The mapped filter was closed, is open for reading only, or was inherited by a fork."""
 
     code = "closed"
     path: str

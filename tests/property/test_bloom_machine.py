@@ -100,11 +100,14 @@ class BloomMachine(RuleBasedStateMachine):
         assert bloom_bits(self.other) == self.other_model.cells
 
     def _same_cells(self, n: float) -> float:
-        """Chance of a present key's very cells: few start values have few sets of cells."""
-        m, k = self.core.bits, self.core.hashes
-        return {"enhanced": 3 * n / m**4, "double": k * n / m**2, "slices": 0.0}[
-            self.core.derivation
-        ]
+        """Chance beyond saturation^phase: few start values have few sets of cells."""
+        m, fill = self.core.bits, self.model.saturation
+        rough = all(m % d for d in range(2, min(m, 64)))
+        if self.core.derivation == "enhanced":
+            return 3 * n / m**4 + fill * (1 if rough else 2048) / m**3
+        if self.core.derivation == "double":
+            return 8 * n / m**2 + (0 if rough or m & (m - 1) == 0 else fill * 4 / m)
+        return 0.0
 
     @invariant()
     def stats_are_those_of_the_model(self) -> None:

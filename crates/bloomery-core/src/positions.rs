@@ -10,8 +10,9 @@
 //! x and y are the reduced halves of the digest, z and w their reduced remainders. The specification's
 //! enhanced double hashing (Dillinger & Manolios: x + i*y + (i^3 - i)/6) has two start values, so there
 //! are only m^2 sets of cells and an absent key meets a present key's whole set with chance n/m^2:
-//! 430 times the target for 1000 keys at 1e-9. Four start values (theirs too: triple hashing and
-//! on) cost one more addition a step and bring that down to n/m^4; see `sizing::same_cells`.
+//! hundreds of times the target for 1000 keys at 1e-9. Four start values (theirs too: triple
+//! hashing and on) cost one more addition a step and bring that down to n/m^4. What remains is counted
+//! by `sizing::same_cells`.
 
 use crate::error::{Error, Result};
 use crate::hash::KeyHash;
@@ -195,7 +196,7 @@ impl<const K: usize> Cells<K> {
         let mut repeats = false;
         for i in 1..K {
             for j in 0..i {
-                repeats |= (self.cells[i] == self.cells[j]) & (i < self.len);
+                repeats |= self.cells[i] == self.cells[j];
             }
         }
         repeats
@@ -234,7 +235,8 @@ impl<const K: usize> Cells<K> {
 impl<const K: usize> Default for Cells<K> {
     #[inline(always)]
     fn default() -> Self {
-        Cells { cells: [0; K], len: 0 }
+        // Unused places hold numbers that are no positions, each another one: see `has_repeats`.
+        Cells { cells: std::array::from_fn(|i| u64::MAX - i as u64), len: 0 }
     }
 }
 

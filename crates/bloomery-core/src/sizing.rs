@@ -40,17 +40,51 @@ pub fn classic_error(n: f64, m: f64, k: u32) -> f64 {
     classic_fill(n, m, k).powi(k as i32)
 }
 
-/// Chance that an absent key has the very cells of one of n keys, or all but a few of them, because the
-/// derivation has fewer sets of cells than digests. Two start values give m^2 sets; a progression
-/// shares all but one cell with its neighbour and all cells with its reverse, which makes about k of
-/// them. Four start values give m^4, and the neighbours that begin one step later count half, a
-/// quarter, ... on both sides. Slices are as many as digests.
-pub fn same_cells(n: f64, m: f64, k: u32, derivation: Derivation) -> f64 {
+/// Chance that an absent key is called present because the derivation has fewer sets of cells than
+/// digests, beyond fill^k. Two ways (measured; `docs/plots/derivations.py`):
+///
+/// - The cells of a present key, or of its neighbour that begins a step earlier or later: two start
+///   values make m^2 sets, four make m^4.
+/// - Steps that divide m run around a few cells only: with steps that are multiples of m/d a key has
+///   at most about d different cells. That needs a small divisor d of m, so planned filters have none
+///   (`next_rough`), and only steps of zero remain. A power of two is safe for `double`, whose
+///   step is odd there.
+pub fn same_cells(n: f64, m: f64, fill: f64, derivation: Derivation) -> f64 {
+    let rough = is_rough(m as u64);
     match derivation {
-        Derivation::Double => f64::from(k) * n / (m * m),
-        Derivation::Enhanced => 3.0 * n / m.powi(4),
+        Derivation::Double if rough || (m as u64).is_power_of_two() => 8.0 * n / (m * m),
+        Derivation::Double => 8.0 * n / (m * m) + fill * 4.0 / m,
+        Derivation::Enhanced => {
+            3.0 * n / m.powi(4) + fill * if rough { 1.0 } else { 2048.0 } / m.powi(3)
+        }
         Derivation::Slices => 0.0,
     }
+}
+
+/// `same_cells` at the expected fill.
+fn classic_floor(n: f64, m: f64, k: u32, derivation: Derivation) -> f64 {
+    same_cells(n, m, classic_fill(n, m, k), derivation)
+}
+
+/// Expected error of a classic filter with this derivation.
+pub fn derived_error(n: f64, m: f64, k: u32, derivation: Derivation) -> f64 {
+    (classic_error(n, m, k) + classic_floor(n, m, k, derivation)).min(1.0)
+}
+
+/// Measured error of a classic filter with this derivation: fill^k is exact for independent cells.
+pub fn measured_error(items: f64, m: f64, k: u32, fill: f64, derivation: Derivation) -> f64 {
+    (fill.powi(k as i32) + same_cells(items, m, fill, derivation)).min(1.0)
+}
+
+/// Whether m has no divisor that a key of at most `MAX_HASHES` cells could notice.
+fn is_rough(m: u64) -> bool {
+    const PRIMES: [u64; 18] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61];
+    PRIMES.iter().all(|prime| m == *prime || !m.is_multiple_of(*prime))
+}
+
+/// The smallest number from m on without small divisors: a dozen more at the most, usually.
+fn next_rough(m: u64) -> u64 {
+    (m..).find(|candidate| is_rough(*candidate)).unwrap_or(m)
 }
 
 /// Cells and k of the smallest classic filter that meets p for n keys.
@@ -62,11 +96,11 @@ pub fn classic_plan(n: f64, p: f64, derivation: Derivation) -> (u64, u32) {
         let power = (cells.max(1.0) as u64).checked_next_power_of_two().unwrap_or(u64::MAX);
         return (power, best_hashes(n, power as f64).min(hashes));
     }
-    let error =
-        |cells: f64| classic_error(n, cells, hashes) + same_cells(n, cells, hashes, derivation);
+    let error = |cells: f64| derived_error(n, cells, hashes, derivation);
     // Only small filters with tiny errors enter: elsewhere the second term is far below the first.
-    while error(cells) > p * (1.0 + 1e-9) && cells < 1e18 {
-        cells = (cells * 1.005).ceil();
+    cells = next_rough(cells as u64) as f64;
+    while error(cells) > p * (1.0 + 1e-9) && cells < 1e15 {
+        cells = next_rough((cells * 1.005).ceil() as u64) as f64;
     }
     (cells as u64, hashes)
 }
@@ -194,6 +228,14 @@ mod tests {
     fn a_small_k_is_chosen_where_it_saves_memory() {
         assert_eq!(blocked_plan(1e6, 0.01).1, 8);
         assert!(blocked_plan(1e6, 0.1).1 < 5);
+    }
+
+    #[test]
+    fn rough_numbers_have_no_small_divisor() {
+        assert!([1, 2, 61, 67, 4489, 1_000_003].into_iter().all(is_rough));
+        assert!(![4, 459, 3721, 1 << 40].into_iter().any(is_rough));
+        assert_eq!(next_rough(459), 461);
+        assert!((1..10_000).all(|m| next_rough(m) - m < 200));
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) fn key_type(key: &Bound<'_, PyAny>, row: Option<usize>, cause: Option
         )
     } else {
         let hint = match what.as_str() {
-            "NoneType" => "leave missing values out, or give an Arrow array and nulls=\"skip\"",
+            "NoneType" => "leave missing values out; a batch skips them with nulls=\"skip\"",
             "float" => "convert it: int(key) or str(key)",
             "bool" => "convert it: int(key) or str(key)",
             "int" => {

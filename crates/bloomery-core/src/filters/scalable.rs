@@ -160,10 +160,8 @@ impl ScalableBloomFilter {
         let mut digests = [KeyHash::default(); batch::GROUP];
         for start in (0..keys.len()).step_by(batch::GROUP) {
             let rows = batch::GROUP.min(keys.len() - start);
-            for (row, slot) in digests[..rows].iter_mut().enumerate() {
-                *slot = keys.hash(&hasher, start + row);
-                self.prefetch(*slot);
-            }
+            batch::hash_rows(keys, &hasher, start, &mut digests[..rows]);
+            digests[..rows].iter().for_each(|digest| self.prefetch(*digest));
             for (row, hash) in digests[..rows].iter().enumerate() {
                 out[start + row] = self.add(*hash).map_err(|e| (start + row, e))?;
             }

@@ -1,10 +1,9 @@
 //! Batches of keys: whatever Python offers becomes rows that the core hashes by itself.
 //!
-//!   list, tuple                  pinned in chunks: each key's memory is looked up with the
-//!                                interpreter, then hashed without it (`sequence.rs`)
+//!   list, tuple                  hashed in chunks while the interpreter is held (`sequence.rs`)
 //!   NumPy and other buffers      read in place (`array.rs`)
 //!   Arrow PyCapsule objects      read in place (`arrow.rs`, `arrow_ffi.rs`)
-//!   any other iterable           collected into chunks, then as a list
+//!   any other iterable           the same, key by key
 //!
 //! A `Batch` is one verb over rows. Its answers come back as a NumPy array.
 

@@ -248,10 +248,7 @@ impl BloomFilter {
         // Also right for blocks: with Poisson loads the expected fill is 1 - e^(-kn/m) again.
         let items = sizing::keys_from_fill(fill, m, f64::from(k));
         let error = match self.plan.layout {
-            Layout::Classic => {
-                let same = sizing::same_cells(items, m, k, self.plan.derivation);
-                (fill.powi(k as i32) + same).min(1.0)
-            }
+            Layout::Classic => sizing::measured_error(items, m, k, fill, self.plan.derivation),
             Layout::Blocked => self.blocked_error(),
         };
         Measure { items, fill, error, saturated: 0 }

@@ -174,9 +174,7 @@ impl BloomPlan {
         match self.layout {
             Layout::Blocked => sizing::blocked_error(n, self.blocks() as f64, self.hashes),
             Layout::Classic => {
-                let (m, k) = (self.bits as f64, self.hashes);
-                let error = sizing::classic_error(n, m, k);
-                (error + sizing::same_cells(n, m, k, self.derivation)).min(1.0)
+                sizing::derived_error(n, self.bits as f64, self.hashes, self.derivation)
             }
         }
     }

@@ -360,8 +360,7 @@ impl CountingBloomFilter {
         let (m, k) = (self.plan.cells as f64, self.plan.hashes);
         let fill = used as f64 / m;
         let items = sizing::keys_from_fill(fill, m, f64::from(k));
-        let same = sizing::same_cells(items, m, k, self.plan.derivation);
-        let error = (fill.powi(k as i32) + same).min(1.0);
+        let error = sizing::measured_error(items, m, k, fill, self.plan.derivation);
         Measure { items, fill, error, saturated }
     }
 

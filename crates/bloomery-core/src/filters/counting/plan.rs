@@ -142,9 +142,7 @@ impl CountingPlan {
 
     /// Expected chance of a wrong "present" when `n` distinct keys are inside.
     pub fn error_at(&self, n: f64) -> f64 {
-        let (m, k) = (self.cells as f64, self.hashes);
-        let error = sizing::classic_error(n, m, k);
-        (error + sizing::same_cells(n, m, k, self.derivation)).min(1.0)
+        sizing::derived_error(n, self.cells as f64, self.hashes, self.derivation)
     }
 
     /// Refuses to go on when `other` has other sizes.
