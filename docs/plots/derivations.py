@@ -18,8 +18,9 @@ from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, save
 
 HASHES = 16
 SIZES = [2**b for b in range(8, 18)]
-PIECE = 4_000_000
-PROBES = 3 * PIECE
+PIECE = 1_000_000
+PROBES = 12 * PIECE
+SEEDS = 1000
 SEED = 20_040_615
 
 Derivation = Literal["double", "enhanced", "slices"]
@@ -77,10 +78,10 @@ for derivation, colour in LOOKS:
 
 print("planned filters, filled to capacity")
 for capacity, rate, probes in (
-    (100, 1e-6, 10 * PIECE),
-    (1000, 1e-6, 10 * PIECE),
-    (1000, 1e-9, 20 * PIECE),
-    (10, 1e-9, 50 * PIECE),
+    (100, 1e-6, 40 * PIECE),
+    (1000, 1e-6, 40 * PIECE),
+    (1000, 1e-9, 40 * PIECE),
+    (10, 1e-9, 80 * PIECE),
 ):
     filled = BloomFilter(capacity, rate)
     filled.add_many(np.arange(capacity))
@@ -92,20 +93,31 @@ for capacity, rate, probes in (
         f"of {probes} absent keys"
     )
 
-slices = BloomFilter(10, 1e-9, derivation="slices")
-slices.add_many(np.arange(10))
-share = wrong(slices, 50 * PIECE)
-print(f"slices, the last one again, {slices.bits} bits: measured {share:.2e} of {50 * PIECE}")
-
-# Start values that are multiples of m/2, m/3, ... meet few cells. With k = 40 nothing else is seen.
+# Steps that are multiples of m/2, m/3, ... meet few cells. With k = 40 nothing else is seen. The
+# planner takes only sizes like the second of each pair, without small divisors.
 print("enhanced, 40 hashes, half full, ten seeds")
-for bits in (256, 360, 509, 512, 720):
-    total = 0.0
+for bits in (360, 367, 720, 727):
+    measured = said = 0.0
     for seed in range(10):
         filled = BloomFilter(bits=bits, hashes=40, seed=seed)
         filled.add_many(np.arange(round(bits * np.log(2) / 40)))
-        total += wrong(filled, 2 * PIECE) / 10
-    print(f"{bits} bits: measured {total:.2e} of {20 * PIECE}, that is {total * bits**3:.0f}/m^3")
+        measured += wrong(filled, 2 * PIECE) / 10
+        said += filled.stats().predicted_error / 10
+    print(f"{bits} bits: stats() {said:.2e}, measured {measured:.2e} of {20 * PIECE}")
+
+# The planner works with the expected fill; one filter's fill lies beside it.
+print(f"stats() of full filters over the error rate asked for, {SEEDS} seeds")
+for capacity, rate in ((10, 1e-5), (100, 1e-5), (1000, 1e-5)):
+    errors = []
+    for seed in range(SEEDS):
+        filled = BloomFilter(capacity, rate, seed=seed)
+        filled.add_many(np.arange(capacity))
+        errors.append(filled.stats().predicted_error / rate)
+    low, high = np.quantile(errors, [0.05, 0.95])
+    print(
+        f"BloomFilter({capacity}, {rate:g}): mean {np.mean(errors):.2f}, "
+        f"nine of ten from {low:.2f} to {high:.2f}"
+    )
 
 axes.axhline(1, color=GREY, linewidth=1)
 axes.set_xscale("log", base=2)

@@ -129,6 +129,9 @@ impl CountingBloomFilter {
     fn raise(&self, cells: &[u64], count: u64) -> bool {
         let max = self.counters.max();
         match self.plan.policy {
+            Policy::Plain if count == 1 => {
+                cells.iter().fold(false, |new, cell| new | (self.counters.increment(*cell) == 0))
+            }
             Policy::Plain => cells.iter().fold(false, |new, cell| {
                 let old = self.counters.update(*cell, |value| value.saturating_add(count).min(max));
                 new | (old == 0)
