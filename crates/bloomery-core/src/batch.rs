@@ -10,9 +10,10 @@
 //! cell sees its keys in order, whatever the number of threads.
 
 use crate::hash::{Hasher, KeyHash};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys hashed and prefetched together.
 pub const GROUP: usize = 32;
@@ -56,9 +57,12 @@ impl KeySource for [KeyHash] {
     }
 }
 
-/// How many threads a batch really uses.
+/// How many threads a batch really uses: no more than are worth their start, and no more than the
+/// machine has cores, because they wait for each other by spinning.
 pub fn useful_threads(rows: usize, asked: usize) -> usize {
-    asked.clamp(1, (rows / WORTH_A_THREAD).max(1))
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    asked.min(*CORES.get_or_init(cores)).clamp(1, (rows / WORTH_A_THREAD).max(1))
 }
 
 /// Runs `probe(first row, digests)` over the rows, each group after the next one was prefetched.
