@@ -5,8 +5,12 @@ use super::{BloomFilter, Layout};
 use crate::batch::{self, KeySource, Owner};
 use crate::cells::Entered;
 use crate::hash::KeyHash;
-use crate::positions::reduce;
-use std::sync::atomic::Ordering;
+use crate::positions::{Cells, MAX_HASHES, reduce};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Most classic filters have at most this many hashes (1e-9), so that a key's cells stay small.
+const FEW: u32 = 30;
 
 impl BloomFilter {
     /// Adds every key in order; `out[i]` as `add` would have answered, whatever `threads` is.
@@ -74,22 +78,38 @@ impl BloomFilter {
         let share = (self.words.bytes() / 64).div_ceil(threads as u64) * 512;
         let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
             let mine = thread as u64 * share..(thread as u64 + 1) * share;
-            let prefetch = |hash| {
-                for position in self.classic(hash).filter(|position| mine.contains(position)) {
-                    self.words.prefetch((position >> 6) as usize);
-                }
-            };
-            let probe = |row: usize, group: &[KeyHash]| {
-                for (hash, row) in group.iter().zip(&rows[row..]) {
-                    if self.add_owned(*hash, mine.clone()) {
-                        answers[*row].store(true, Ordering::Relaxed);
-                    }
-                }
-            };
-            batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, probe);
+            match self.plan.hashes {
+                ..=FEW => self.add_share::<{ FEW as usize }>(&mine, digests, rows, answers),
+                _ => self.add_share::<{ MAX_HASHES as usize }>(&mine, digests, rows, answers),
+            }
         };
         let owner = Owner::<fn(KeyHash) -> usize>::All;
         batch::in_chunks(keys, &self.hasher, threads, || self.enter(), owner, apply);
+    }
+
+    /// Sets those bits of the keys that lie in `mine`.
+    fn add_share<const K: usize>(
+        &self,
+        mine: &Range<u64>,
+        digests: &[KeyHash],
+        rows: &[usize],
+        answers: &[AtomicBool],
+    ) {
+        let prepare = |hash| {
+            let cells = Cells::<K>::all(self.classic(hash)).within(mine);
+            for cell in cells.as_slice() {
+                self.words.prefetch((cell >> 6) as usize);
+            }
+            cells
+        };
+        let probe = |row: usize, group: &[Cells<K>]| {
+            for (cells, row) in group.iter().zip(&rows[row..]) {
+                if self.set(cells.as_slice().iter().copied()) {
+                    answers[*row].store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        batch::pipeline_prepared(digests, &self.hasher, 0..digests.len(), prepare, probe);
     }
 
     /// `contains` for every key.

@@ -38,7 +38,6 @@ use crate::positions::Positions;
 use crate::sizing;
 use crate::snapshot::SharedFile;
 use line::Lines;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A Bloom filter.
@@ -144,7 +143,7 @@ impl BloomFilter {
     fn add_alone(&self, hash: KeyHash) -> bool {
         match self.plan.layout {
             Layout::Blocked => self.lines().add_alone(hash),
-            Layout::Classic => self.add_owned(hash, 0..self.plan.bits),
+            Layout::Classic => self.set(self.classic(hash)),
         }
     }
 
@@ -152,15 +151,15 @@ impl BloomFilter {
     fn add_shared(&self, hash: KeyHash) -> bool {
         match self.plan.layout {
             Layout::Blocked => self.lines().add_shared(hash),
-            Layout::Classic => self.add_owned(hash, 0..self.plan.bits),
+            Layout::Classic => self.set(self.classic(hash)),
         }
     }
 
-    /// Sets those bits of a classic key that lie in `mine`; true iff one of them was new.
+    /// Sets these bits of a classic key; true iff one of them was new.
     #[inline(always)]
-    fn add_owned(&self, hash: KeyHash, mine: Range<u64>) -> bool {
+    fn set(&self, positions: impl Iterator<Item = u64>) -> bool {
         let mut new = false;
-        for position in self.classic(hash).filter(|position| mine.contains(position)) {
+        for position in positions {
             let (word, mask) = self.word(position);
             let old = word.load(Ordering::Relaxed);
             if old & mask == 0 {
