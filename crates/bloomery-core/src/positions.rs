@@ -67,7 +67,7 @@ pub fn reduce(h: u64, m: u64) -> u64 {
 
 /// `h` reduced as above, and the remainder: as evenly spread, and independent of the first.
 #[inline(always)]
-fn split(h: u64, m: u64) -> (u64, u64) {
+pub(crate) fn split(h: u64, m: u64) -> (u64, u64) {
     let product = u128::from(h) * u128::from(m);
     ((product >> 64) as u64, product as u64)
 }

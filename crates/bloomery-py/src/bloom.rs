@@ -135,6 +135,7 @@ impl BloomFilter {
         Err(to_python(py, Error::ReadOnly { path: file.path().to_owned() }))
     }
 
+    /// `add`, which `short_calls.rs` puts on the class.
     #[inline(always)]
     pub(crate) fn add_one(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.require_writable(key.py())?;

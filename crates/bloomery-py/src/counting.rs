@@ -48,6 +48,12 @@ impl CountingBloomFilter {
         CountingBloomFilter { core, writers: AtomicUsize::new(0) }
     }
 
+    /// `count`, which `short_calls.rs` puts on the class.
+    #[inline(always)]
+    pub(crate) fn count_one(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        Ok(self.core.count(hash_key(self.core.hasher(), key, None)?))
+    }
+
     fn from_loaded(py: Python<'_>, loaded: Loaded) -> PyResult<Self> {
         match loaded {
             Loaded::Counting(core) => Ok(CountingBloomFilter::new(core)),
@@ -199,12 +205,6 @@ impl CountingBloomFilter {
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
         keys::run(&Contains(&self.core), keys, Options::parse(keys.py(), nulls, threads)?)
-    }
-
-    /// How often the key was added: never too small, see `estimate` for the bounds.
-    #[pyo3(signature = (key, /))]
-    fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
-        Ok(self.core.count(hash_key(self.core.hasher(), key, None)?))
     }
 
     /// `count` for every key, as a NumPy array.

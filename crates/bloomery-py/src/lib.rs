@@ -3,7 +3,6 @@
 //! This crate turns Python keys and arrays into rows the core can hash, lets the interpreter go while
 //! the core works, and turns core errors into `bloomery.errors`. It holds no algorithm and no formula.
 
-mod add;
 mod bloom;
 mod buffer;
 mod counting;
@@ -15,6 +14,7 @@ mod keys;
 mod open;
 mod params;
 mod scalable;
+mod short_calls;
 mod verbs;
 mod writers;
 
@@ -35,7 +35,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         fork::install(module.py())?;
-        add::install(module.py())
+        short_calls::install(module.py())
     }
 
     /// The 128-bit digest of a key, as every filter of that hash and seed sees it.

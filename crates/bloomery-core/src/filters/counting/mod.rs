@@ -28,7 +28,9 @@ use crate::positions::{Cells, Derivation, MAX_HASHES, Positions};
 use crate::sizing;
 use std::sync::atomic::Ordering;
 
+mod group;
 mod plan;
+
 pub use plan::{CountingPlan, Policy};
 
 /// Most filters have at most eight hashes, so that a key's cells fit one line of the stack.
@@ -129,9 +131,6 @@ impl CountingBloomFilter {
     fn raise(&self, cells: &[u64], count: u64) -> bool {
         let max = self.counters.max();
         match self.plan.policy {
-            Policy::Plain if count == 1 => {
-                cells.iter().fold(false, |new, cell| new | (self.counters.increment(*cell) == 0))
-            }
             Policy::Plain => cells.iter().fold(false, |new, cell| {
                 let old = self.counters.update(*cell, |value| value.saturating_add(count).min(max));
                 new | (old == 0)
@@ -166,6 +165,9 @@ impl CountingBloomFilter {
         // A conservative add depends on all cells of its key, so cells cannot be shared out.
         if threads > 1 && self.plan.policy == Policy::Plain {
             return self.add_by_cell::<K, S>(keys, out, threads);
+        }
+        if self.goes_by_groups() && self.plan.policy == Policy::Plain {
+            return self.add_groups(keys, out);
         }
         let prepare = |hash| self.prefetched(self.cells::<K>(hash));
         let probe = |row: usize, group: &[Cells<K>]| {
@@ -247,12 +249,12 @@ impl CountingBloomFilter {
     /// `count` for every key.
     pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], threads: usize) {
         // Counters have at most 32 bits, so the cast loses nothing.
-        self.ask_many(keys, out, threads, |cells| self.smallest(cells) as u32);
+        self.ask_many(keys, out, threads, |least| least as u32);
     }
 
     /// `contains` for every key.
     pub fn contains_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        self.ask_many(keys, out, threads, |cells| self.smallest(cells) != 0);
+        self.ask_many(keys, out, threads, |least| least != 0);
     }
 
     fn ask_many<S: KeySource + ?Sized, T: Send>(
@@ -260,8 +262,11 @@ impl CountingBloomFilter {
         keys: &S,
         out: &mut [T],
         threads: usize,
-        ask: impl Fn(&[u64]) -> T + Sync,
+        ask: impl Fn(u64) -> T + Sync,
     ) {
+        if self.goes_by_groups() {
+            return batch::split(out, threads, |rows, out| self.ask_groups(keys, rows, out, &ask));
+        }
         match self.plan.hashes {
             ..=FEW => self.ask_many_of::<{ FEW as usize }, S, T>(keys, out, threads, ask),
             _ => self.ask_many_of::<MOST, S, T>(keys, out, threads, ask),
@@ -273,7 +278,7 @@ impl CountingBloomFilter {
         keys: &S,
         out: &mut [T],
         threads: usize,
-        ask: impl Fn(&[u64]) -> T + Sync,
+        ask: impl Fn(u64) -> T + Sync,
     ) {
         batch::split(out, threads, |rows, out| {
             let first = rows.start;
@@ -281,7 +286,7 @@ impl CountingBloomFilter {
             let prepare = |hash| self.prefetched(Cells::<K>::all(self.derived(hash)));
             batch::pipeline_prepared(keys, &self.hasher, rows, prepare, |row, group| {
                 for (cells, answer) in group.iter().zip(&mut out[row - first..]) {
-                    *answer = ask(cells.as_slice());
+                    *answer = ask(self.smallest(cells.as_slice()));
                 }
             });
         });

@@ -1,0 +1,90 @@
+//! The calls that are made most often, as short as a call can be: `BloomFilter.add` and
+//! `CountingBloomFilter.count`.
+//!
+//! PyO3's own methods take keywords, which costs a quarter of such a call; these are C functions of one
+//! argument, put on the class as method descriptors, which check the type of `self` themselves.
+
+use crate::bloom::BloomFilter;
+use crate::counting::CountingBloomFilter;
+use pyo3::prelude::*;
+use pyo3::{PyClass, ffi};
+
+type Object = *mut ffi::PyObject;
+
+unsafe extern "C" fn add(this: Object, key: Object) -> Object {
+    // SAFETY: called through the descriptor of that class.
+    unsafe { call::<BloomFilter, bool>(this, key, BloomFilter::add_one) }
+}
+
+unsafe extern "C" fn count(this: Object, key: Object) -> Object {
+    // SAFETY: called through the descriptor of that class.
+    unsafe { call::<CountingBloomFilter, u64>(this, key, CountingBloomFilter::count_one) }
+}
+
+/// Calls the method and hands its answer, or its error, to the interpreter.
+///
+/// # Safety
+/// Called by the interpreter with a `this` of class C.
+#[inline(always)]
+unsafe fn call<C, T>(
+    this: Object,
+    key: Object,
+    method: impl Fn(&C, &Bound<'_, PyAny>) -> PyResult<T>,
+) -> Object
+where
+    C: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
+    T: for<'py> IntoPyObject<'py>,
+{
+    // SAFETY: called by the interpreter, so this thread holds it.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: the descriptor checked the type, and the interpreter keeps both objects alive.
+    let (this, key) = unsafe {
+        let this = Bound::ref_from_ptr(py, &this).cast_unchecked::<C>();
+        (this, Bound::ref_from_ptr(py, &key))
+    };
+    let answer =
+        method(this.get(), key).and_then(|answer| pyo3::IntoPyObjectExt::into_py_any(answer, py));
+    match answer {
+        Ok(answer) => answer.into_ptr(),
+        Err(error) => {
+            error.restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+struct Definition(ffi::PyMethodDef);
+// SAFETY: only read by the interpreter, and never changed.
+unsafe impl Sync for Definition {}
+
+static ADD: Definition = Definition(ffi::PyMethodDef {
+    ml_name: c"add".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunction: add },
+    ml_flags: ffi::METH_O,
+    ml_doc: c"add($self, key, /)\n--\n\nAdds the key; True iff it was certainly absent before."
+        .as_ptr(),
+});
+
+static COUNT: Definition = Definition(ffi::PyMethodDef {
+    ml_name: c"count".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunction: count },
+    ml_flags: ffi::METH_O,
+    ml_doc: c"count($self, key, /)\n--\n\nHow often the key was added: never too small, see `estimate` for the bounds."
+        .as_ptr(),
+});
+
+/// Puts the methods on their classes.
+pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
+    put::<BloomFilter>(py, "add", &ADD)?;
+    put::<CountingBloomFilter>(py, "count", &COUNT)
+}
+
+fn put<C: PyClass>(py: Python<'_>, name: &str, definition: &'static Definition) -> PyResult<()> {
+    let class = py.get_type::<C>();
+    // SAFETY: the class is live, and the definition lives for ever.
+    let method = unsafe {
+        let definition = (&raw const definition.0).cast_mut();
+        Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))
+    }?;
+    class.setattr(name, method)
+}
