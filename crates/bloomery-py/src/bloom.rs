@@ -5,9 +5,9 @@ use crate::key::hash_key;
 use crate::keys::{self, Options};
 use crate::open::{Words, open_shared};
 use crate::params::{self, Goal, field};
+use crate::records::{plan_record, stats_record};
 use crate::verbs::{Add, Contains};
 use crate::{files, fork, writers};
-use bloomery_core::filters::Measure;
 use bloomery_core::snapshot::{Kind, Loaded};
 use bloomery_core::{BloomFilter as Core, BloomPlan, Derivation, Error, Layout};
 use pyo3::prelude::*;
@@ -44,43 +44,6 @@ pub(crate) fn plan_of(
         Goal::Sizes { bits, hashes } => BloomPlan::for_sizes(bits, hashes, layout, derivation),
     }
     .or_raise(py)
-}
-
-fn plan_record<'py>(py: Python<'py>, plan: &BloomPlan) -> PyResult<Bound<'py, PyAny>> {
-    let error_at = |factor: f64| plan.capacity.map(|n| plan.error_at(n as f64 * factor));
-    params::record(py, "Plan", |fields| {
-        fields.set_item("kind", "bloom")?;
-        fields.set_item("capacity", plan.capacity)?;
-        fields.set_item("error_rate", plan.error_rate)?;
-        fields.set_item("layout", plan.layout.name())?;
-        fields.set_item("derivation", plan.derivation.name())?;
-        fields.set_item("cells", plan.bits)?;
-        fields.set_item("hashes", plan.hashes)?;
-        fields.set_item("counter_bits", 1)?;
-        fields.set_item("bytes", plan.bytes())?;
-        fields.set_item("predicted_error", error_at(1.0))?;
-        fields.set_item("predicted_error_overfull", error_at(2.0))
-    })
-}
-
-/// A measured Bloom filter as a `Stats` record; also for the layers of a scalable one.
-pub(crate) fn stats_record<'py>(
-    py: Python<'py>,
-    plan: &BloomPlan,
-    measure: &Measure,
-) -> PyResult<Bound<'py, PyAny>> {
-    params::record(py, "Stats", |fields| {
-        fields.set_item("kind", "bloom")?;
-        fields.set_item("items", measure.items)?;
-        fields.set_item("capacity", plan.capacity)?;
-        fields.set_item("error_rate", plan.error_rate)?;
-        fields.set_item("predicted_error", measure.error)?;
-        fields.set_item("fill", measure.fill)?;
-        fields.set_item("cells", plan.bits)?;
-        fields.set_item("hashes", plan.hashes)?;
-        fields.set_item("counter_bits", 1)?;
-        fields.set_item("bytes", plan.bytes())
-    })
 }
 
 impl BloomFilter {

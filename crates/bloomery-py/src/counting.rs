@@ -4,6 +4,7 @@ use crate::errors::{OrRaise, parameter, to_python};
 use crate::key::hash_key;
 use crate::keys::{self, Options, to_numpy};
 use crate::params::{self, Goal, field};
+use crate::records::record;
 use crate::verbs::{Add, Contains, Count};
 use crate::{files, writers};
 use bloomery_core::snapshot::{Kind, Loaded};
@@ -115,7 +116,7 @@ impl CountingBloomFilter {
         let goal = params::goal(py, capacity, error_rate, bits, hashes)?;
         let plan = plan_of(py, goal, &or_four(py, counter_bits), policy, derivation)?;
         let error_at = |factor: f64| plan.capacity.map(|n| plan.error_at(n as f64 * factor));
-        params::record(py, "Plan", |fields| {
+        record(py, "Plan", |fields| {
             fields.set_item("kind", "counting")?;
             fields.set_item("capacity", plan.capacity)?;
             fields.set_item("error_rate", plan.error_rate)?;
@@ -232,7 +233,7 @@ impl CountingBloomFilter {
         }
         let hash = hash_key(self.core.hasher(), key, None)?;
         let estimate = py.detach(|| self.core.estimate(hash, confidence));
-        params::record(py, "Estimate", |fields| {
+        record(py, "Estimate", |fields| {
             fields.set_item("value", estimate.value)?;
             fields.set_item("lower", estimate.lower)?;
             fields.set_item("upper", (!estimate.saturated).then_some(estimate.value))?;
@@ -292,7 +293,7 @@ impl CountingBloomFilter {
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let measure = py.detach(|| self.core.measure());
         let plan = self.core.plan();
-        params::record(py, "Stats", |fields| {
+        record(py, "Stats", |fields| {
             fields.set_item("kind", "counting")?;
             fields.set_item("items", measure.items)?;
             fields.set_item("capacity", plan.capacity)?;

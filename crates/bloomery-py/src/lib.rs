@@ -13,6 +13,7 @@ mod key;
 mod keys;
 mod open;
 mod params;
+mod records;
 mod scalable;
 mod short_calls;
 mod verbs;

@@ -3,7 +3,7 @@
 use crate::errors::{OrRaise, parameter};
 use bloomery_core::{Derivation, Hasher};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt};
+use pyo3::types::{PyBytes, PyInt};
 use std::path::PathBuf;
 
 /// A whole number that may be written as 1e9.
@@ -188,15 +188,4 @@ pub(crate) fn path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
         let got = value.get_type().to_string();
         parameter(value.py(), "path", got, "a path", "give a str or a pathlib.Path")
     })
-}
-
-/// Keyword arguments for a record.
-pub(crate) fn record<'py>(
-    py: Python<'py>,
-    class: &str,
-    fields: impl FnOnce(&Bound<'py, PyDict>) -> PyResult<()>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let kwargs = PyDict::new(py);
-    fields(&kwargs)?;
-    py.import("bloomery.records")?.getattr(class)?.call((), Some(&kwargs))
 }

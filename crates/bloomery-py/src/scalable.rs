@@ -3,12 +3,12 @@
 //! Growing replaces nothing but adds a layer, so the whole filter sits behind one lock: many readers or
 //! one writer. Nobody asks for the interpreter while holding it, so waiting for it cannot deadlock.
 
-use crate::bloom::stats_record;
 use crate::errors::{OrRaise, to_python};
 use crate::files;
 use crate::key::hash_key;
 use crate::keys::{self, Options};
 use crate::params::{self, field};
+use crate::records::{record, stats_record};
 use crate::verbs::{ContainsLocked, Grow};
 use bloomery_core::snapshot::{Kind, Loaded};
 use bloomery_core::{Derivation, Error, Hasher, ScalableBloomFilter as Core, ScalablePlan};
@@ -118,7 +118,7 @@ impl ScalableBloomFilter {
         let second = plan.layer(1).or_raise(py)?;
         let n = plan.capacity as f64;
         let overfull = [first.error_at(n), second.error_at(n)];
-        params::record(py, "Plan", |fields| {
+        record(py, "Plan", |fields| {
             fields.set_item("kind", "scalable")?;
             fields.set_item("capacity", plan.capacity)?;
             fields.set_item("error_rate", plan.error_rate)?;
@@ -245,7 +245,7 @@ impl ScalableBloomFilter {
             .zip(&layers)
             .map(|(plan, layer)| stats_record(py, plan, layer))
             .collect::<PyResult<Vec<_>>>()?;
-        params::record(py, "Stats", |fields| {
+        record(py, "Stats", |fields| {
             fields.set_item("kind", "scalable")?;
             fields.set_item("items", whole.items)?;
             fields.set_item("capacity", self.plan.capacity)?;

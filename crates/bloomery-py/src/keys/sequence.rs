@@ -14,6 +14,7 @@ use bloomery_core::{Hasher, KeyHash};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyList;
 
 /// Keys hashed at once: their digests stay in the cache, and another Python thread waits for the
@@ -100,15 +101,18 @@ pub(super) fn run<B: Batch>(
         chunk.clear();
         let start = answers.rows();
         let end = len.min(start + CHUNK);
-        let outcome = (start..end).try_for_each(|row| {
-            let key = item(keys, row, len)?;
-            if row + AHEAD < end {
-                prefetch(item(keys, row + AHEAD, len)?);
-            }
-            // SAFETY: the list holds a reference to the key; `hash_key` takes its own one before it
-            // calls anything that could change the list.
-            let key = unsafe { Borrowed::from_ptr(py, key) };
-            chunk.push(&hasher, &key, row, options)
+        // Without a global lock, the list's own keeps other threads from changing it meanwhile.
+        let outcome = with_critical_section(keys, || {
+            (start..end).try_for_each(|row| {
+                let key = item(keys, row, len)?;
+                if row + AHEAD < end {
+                    prefetch(item(keys, row + AHEAD, len)?);
+                }
+                // SAFETY: the list holds a reference to the key; `hash_key` takes its own one before
+                // it calls anything that could change the list.
+                let key = unsafe { Borrowed::from_ptr(py, key) };
+                chunk.push(&hasher, &key, row, options)
+            })
         });
         chunk.apply(&mut answers, py, batch, outcome)?;
     }

@@ -12,6 +12,8 @@ use crate::hash::{Hasher, KeyHash};
 use crate::positions::{Derivation, reduce, split};
 use std::ops::Range;
 
+/// Filters up to this size stay in a core's own cache, where asking ahead only costs.
+const IN_CACHE: u64 = 1 << 20;
 /// Hashes at most.
 pub(super) const FEW: usize = 8;
 
@@ -59,6 +61,14 @@ impl Group {
             }
         }
         self.repeats = equal != 0;
+    }
+
+    /// Asks the processor for the lines of all positions.
+    #[inline(always)]
+    fn prefetch(&self, counters: &Counters, hashes: usize) {
+        for row in &self.positions[..hashes] {
+            row.iter().for_each(|cell| counters.prefetch(*cell));
+        }
     }
 
     /// Adds one to every counter of every key, in order. Only for groups without repeats.
@@ -124,6 +134,7 @@ macro_rules! on_the_best_processor {
 }
 
 on_the_best_processor!(derive(&mut Group, m: u64, hashes: usize));
+on_the_best_processor!(prefetch(&Group, counters: &Counters, hashes: usize));
 on_the_best_processor!(increment(&Group, counters: &Counters, hashes: usize, out: &mut [bool]));
 on_the_best_processor!(smallest(&Group, counters: &Counters, hashes: usize, out: &mut [u64; GROUP]));
 
@@ -184,8 +195,8 @@ impl CountingBloomFilter {
             batch::hash_rows(keys, hasher, start, &mut group.digests[..next.len()]);
             // Places beyond the last row keep older digests: derived, prefetched, never applied.
             derive(group, self.plan.cells, hashes);
-            for row in &group.positions[..hashes] {
-                row.iter().for_each(|cell| self.counters.prefetch(*cell));
+            if self.counters.words().bytes() > IN_CACHE {
+                prefetch(group, &self.counters, hashes);
             }
             current = 1 - current;
             if !waiting.is_empty() {
