@@ -2,6 +2,7 @@
 
 mod counters;
 mod gate;
+pub mod packed;
 mod words;
 
 pub use counters::Counters;

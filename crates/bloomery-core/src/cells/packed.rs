@@ -1,0 +1,82 @@
+//! Numbers of any width from 1 to 64 bits, one after the other in words; a number may cross into the
+//! next word.
+//!
+//! One writer at a time. A reader may run beside it and then sees each *word* before or after the
+//! change, so a number that crosses can be seen torn: `crosses` tells the owner, who must make readers
+//! try again (`version.rs`).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The largest number of `width` bits.
+#[inline(always)]
+pub fn largest(width: u32) -> u64 {
+    debug_assert!((1..=64).contains(&width));
+    u64::MAX >> (64 - width)
+}
+
+/// How many words hold `bits` bits.
+pub fn words_for(bits: u64) -> u64 {
+    bits.div_ceil(64)
+}
+
+/// Whether the number of `width` bits at `bit` lies in two words.
+#[inline(always)]
+pub fn crosses(bit: u64, width: u32) -> bool {
+    (bit & 63) + u64::from(width) > 64
+}
+
+/// The number of `width` bits that begins at `bit`.
+#[inline(always)]
+pub fn read(words: &[AtomicU64], bit: u64, width: u32) -> u64 {
+    let (at, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+    let low = words[at].load(Ordering::Relaxed) >> shift;
+    // Without a branch: of a number inside one word the second half is cut off again.
+    let next = words[(at + 1).min(words.len() - 1)].load(Ordering::Relaxed);
+    (low | ((next << 1) << (63 - shift))) & largest(width)
+}
+
+/// Replaces the number of `width` bits that begins at `bit` by `value`, which must fit.
+#[inline(always)]
+pub fn write(words: &[AtomicU64], bit: u64, width: u32, value: u64) {
+    debug_assert!(value <= largest(width));
+    let (at, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+    let mask = largest(width);
+    replace(&words[at], mask << shift, value << shift);
+    if crosses(bit, width) {
+        let inside = 64 - shift;
+        replace(&words[at + 1], mask >> inside, value >> inside);
+    }
+}
+
+#[inline(always)]
+fn replace(word: &AtomicU64, mask: u64, bits: u64) {
+    let old = word.load(Ordering::Relaxed);
+    word.store((old & !mask) | bits, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_width_keep_to_themselves() {
+        for width in 1..=64 {
+            let count = 50u64;
+            let words: Vec<AtomicU64> = (0..words_for(count * u64::from(width)))
+                .map(|_| AtomicU64::new(u64::MAX))
+                .collect();
+            let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & largest(width);
+            for i in (0..count).rev() {
+                write(&words, i * u64::from(width), width, value(i));
+            }
+            for i in 0..count {
+                assert_eq!(read(&words, i * u64::from(width), width), value(i), "width {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_crosses_when_its_bits_lie_in_two_words() {
+        assert!(!crosses(0, 64) && !crosses(60, 4) && crosses(61, 4) && crosses(1, 64));
+    }
+}
