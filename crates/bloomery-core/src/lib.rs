@@ -20,6 +20,7 @@ pub mod cells;
 pub mod error;
 pub mod filters;
 pub mod hash;
+pub mod placement;
 pub mod positions;
 pub mod sizing;
 pub mod snapshot;
@@ -27,8 +28,9 @@ pub mod snapshot;
 pub use batch::KeySource;
 pub use error::{Error, Result};
 pub use filters::{
-    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, Layout, Policy,
+    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, Policy,
     ScalableBloomFilter, ScalablePlan,
 };
 pub use hash::{Hasher, KeyHash};
+pub use placement::{Layout, Placement};
 pub use positions::Derivation;

@@ -182,6 +182,17 @@ impl<const K: usize> Cells<K> {
         this
     }
 
+    /// As many cells as `count` says, at most K.
+    #[inline(always)]
+    pub(crate) fn take(count: u32, mut next: impl FnMut() -> u64) -> Self {
+        let mut this = Cells::default();
+        for slot in this.cells.iter_mut().take(count as usize) {
+            *slot = next();
+            this.len += 1;
+        }
+        this
+    }
+
     /// The same, each position once. Counters need this: two equal positions would raise a cell by two
     /// for one key (specification, section 0).
     #[inline(always)]

@@ -114,8 +114,12 @@ pub fn keys_from_fill(fill: f64, m: f64, k: f64) -> f64 {
 /// a block holds Poisson(n / blocks) keys; a word of a block with i keys has fill
 /// 1 - (1 - k/(8*64))^i, because each key sets one of its 64 bits with chance k/8.
 pub fn blocked_error(n: f64, blocks: f64, k: u32) -> f64 {
-    let lambda = n / blocks;
-    let miss = (-f64::from(k) / BLOCK_BITS as f64).ln_1p();
+    block_error(n / blocks, (-f64::from(k) / BLOCK_BITS as f64).ln_1p(), k)
+}
+
+/// A block with Poisson(lambda) keys: each key leaves a cell alone with chance exp(miss), and an absent
+/// key needs k cells that were not left alone.
+fn block_error(lambda: f64, miss: f64, k: u32) -> f64 {
     // Terms further than 12 standard deviations from the mean are below 1e-30.
     let spread = 12.0 * lambda.sqrt() + 30.0;
     let first = (lambda - spread).max(0.0) as u64;
@@ -137,6 +141,25 @@ pub fn blocked_error(n: f64, blocks: f64, k: u32) -> f64 {
     total.min(1.0)
 }
 
+/// Cells in one block of counters (`placement.rs`).
+pub const COUNTER_BLOCK: u64 = 128;
+
+/// Expected error of blocks of counters with k groups: a block holds Poisson(n / blocks) keys, each of
+/// which raises one of the 128/k cells of every group (specification 10.4, groups instead of free
+/// choice).
+pub fn counter_block_error(n: f64, blocks: f64, k: u32) -> f64 {
+    block_error(n / blocks, (-f64::from(k) / COUNTER_BLOCK as f64).ln_1p(), k)
+}
+
+/// The blocks of counters for n keys at error p: (blocks, k). Half the probes are worth a little
+/// memory, so k = 8 must save more than 5 % against k = 4, and so on.
+pub fn counter_block_plan(n: f64, p: f64) -> (u64, u32) {
+    let least = |k| fewest_blocks(n, p, COUNTER_BLOCK, |blocks| counter_block_error(n, blocks, k));
+    [1, 2, 4, 8].map(|k| (least(k), k)).into_iter().fold((u64::MAX, 1), |best, next| {
+        if (next.0 as f64) < 0.95 * best.0 as f64 { next } else { best }
+    })
+}
+
 fn ln_factorial(i: u64) -> f64 {
     if i < 256 {
         return (2..=i).map(|j| (j as f64).ln()).sum();
@@ -147,10 +170,15 @@ fn ln_factorial(i: u64) -> f64 {
         - 1.0 / (360.0 * x * x * x)
 }
 
-/// The fewest blocks whose `blocked_error` meets p, by bisection (the error falls with more blocks).
+/// The fewest blocks whose `blocked_error` meets p.
 pub fn blocked_blocks(n: f64, p: f64, k: u32) -> u64 {
-    let meets = |blocks: f64| blocked_error(n, blocks, k) <= p;
-    let mut high = (classic_cells(n, p) / BLOCK_BITS as f64).ceil().max(1.0);
+    fewest_blocks(n, p, BLOCK_BITS, |blocks| blocked_error(n, blocks, k))
+}
+
+/// The fewest blocks whose error meets p, by bisection (the error falls with more blocks).
+fn fewest_blocks(n: f64, p: f64, block: u64, error: impl Fn(f64) -> f64) -> u64 {
+    let meets = |blocks: f64| error(blocks) <= p;
+    let mut high = (classic_cells(n, p) / block as f64).ceil().max(1.0);
     while !meets(high) {
         high *= 2.0;
     }

@@ -8,7 +8,9 @@ use crate::records::record;
 use crate::verbs::{Add, Contains, Count};
 use crate::{files, writers};
 use bloomery_core::snapshot::{Kind, Loaded};
-use bloomery_core::{CountingBloomFilter as Core, CountingPlan, Derivation, Error, Policy};
+use bloomery_core::{
+    CountingBloomFilter as Core, CountingPlan, Derivation, Error, Layout, Placement, Policy,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use std::sync::atomic::AtomicUsize;
@@ -28,17 +30,19 @@ fn plan_of(
     goal: Goal,
     counter_bits: &Bound<'_, PyAny>,
     policy: &str,
+    layout: Option<&str>,
     derivation: &str,
 ) -> PyResult<CountingPlan> {
     let counter_bits = params::small("counter_bits", counter_bits)?;
     let policy = Policy::parse(policy).or_raise(py)?;
+    let layout = layout.map(Layout::parse).transpose().or_raise(py)?;
     let derivation = params::derivation(py, derivation)?;
     match goal {
         Goal::Keys { capacity, error_rate } => {
-            CountingPlan::for_goal(capacity, error_rate, counter_bits, policy, derivation)
+            CountingPlan::for_goal(capacity, error_rate, counter_bits, policy, layout, derivation)
         }
         Goal::Sizes { bits, hashes } => {
-            CountingPlan::for_sizes(bits, hashes, counter_bits, policy, derivation)
+            CountingPlan::for_sizes(bits, hashes, counter_bits, policy, layout, derivation)
         }
     }
     .or_raise(py)
@@ -53,6 +57,22 @@ impl CountingBloomFilter {
     #[inline(always)]
     pub(crate) fn count_one(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
         Ok(self.core.count(hash_key(self.core.hasher(), key, None)?))
+    }
+
+    /// `add` of one occurrence, which `short_calls.rs` puts on the class.
+    #[inline(always)]
+    pub(crate) fn add_one(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.add_times(key, 1)
+    }
+
+    #[inline(always)]
+    fn add_times(&self, key: &Bound<'_, PyAny>, count: u64) -> PyResult<bool> {
+        let hash = hash_key(self.core.hasher(), key, None)?;
+        if writers::alone(&self.writers) {
+            // SAFETY: this thread holds the interpreter, and no batch writes without it.
+            return Ok(unsafe { self.core.add_unsynchronised(hash, count) });
+        }
+        Ok(self.core.add(hash, count))
     }
 
     fn from_loaded(py: Python<'_>, loaded: Loaded) -> PyResult<Self> {
@@ -70,9 +90,9 @@ impl CountingBloomFilter {
 impl CountingBloomFilter {
     #[new]
     #[pyo3(
-        signature = (capacity=None, error_rate=None, *, counter_bits=None, policy="plain", bits=None,
-                     hashes=None, derivation="enhanced", hash="xxh3", seed=0, secret=None),
-        text_signature = "(capacity=None, error_rate=None, *, counter_bits=4, policy='plain', bits=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
+        signature = (capacity=None, error_rate=None, *, counter_bits=None, policy="plain", layout=None,
+                     bits=None, hashes=None, derivation="enhanced", hash="xxh3", seed=0, secret=None),
+        text_signature = "(capacity=None, error_rate=None, *, counter_bits=4, policy='plain', layout=None, bits=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
     )]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn py_new(
@@ -81,6 +101,7 @@ impl CountingBloomFilter {
         error_rate: Option<&Bound<'_, PyAny>>,
         counter_bits: Option<&Bound<'_, PyAny>>,
         policy: &str,
+        layout: Option<&str>,
         bits: Option<&Bound<'_, PyAny>>,
         hashes: Option<&Bound<'_, PyAny>>,
         derivation: &str,
@@ -89,7 +110,7 @@ impl CountingBloomFilter {
         secret: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let goal = params::goal(py, capacity, error_rate, bits, hashes)?;
-        let plan = plan_of(py, goal, &or_four(py, counter_bits), policy, derivation)?;
+        let plan = plan_of(py, goal, &or_four(py, counter_bits), policy, layout, derivation)?;
         let hasher = params::hasher(py, hash, seed, secret)?;
         Ok(CountingBloomFilter::new(Core::new(plan, hasher).or_raise(py)?))
     }
@@ -97,9 +118,9 @@ impl CountingBloomFilter {
     /// Sizes, memory and predicted error for a goal; allocates nothing.
     #[classmethod]
     #[pyo3(
-        signature = (capacity=None, error_rate=None, *, counter_bits=None, policy="plain", bits=None,
-                     hashes=None, derivation="enhanced"),
-        text_signature = "($type, capacity=None, error_rate=None, *, counter_bits=4, policy='plain', bits=None, hashes=None, derivation='enhanced')"
+        signature = (capacity=None, error_rate=None, *, counter_bits=None, policy="plain", layout=None,
+                     bits=None, hashes=None, derivation="enhanced"),
+        text_signature = "($type, capacity=None, error_rate=None, *, counter_bits=4, policy='plain', layout=None, bits=None, hashes=None, derivation='enhanced')"
     )]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn plan<'py>(
@@ -108,22 +129,23 @@ impl CountingBloomFilter {
         error_rate: Option<&Bound<'_, PyAny>>,
         counter_bits: Option<&Bound<'_, PyAny>>,
         policy: &str,
+        layout: Option<&str>,
         bits: Option<&Bound<'_, PyAny>>,
         hashes: Option<&Bound<'_, PyAny>>,
         derivation: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = cls.py();
         let goal = params::goal(py, capacity, error_rate, bits, hashes)?;
-        let plan = plan_of(py, goal, &or_four(py, counter_bits), policy, derivation)?;
+        let plan = plan_of(py, goal, &or_four(py, counter_bits), policy, layout, derivation)?;
         let error_at = |factor: f64| plan.capacity.map(|n| plan.error_at(n as f64 * factor));
         record(py, "Plan", |fields| {
             fields.set_item("kind", "counting")?;
             fields.set_item("capacity", plan.capacity)?;
             fields.set_item("error_rate", plan.error_rate)?;
-            fields.set_item("layout", "classic")?;
-            fields.set_item("derivation", plan.derivation.name())?;
-            fields.set_item("cells", plan.cells)?;
-            fields.set_item("hashes", plan.hashes)?;
+            fields.set_item("layout", plan.placement.layout.name())?;
+            fields.set_item("derivation", plan.placement.derivation.name())?;
+            fields.set_item("cells", plan.cells())?;
+            fields.set_item("hashes", plan.hashes())?;
             fields.set_item("counter_bits", plan.counter_bits)?;
             fields.set_item("bytes", plan.bytes())?;
             fields.set_item("predicted_error", error_at(1.0))?;
@@ -145,9 +167,13 @@ impl CountingBloomFilter {
         let py = cls.py();
         params::require_kind(plan, "counting")?;
         let plan = CountingPlan {
-            derivation: Derivation::parse(&field::<String>(plan, "derivation")?).or_raise(py)?,
-            cells: field(plan, "cells")?,
-            hashes: field(plan, "hashes")?,
+            placement: Placement {
+                layout: Layout::parse(&field::<String>(plan, "layout")?).or_raise(py)?,
+                derivation: Derivation::parse(&field::<String>(plan, "derivation")?)
+                    .or_raise(py)?,
+                cells: field(plan, "cells")?,
+                hashes: field(plan, "hashes")?,
+            },
             counter_bits: field(plan, "counter_bits")?,
             policy: Policy::parse(&field::<String>(plan, "policy")?).or_raise(py)?,
             capacity: field(plan, "capacity")?,
@@ -170,15 +196,11 @@ impl CountingBloomFilter {
     }
 
     /// Adds `count` occurrences of the key; True iff it was certainly absent before.
+    ///
+    /// Calls with the key alone take a shorter way, see `short_calls.rs`.
     #[pyo3(signature = (key, count=None), text_signature = "($self, key, count=1)")]
     fn add(&self, key: &Bound<'_, PyAny>, count: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        let count = params::maybe_whole("count", count)?.unwrap_or(1);
-        let hash = hash_key(self.core.hasher(), key, None)?;
-        if writers::alone(&self.writers) {
-            // SAFETY: this thread holds the interpreter, and no batch writes without it.
-            return Ok(unsafe { self.core.add_unsynchronised(hash, count) });
-        }
-        Ok(self.core.add(hash, count))
+        self.add_times(key, params::maybe_whole("count", count)?.unwrap_or(1))
     }
 
     /// Adds every key once, in order; a NumPy array of what `add` would have answered.
@@ -300,8 +322,8 @@ impl CountingBloomFilter {
             fields.set_item("error_rate", plan.error_rate)?;
             fields.set_item("predicted_error", measure.error)?;
             fields.set_item("fill", measure.fill)?;
-            fields.set_item("cells", plan.cells)?;
-            fields.set_item("hashes", plan.hashes)?;
+            fields.set_item("cells", plan.cells())?;
+            fields.set_item("hashes", plan.hashes())?;
             fields.set_item("counter_bits", plan.counter_bits)?;
             fields.set_item("bytes", plan.bytes())?;
             fields.set_item("saturated", measure.saturated)
@@ -359,11 +381,11 @@ impl CountingBloomFilter {
             (Some(capacity), Some(rate)) => format!("capacity={capacity} error_rate={rate} "),
             _ => String::new(),
         };
-        let (cells, hashes) = (plan.cells, plan.hashes);
+        let (cells, hashes, layout) = (plan.cells(), plan.hashes(), plan.placement.layout.name());
         let (width, policy) = (plan.counter_bits, plan.policy.name());
         format!(
-            "<CountingBloomFilter {goal}counter_bits={width} policy={policy} cells={cells} \
-             hashes={hashes}>"
+            "<CountingBloomFilter {goal}layout={layout} counter_bits={width} policy={policy} \
+             cells={cells} hashes={hashes}>"
         )
     }
 
@@ -379,17 +401,22 @@ impl CountingBloomFilter {
 
     #[getter]
     fn bits(&self) -> u64 {
-        self.core.plan().cells * u64::from(self.core.plan().counter_bits)
+        self.core.plan().cells() * u64::from(self.core.plan().counter_bits)
     }
 
     #[getter]
     fn hashes(&self) -> u32 {
-        self.core.plan().hashes
+        self.core.plan().hashes()
     }
 
     #[getter]
     fn counter_bits(&self) -> u32 {
         self.core.plan().counter_bits
+    }
+
+    #[getter]
+    fn layout(&self) -> &'static str {
+        self.core.plan().placement.layout.name()
     }
 
     #[getter]
@@ -399,7 +426,7 @@ impl CountingBloomFilter {
 
     #[getter]
     fn derivation(&self) -> &'static str {
-        self.core.plan().derivation.name()
+        self.core.plan().placement.derivation.name()
     }
 
     #[getter]

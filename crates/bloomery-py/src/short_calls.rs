@@ -1,12 +1,14 @@
-//! The calls that are made most often, as short as a call can be: `BloomFilter.add` and
-//! `CountingBloomFilter.count`.
+//! The calls that are made most often, as short as a call can be: `add` and `count` of one key.
 //!
-//! PyO3's own methods take keywords, which costs a quarter of such a call; these are C functions of one
-//! argument, put on the class as method descriptors, which check the type of `self` themselves.
+//! PyO3's own methods take keywords, which costs a quarter of such a call. `BloomFilter.add` and `count`
+//! are C functions of one argument; `add` with its optional count is one of an array of arguments,
+//! which hands anything but a lone key to PyO3's method. All are put on the class as method
+//! descriptors, which check the type of `self` themselves.
 
 use crate::bloom::BloomFilter;
 use crate::counting::CountingBloomFilter;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::{PyClass, ffi};
 
 type Object = *mut ffi::PyObject;
@@ -19,6 +21,55 @@ unsafe extern "C" fn add(this: Object, key: Object) -> Object {
 unsafe extern "C" fn count(this: Object, key: Object) -> Object {
     // SAFETY: called through the descriptor of that class.
     unsafe { call::<CountingBloomFilter, u64>(this, key, CountingBloomFilter::count_one) }
+}
+
+/// PyO3's `CountingBloomFilter.add`, for calls that say a count or use keywords.
+static ADD_WITH_COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+unsafe extern "C" fn add_counted(
+    this: Object,
+    arguments: *const Object,
+    positional: ffi::Py_ssize_t,
+    keywords: Object,
+) -> Object {
+    if positional == 1 && keywords.is_null() {
+        // SAFETY: called through the descriptor of that class, with one argument.
+        return unsafe {
+            call::<CountingBloomFilter, bool>(this, *arguments, CountingBloomFilter::add_one)
+        };
+    }
+    // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
+    unsafe { call_with_all(this, arguments, positional, keywords, &ADD_WITH_COUNT) }
+}
+
+/// Calls PyO3's method with everything that was given.
+///
+/// # Safety
+/// Called by the interpreter with the arguments of a fast call.
+unsafe fn call_with_all(
+    this: Object,
+    arguments: *const Object,
+    positional: ffi::Py_ssize_t,
+    keywords: Object,
+    method: &PyOnceLock<Py<PyAny>>,
+) -> Object {
+    // SAFETY: called by the interpreter, so this thread holds it.
+    let py = unsafe { Python::assume_attached() };
+    let Some(method) = method.get(py) else {
+        // `install` filled it before the class could be used.
+        pyo3::exceptions::PySystemError::new_err("the module is not set up").restore(py);
+        return std::ptr::null_mut();
+    };
+    let named =
+        // SAFETY: `keywords` is null or the tuple of names.
+        if keywords.is_null() { 0 } else { unsafe { ffi::PyTuple_GET_SIZE(keywords) } };
+    // SAFETY: the interpreter promises that many.
+    let given = unsafe { std::slice::from_raw_parts(arguments, (positional + named) as usize) };
+    let all: Vec<Object> = std::iter::once(this).chain(given.iter().copied()).collect();
+    // SAFETY: `self` comes first, as a method descriptor wants it; the names belong to the last ones.
+    unsafe {
+        ffi::PyObject_Vectorcall(method.as_ptr(), all.as_ptr(), 1 + positional as usize, keywords)
+    }
 }
 
 /// Calls the method and hands its answer, or its error, to the interpreter.
@@ -65,6 +116,14 @@ static ADD: Definition = Definition(ffi::PyMethodDef {
         .as_ptr(),
 });
 
+static ADD_COUNTED: Definition = Definition(ffi::PyMethodDef {
+    ml_name: c"add".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: add_counted },
+    ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+    ml_doc: c"add($self, key, count=1)\n--\n\nAdds `count` occurrences of the key; True iff it was certainly absent before."
+        .as_ptr(),
+});
+
 static COUNT: Definition = Definition(ffi::PyMethodDef {
     ml_name: c"count".as_ptr(),
     ml_meth: ffi::PyMethodDefPointer { PyCFunction: count },
@@ -75,7 +134,10 @@ static COUNT: Definition = Definition(ffi::PyMethodDef {
 
 /// Puts the methods on their classes.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
+    let with_count = py.get_type::<CountingBloomFilter>().getattr("add")?.unbind();
+    ADD_WITH_COUNT.get_or_init(py, || with_count);
     put::<BloomFilter>(py, "add", &ADD)?;
+    put::<CountingBloomFilter>(py, "add", &ADD_COUNTED)?;
     put::<CountingBloomFilter>(py, "count", &COUNT)
 }
 

@@ -117,12 +117,4 @@ impl Counters {
     pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.cells).map(|cell| self.get(cell))
     }
-
-    /// (counters that are not zero, counters at their largest value).
-    pub fn tally(&self) -> (u64, u64) {
-        let max = self.max();
-        self.values().fold((0, 0), |(used, full), value| {
-            (used + u64::from(value != 0), full + u64::from(value == max))
-        })
-    }
 }

@@ -4,7 +4,7 @@ mod bloom;
 mod counting;
 mod scalable;
 
-pub use bloom::{BloomFilter, BloomPlan, Layout};
+pub use bloom::{BloomFilter, BloomPlan};
 pub use counting::{CountingBloomFilter, CountingPlan, Estimate, Policy};
 pub(crate) use scalable::Layer;
 pub use scalable::{ScalableBloomFilter, ScalablePlan};

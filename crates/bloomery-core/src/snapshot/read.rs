@@ -207,7 +207,7 @@ impl Expected {
             }
             Expected::Counting(record) => {
                 let (plan, hasher) = record.counting()?;
-                let counters = Counters::over(next()?, plan.cells, plan.counter_bits);
+                let counters = Counters::over(next()?, plan.cells(), plan.counter_bits);
                 let filter = CountingBloomFilter::over(plan, hasher, counters);
                 filter.validate()?;
                 Ok(Loaded::Counting(filter))

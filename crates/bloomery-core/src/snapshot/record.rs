@@ -2,8 +2,9 @@
 
 use super::header::{u32_at, u64_at};
 use crate::error::{Error, Result};
-use crate::filters::{BloomPlan, CountingPlan, Layout, Policy};
+use crate::filters::{BloomPlan, CountingPlan, Policy};
 use crate::hash::Hasher;
+use crate::placement::{Layout, Placement};
 use crate::positions::Derivation;
 
 /// Length of a record.
@@ -58,12 +59,13 @@ impl Record {
     pub(super) fn of_counting(plan: &CountingPlan, hasher: &Hasher) -> Self {
         Record {
             hasher: *hasher,
-            derivation: plan.derivation,
-            layout: None,
+            derivation: plan.placement.derivation,
+            // Counters had one layout when the format was made, and it was not written down.
+            layout: Some(plan.placement.layout).filter(|layout| *layout != Layout::Classic),
             policy: Some(plan.policy),
             counter_bits: plan.counter_bits as u8,
-            hashes: plan.hashes,
-            cells: plan.cells,
+            hashes: plan.hashes(),
+            cells: plan.cells(),
             capacity: plan.capacity,
             error_rate: plan.error_rate,
         }
@@ -90,13 +92,16 @@ impl Record {
 
     pub(super) fn counting(&self) -> Result<(CountingPlan, Hasher)> {
         let policy = self.policy.ok_or(Error::Field { name: "policy", got: "none".to_owned() })?;
-        if let Some(layout) = self.layout {
-            return Err(Error::Field { name: "layout", got: layout.name().to_owned() });
+        if self.layout == Some(Layout::Classic) {
+            return Err(Error::Field { name: "layout", got: Layout::Classic.name().to_owned() });
         }
         let plan = CountingPlan {
-            derivation: self.derivation,
-            cells: self.cells,
-            hashes: self.hashes,
+            placement: Placement {
+                layout: self.layout.unwrap_or(Layout::Classic),
+                derivation: self.derivation,
+                cells: self.cells,
+                hashes: self.hashes,
+            },
             counter_bits: u32::from(self.counter_bits),
             policy,
             capacity: self.capacity,

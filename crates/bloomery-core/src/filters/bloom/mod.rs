@@ -28,7 +28,8 @@ mod line;
 mod many;
 mod plan;
 
-pub use plan::{BloomPlan, Layout};
+pub use crate::placement::Layout;
+pub use plan::BloomPlan;
 
 use crate::cells::{Gate, Words};
 use crate::error::{Error, Result};

@@ -3,6 +3,7 @@
 use crate::cells::LINE_BYTES;
 use crate::error::{Error, Result};
 use crate::filters::{check_capacity, check_error_rate, check_hashes};
+use crate::placement::Layout;
 use crate::positions::{Derivation, MAX_HASHES};
 use crate::sizing::{self, BLOCK_BITS};
 
@@ -11,37 +12,6 @@ use crate::sizing::{self, BLOCK_BITS};
 const BLOCKED_FROM: f64 = 1e-4;
 /// Bits beyond this are refused before any arithmetic could overflow.
 const MAX_BITS: u64 = 1 << 56;
-
-/// How a key's bits lie in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// All bits of a key in one 64-byte line: one cache miss a key.
-    Blocked,
-    /// k independent positions: fewest bits, k cache misses a key.
-    Classic,
-}
-
-impl Layout {
-    /// The name users and files know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Layout::Blocked => "blocked",
-            Layout::Classic => "classic",
-        }
-    }
-
-    /// The layout of that name.
-    pub fn parse(name: &str) -> Result<Self> {
-        [Layout::Blocked, Layout::Classic].into_iter().find(|l| l.name() == name).ok_or_else(|| {
-            Error::parameter(
-                "layout",
-                name,
-                "\"blocked\" or \"classic\"",
-                "leave it out to have it chosen by the error rate",
-            )
-        })
-    }
-}
 
 /// The sizes of a Bloom filter.
 #[derive(Clone, Copy, Debug, PartialEq)]

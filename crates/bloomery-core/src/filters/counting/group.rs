@@ -9,6 +9,7 @@ use super::CountingBloomFilter;
 use crate::batch::{self, GROUP, KeySource};
 use crate::cells::Counters;
 use crate::hash::{Hasher, KeyHash};
+use crate::placement::{Layout, Placement};
 use crate::positions::{Derivation, reduce, split};
 use std::ops::Range;
 
@@ -33,9 +34,30 @@ impl Group {
         repeats: false,
     };
 
-    /// Derives all positions, as `Positions` with `Derivation::Enhanced` does for one key.
+    /// Derives all positions, as `placement` does for one key.
     #[inline(always)]
-    fn derive(&mut self, m: u64, hashes: usize) {
+    fn derive(&mut self, placement: &Placement) {
+        match placement.layout {
+            Layout::Blocked => self.derive_blocked(placement),
+            Layout::Classic => self.derive_classic(placement.cells, placement.hashes as usize),
+        }
+    }
+
+    #[inline(always)]
+    fn derive_blocked(&mut self, placement: &Placement) {
+        let bits = placement.group_bits();
+        let blocks = self.digests.map(|digest| placement.block(digest));
+        for (i, row) in (0..).zip(&mut self.positions[..placement.hashes as usize]) {
+            for (key, cell) in row.iter_mut().enumerate() {
+                let choice = self.digests[key].h2 >> (i * bits);
+                *cell = blocks[key] + (u64::from(i) << bits) + (choice & ((1 << bits) - 1));
+            }
+        }
+        self.repeats = false;
+    }
+
+    #[inline(always)]
+    fn derive_classic(&mut self, m: u64, hashes: usize) {
         let (mut x, mut y) = ([0; GROUP], [0; GROUP]);
         let (mut z, mut w) = ([0; GROUP], [0; GROUP]);
         for (key, digest) in self.digests.iter().enumerate() {
@@ -133,7 +155,7 @@ macro_rules! on_the_best_processor {
     };
 }
 
-on_the_best_processor!(derive(&mut Group, m: u64, hashes: usize));
+on_the_best_processor!(derive(&mut Group, placement: &Placement));
 on_the_best_processor!(prefetch(&Group, counters: &Counters, hashes: usize));
 on_the_best_processor!(increment(&Group, counters: &Counters, hashes: usize, out: &mut [bool]));
 on_the_best_processor!(smallest(&Group, counters: &Counters, hashes: usize, out: &mut [u64; GROUP]));
@@ -141,12 +163,13 @@ on_the_best_processor!(smallest(&Group, counters: &Counters, hashes: usize, out:
 impl CountingBloomFilter {
     /// Whether batches of this filter go by groups.
     pub(super) fn goes_by_groups(&self) -> bool {
-        self.plan.derivation == Derivation::Enhanced && self.plan.hashes as usize <= FEW
+        let placement = &self.plan.placement;
+        placement.derivation == Derivation::Enhanced && placement.hashes as usize <= FEW
     }
 
     /// Adds rows to a plain filter, in order.
     pub(super) fn add_groups<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool]) {
-        let hashes = self.plan.hashes as usize;
+        let hashes = self.plan.hashes() as usize;
         self.by_groups(keys, &self.hasher, 0..keys.len(), |rows, group| {
             let out = &mut out[rows.clone()];
             let _entered = self.gate.enter();
@@ -167,7 +190,7 @@ impl CountingBloomFilter {
         out: &mut [T],
         ask: impl Fn(u64) -> T,
     ) {
-        let hashes = self.plan.hashes as usize;
+        let hashes = self.plan.hashes() as usize;
         let first = rows.start;
         let mut least = [0; GROUP];
         self.by_groups(keys, &self.hasher, rows, |rows, group| {
@@ -186,7 +209,7 @@ impl CountingBloomFilter {
         rows: Range<usize>,
         mut probe: impl FnMut(Range<usize>, &Group),
     ) {
-        let hashes = self.plan.hashes as usize;
+        let hashes = self.plan.hashes() as usize;
         let mut groups = [Group::EMPTY; 2];
         let (mut waiting, mut current) = (0..0, 0);
         for start in rows.clone().step_by(GROUP) {
@@ -194,7 +217,7 @@ impl CountingBloomFilter {
             let group = &mut groups[current];
             batch::hash_rows(keys, hasher, start, &mut group.digests[..next.len()]);
             // Places beyond the last row keep older digests: derived, prefetched, never applied.
-            derive(group, self.plan.cells, hashes);
+            derive(group, &self.plan.placement);
             if self.counters.words().bytes() > IN_CACHE {
                 prefetch(group, &self.counters, hashes);
             }
@@ -213,25 +236,29 @@ impl CountingBloomFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::positions::Positions;
 
     #[test]
     fn a_group_derives_what_each_key_does() {
-        for (m, hashes) in [(1u64, 1usize), (7, 8), (1009, 7), (1_000_003, 8)] {
+        use Layout::{Blocked, Classic};
+        let sizes =
+            [(1u64, 1, Classic), (7, 8, Classic), (1009, 7, Classic), (1_000_003, 8, Classic)];
+        let blocks =
+            [(128, 1, Blocked), (1280, 2, Blocked), (12_800, 4, Blocked), (128, 8, Blocked)];
+        for (m, hashes, layout) in sizes.into_iter().chain(blocks) {
+            let placement = Placement::for_sizes(m, hashes, Some(layout), Derivation::Enhanced);
             let mut group = Group::EMPTY;
             for (i, digest) in group.digests.iter_mut().enumerate() {
                 *digest = KeyHash { h1: 7, h2: 9 }.extend(i as u64);
             }
-            derive(&mut group, m, hashes);
+            derive(&mut group, &placement);
             let mut repeats = false;
             for (key, digest) in group.digests.iter().enumerate() {
-                let expected: Vec<u64> =
-                    Positions::new(*digest, Derivation::Enhanced, m, hashes as u32).collect();
-                let got: Vec<u64> = group.positions[..hashes].iter().map(|row| row[key]).collect();
-                assert_eq!(got, expected);
-                repeats |= (1..hashes).any(|i| expected[..i].contains(&expected[i]));
+                let rows = &group.positions[..hashes as usize];
+                let got: Vec<u64> = rows.iter().map(|row| row[key]).collect();
+                assert_eq!(got, placement.all::<8>(*digest).as_slice(), "{placement:?}");
+                repeats |= placement.distinct::<8>(*digest).as_slice().len() < hashes as usize;
             }
-            assert_eq!(group.repeats, repeats, "m = {m}");
+            assert_eq!(group.repeats, repeats, "{placement:?}");
         }
     }
 }

@@ -22,10 +22,9 @@
 use crate::batch::{self, KeySource, Owner};
 use crate::cells::{Counters, Gate};
 use crate::error::{Error, Result};
-use crate::filters::{Measure, check_capacity, check_error_rate, check_hashes};
+use crate::filters::Measure;
 use crate::hash::{Hasher, KeyHash};
-use crate::positions::{Cells, Derivation, MAX_HASHES, Positions};
-use crate::sizing;
+use crate::positions::{Cells, MAX_HASHES};
 use std::sync::atomic::Ordering;
 
 mod group;
@@ -61,7 +60,7 @@ impl CountingBloomFilter {
     /// An empty filter of these sizes.
     pub fn new(plan: CountingPlan, hasher: Hasher) -> Result<Self> {
         let plan = plan.checked()?;
-        Ok(Self::over(plan, hasher, Counters::zeroed(plan.cells, plan.counter_bits)?))
+        Ok(Self::over(plan, hasher, Counters::zeroed(plan.cells(), plan.counter_bits)?))
     }
 
     pub(crate) fn over(plan: CountingPlan, hasher: Hasher, counters: Counters) -> Self {
@@ -89,13 +88,14 @@ impl CountingBloomFilter {
     }
 
     #[inline(always)]
-    fn derived(&self, hash: KeyHash) -> Positions {
-        Positions::new(hash, self.plan.derivation, self.plan.cells, self.plan.hashes)
+    fn cells<const K: usize>(&self, hash: KeyHash) -> Cells<K> {
+        self.plan.placement.distinct(hash)
     }
 
+    /// The same for questions: a cell may come twice, which does not change a minimum.
     #[inline(always)]
-    fn cells<const K: usize>(&self, hash: KeyHash) -> Cells<K> {
-        Cells::distinct(self.derived(hash))
+    fn asked<const K: usize>(&self, hash: KeyHash) -> Cells<K> {
+        self.plan.placement.all(hash)
     }
 
     #[inline(always)]
@@ -120,7 +120,7 @@ impl CountingBloomFilter {
     /// No other thread changes this filter during the call.
     #[inline(always)]
     pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64) -> bool {
-        match self.plan.hashes {
+        match self.plan.hashes() {
             ..=FEW => self.raise(self.cells::<{ FEW as usize }>(hash).as_slice(), count),
             _ => self.raise(self.cells::<MOST>(hash).as_slice(), count),
         }
@@ -149,7 +149,7 @@ impl CountingBloomFilter {
 
     /// Adds every key once, in order; `out[i]` as `add` would have answered, whatever `threads` is.
     pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        match self.plan.hashes {
+        match self.plan.hashes() {
             ..=FEW => self.add_many_of::<{ FEW as usize }, S>(keys, out, threads),
             _ => self.add_many_of::<MOST, S>(keys, out, threads),
         }
@@ -190,7 +190,7 @@ impl CountingBloomFilter {
         out.fill(false);
         let answers = batch::atomic_bools(out);
         let per_line = 512 / u64::from(self.plan.counter_bits);
-        let share = self.plan.cells.div_ceil(per_line).div_ceil(threads as u64) * per_line;
+        let share = self.plan.cells().div_ceil(per_line).div_ceil(threads as u64) * per_line;
         let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
             let mine = thread as u64 * share..(thread as u64 + 1) * share;
             let prepare = |hash| self.prefetched(self.cells::<K>(hash).within(&mine));
@@ -236,14 +236,16 @@ impl CountingBloomFilter {
     /// The key's count: the smallest of its counters.
     #[inline(always)]
     pub fn count(&self, hash: KeyHash) -> u64 {
-        // Repeated positions do not change a minimum.
-        self.derived(hash).map(|cell| self.counters.get(cell)).min().unwrap_or(0)
+        match self.plan.hashes() {
+            ..=FEW => self.smallest(self.asked::<{ FEW as usize }>(hash).as_slice()),
+            _ => self.smallest(self.asked::<MOST>(hash).as_slice()),
+        }
     }
 
     /// Whether the key may be inside; false is certain.
     #[inline(always)]
     pub fn contains(&self, hash: KeyHash) -> bool {
-        self.derived(hash).all(|cell| self.counters.get(cell) != 0)
+        self.count(hash) != 0
     }
 
     /// `count` for every key.
@@ -267,7 +269,7 @@ impl CountingBloomFilter {
         if self.goes_by_groups() {
             return batch::split(out, threads, |rows, out| self.ask_groups(keys, rows, out, &ask));
         }
-        match self.plan.hashes {
+        match self.plan.hashes() {
             ..=FEW => self.ask_many_of::<{ FEW as usize }, S, T>(keys, out, threads, ask),
             _ => self.ask_many_of::<MOST, S, T>(keys, out, threads, ask),
         }
@@ -282,8 +284,7 @@ impl CountingBloomFilter {
     ) {
         batch::split(out, threads, |rows, out| {
             let first = rows.start;
-            // Repeated positions do not change a minimum.
-            let prepare = |hash| self.prefetched(Cells::<K>::all(self.derived(hash)));
+            let prepare = |hash| self.prefetched(self.asked::<K>(hash));
             batch::pipeline_prepared(keys, &self.hasher, rows, prepare, |row, group| {
                 for (cells, answer) in group.iter().zip(&mut out[row - first..]) {
                     *answer = ask(self.smallest(cells.as_slice()));
@@ -310,8 +311,8 @@ impl CountingBloomFilter {
     /// Values of cells that are not the key's: all, or an even sample of a large filter.
     fn sample(&self, except: &[u64]) -> Vec<u64> {
         const MOST: u64 = 1 << 12;
-        let step = self.plan.cells.div_ceil(MOST).max(1);
-        (0..self.plan.cells)
+        let step = self.plan.cells().div_ceil(MOST).max(1);
+        (0..self.plan.cells())
             .step_by(step as usize)
             .filter(|cell| !except.contains(cell))
             .map(|cell| self.counters.get(cell))
@@ -332,7 +333,7 @@ impl CountingBloomFilter {
         self.require_compatible(other)?;
         let _entered = self.gate.enter();
         let max = self.counters.max();
-        for cell in 0..self.plan.cells {
+        for cell in 0..self.plan.cells() {
             let theirs = other.counters.get(cell);
             if theirs != 0 {
                 self.counters.update(cell, |mine| (mine + theirs).min(max));
@@ -352,7 +353,7 @@ impl CountingBloomFilter {
     /// A copy.
     pub fn copy(&self) -> Result<Self> {
         let words = self.counters.words().to_owned()?;
-        let counters = Counters::over(words, self.plan.cells, self.plan.counter_bits);
+        let counters = Counters::over(words, self.plan.cells(), self.plan.counter_bits);
         Ok(Self::over(self.plan, self.hasher, counters))
     }
 
@@ -364,11 +365,13 @@ impl CountingBloomFilter {
 
     /// Measures the cells: one pass over all of them.
     pub fn measure(&self) -> Measure {
-        let (used, saturated) = self.counters.tally();
-        let (m, k) = (self.plan.cells as f64, self.plan.hashes);
-        let fill = used as f64 / m;
-        let items = sizing::keys_from_fill(fill, m, f64::from(k));
-        let error = sizing::measured_error(items, m, k, fill, self.plan.derivation);
+        let max = self.counters.max();
+        let mut saturated = 0;
+        let used = self.counters.values().map(|value| {
+            saturated += u64::from(value == max);
+            value != 0
+        });
+        let (items, fill, error) = self.plan.placement.measure(used);
         Measure { items, fill, error, saturated }
     }
 
@@ -380,12 +383,15 @@ impl CountingBloomFilter {
         if words.bytes() != self.plan.bytes() {
             return broken(format!("{} bytes of words for {:?}", words.bytes(), self.plan));
         }
-        let inside = self.plan.cells * u64::from(self.plan.counter_bits);
+        let inside = self.plan.cells() * u64::from(self.plan.counter_bits);
         for (i, word) in words.atomics().iter().enumerate().skip((inside / 64) as usize) {
             let first = i as u64 * 64;
             let beyond = if first >= inside { u64::MAX } else { u64::MAX << (inside - first) };
             if word.load(Ordering::Relaxed) & beyond != 0 {
-                return broken(format!("a counter beyond {} is set in word {i}", self.plan.cells));
+                return broken(format!(
+                    "a counter beyond {} is set in word {i}",
+                    self.plan.cells()
+                ));
             }
         }
         Ok(())
