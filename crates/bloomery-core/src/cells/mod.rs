@@ -1,10 +1,18 @@
 //! Storage of cells. No probability and no hashing here.
 
 mod counters;
+mod dynamic;
 mod gate;
+mod growing;
+#[cfg(test)]
+mod growing_laws;
 pub mod packed;
+mod version;
 mod words;
 
 pub use counters::Counters;
+pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};
+pub use growing::{Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
+pub use version::Version;
 pub use words::{LINE_BYTES, LINE_WORDS, Words};

@@ -1,0 +1,484 @@
+//! The cells of the dynamic count filter: a base array of x bits a counter (CBFV) and, where it is
+//! needed, overflow counters of y bits (OFV).
+//!
+//! Paper    J. Aguilar-Saborit et al., "Dynamic count filters", SIGMOD Record 2006, and its partitioned
+//!          form, sections 3.4 and 4. Specification sections 4 and 5.
+//!              value = OF * 2^x + C            x = 8: 1026 = 4 * 256 + 2
+//! Rebuild  A counter that outgrows x + y bits widens the overflow counters of its partition by what it
+//!          needs; when no counter is high any more they are narrowed again. One partition is the
+//!          unpartitioned filter.
+//! Shrink   to y - 1 when every counter is below T(y-1), T(l) = 2^(x+l-1) (1 + s) for l >= 1 and
+//!          T(0) = s (2^x - 1). The paper keeps a table of levels to know this; since only the level
+//!          below the present one is ever asked for, one number a partition is enough: how many
+//!          counters are at or above T(y-1). It is recounted when y changes, which touches every counter
+//!          anyway.
+//!
+//! # Invariants
+//! I1  A partition without overflow counters has only values below 2^x.
+//! I2  `above` equals a recount.
+//! I3  A partition's y is never below what its largest counter needs.
+
+mod overflow;
+
+use crate::cells::growing::{Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
+use crate::cells::{Version, Words, packed};
+use crate::error::{Error, Result};
+use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
+use overflow::Overflow;
+use std::sync::atomic::Ordering;
+
+/// What the cells are like, beside their number and their partitions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DynamicShape {
+    /// Width of a base counter, x.
+    pub width: u32,
+    /// Shrink hysteresis, lambda_s in 0..=1: 1 shrinks as soon as it can.
+    pub shrink: f64,
+    /// Whether partitions may be cut into parts of different widths.
+    pub adaptive: bool,
+}
+
+/// One entry of the partition vector.
+#[derive(Debug, Default)]
+struct Partition {
+    version: Version,
+    /// Null while y = 0.
+    overflow: Atomic<Overflow>,
+}
+
+impl Partition {
+    #[inline(always)]
+    fn overflow<'g>(&self, guard: &'g Guard) -> Option<&'g Overflow> {
+        // SAFETY: the pointer is null or comes from an Owned; what it points to is destroyed by
+        // `epoch` after every guard of its time is gone, or by `drop`, which has exclusive access.
+        unsafe { self.overflow.load(Ordering::Acquire, guard).as_ref() }
+    }
+}
+
+impl Drop for Partition {
+    fn drop(&mut self) {
+        let overflow = std::mem::replace(&mut self.overflow, Atomic::null());
+        // SAFETY: nobody else has the partition any more.
+        drop(unsafe { overflow.try_into_owned() });
+    }
+}
+
+/// m counters of x + y bits.
+#[derive(Debug)]
+pub struct DynamicCells {
+    cut: Cut,
+    shape: DynamicShape,
+    /// Bits from one partition's base counters to the next one's: whole words, so that no word belongs
+    /// to two partitions.
+    stride: u64,
+    base: Words,
+    partitions: Box<[Partition]>,
+    pauses: Pauses,
+}
+
+impl DynamicCells {
+    /// Counters at zero. The clock gives nanoseconds.
+    pub fn new(cut: Cut, shape: DynamicShape, clock: fn() -> u64) -> Result<Self> {
+        let per_partition = if cut.partitions() == 1 { cut.cells() } else { cut.per_partition() };
+        let stride = packed::words_for(per_partition.saturating_mul(u64::from(shape.width))) * 64;
+        let base = Words::zeroed(cut.partitions().saturating_mul(stride))?;
+        let mut partitions = Vec::new();
+        let refused =
+            |_| Error::Capacity { needed: cut.partitions() * 16, limit: isize::MAX as u64 };
+        partitions.try_reserve_exact(cut.partitions() as usize).map_err(refused)?;
+        partitions.resize_with(cut.partitions() as usize, Partition::default);
+        let partitions = partitions.into_boxed_slice();
+        Ok(DynamicCells { cut, shape, stride, base, partitions, pauses: Pauses::new(clock) })
+    }
+
+    /// Counters of given values, each partition as wide as it must be, or `least(partition)` bits.
+    pub fn from_values(
+        cut: Cut,
+        shape: DynamicShape,
+        clock: fn() -> u64,
+        value: impl Fn(u64) -> u64,
+        least: impl Fn(u64) -> u32,
+    ) -> Result<Self> {
+        let this = Self::new(cut, shape, clock)?;
+        for partition in 0..cut.partitions() {
+            let range = cut.range(partition);
+            let first = range.start;
+            let mut largest = 0;
+            for cell in range.clone() {
+                let value = value(cell);
+                largest = largest.max(value);
+                let bit = this.bit(partition, cell - first);
+                packed::write(this.base.atomics(), bit, shape.width, value & this.base_max());
+            }
+            let least = if shape.adaptive { 0 } else { least(partition) };
+            let width = bits_of(largest >> shape.width).max(least);
+            if width > 0 {
+                let high = |slot| value(first + slot) >> shape.width;
+                this.put(partition, this.lay(partition, width, high, |slot| bits_of(high(slot)))?);
+            }
+        }
+        Ok(this)
+    }
+
+    /// What they are like.
+    pub fn shape(&self) -> &DynamicShape {
+        &self.shape
+    }
+
+    /// Width of a partition's overflow counters, y.
+    pub fn overflow_bits(&self, partition: u64) -> u32 {
+        let guard = &epoch::pin();
+        self.partitions[partition as usize].overflow(guard).map_or(0, Overflow::width)
+    }
+
+    /// Parts that partitions were cut into, all together.
+    pub fn parts(&self) -> u64 {
+        let guard = &epoch::pin();
+        let parts = |entry: &Partition| entry.overflow(guard).map_or(1, Overflow::parts) as u64;
+        self.partitions.iter().map(parts).sum()
+    }
+
+    #[inline(always)]
+    fn base_max(&self) -> u64 {
+        packed::largest(self.shape.width)
+    }
+
+    #[inline(always)]
+    fn bit(&self, partition: u64, slot: u64) -> u64 {
+        partition * self.stride + slot * u64::from(self.shape.width)
+    }
+
+    #[inline(always)]
+    fn partition(&self, partition: u64) -> &Partition {
+        debug_assert!(partition < self.cut.partitions());
+        // SAFETY: a cut locates cells below m in partitions below c.
+        unsafe { self.partitions.get_unchecked(partition as usize) }
+    }
+
+    /// The base counter is written: one word or, seldom, two.
+    #[inline(always)]
+    fn write_base(&self, entry: &Partition, bit: u64, value: u64) {
+        let write = || packed::write(self.base.atomics(), bit, self.shape.width, value);
+        if packed::crosses(bit, self.shape.width) { entry.version.change(write) } else { write() }
+    }
+
+    /// T(y - 1): while a counter is at or above it, y stays. At least what (1 + s) demands, rounded up.
+    fn threshold(&self, y: u32) -> u64 {
+        let (x, s) = (self.shape.width, self.shape.shrink);
+        let threshold = match y {
+            0 => return 0,
+            1 => s * (self.base_max() as f64),
+            _ => (1u64 << (x + y - 2)) as f64 * (1.0 + s),
+        };
+        threshold.ceil() as u64
+    }
+
+    /// New overflow counters for a partition, filled with `high(slot)`: y bits each, or in parts as
+    /// narrow as `needed(slot)` allows.
+    fn lay(
+        &self,
+        partition: u64,
+        y: u32,
+        high: impl Fn(u64) -> u64,
+        needed: impl Fn(u64) -> u32,
+    ) -> Result<Overflow> {
+        let (x, adaptive) = (self.shape.width, self.shape.adaptive);
+        let range = self.cut.range(partition);
+        let cells = range.end - range.start;
+        let width_of = |slot: usize| if adaptive { needed(slot as u64) } else { y };
+        let mut made = Overflow::new(cells as usize, adaptive, width_of)?;
+        made.threshold = self.threshold(made.width());
+        let mut above = 0;
+        for slot in 0..cells {
+            let high = high(slot);
+            made.set(slot, high);
+            let low = packed::read(self.base.atomics(), self.bit(partition, slot), x);
+            above += u64::from(high << x | low >= made.threshold);
+        }
+        made.above.store(above, Ordering::Relaxed);
+        Ok(made)
+    }
+
+    /// Exchanges a partition's overflow counters; readers of the old ones keep them until they are done.
+    fn put(&self, partition: u64, overflow: impl Into<Option<Overflow>>) {
+        let entry = self.partition(partition);
+        let guard = &epoch::pin();
+        let new =
+            overflow.into().map_or(Shared::null(), |made| Owned::new(made).into_shared(guard));
+        let old = entry.version.change(|| entry.overflow.swap(new, Ordering::AcqRel, guard));
+        if !old.is_null() {
+            // SAFETY: it was unlinked above, and only this writer could have unlinked it.
+            unsafe { guard.defer_destroy(old) };
+        }
+    }
+
+    /// The smallest y that the rule of shrinking allows for a partition, from `y` down.
+    fn narrowed(&self, partition: u64, mut y: u32, guard: &Guard) -> u32 {
+        let largest =
+            self.cut.range(partition).map(|cell| self.get(cell, guard)).max().unwrap_or(0);
+        while y > 0 && largest < self.threshold(y) {
+            y -= 1;
+        }
+        y
+    }
+}
+
+/// Bits that a number needs; none for zero.
+fn bits_of(value: u64) -> u32 {
+    u64::BITS - value.leading_zeros()
+}
+
+impl GrowingCells for DynamicCells {
+    fn len(&self) -> u64 {
+        self.cut.cells()
+    }
+
+    fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, cell: u64) {
+        let (partition, slot) = self.cut.locate(cell);
+        self.base.prefetch((self.bit(partition, slot) >> 6) as usize);
+    }
+
+    #[inline(always)]
+    fn get(&self, cell: u64, guard: &Guard) -> u64 {
+        let (partition, slot) = self.cut.locate(cell);
+        let entry = self.partition(partition);
+        let bit = self.bit(partition, slot);
+        entry.version.read(|| {
+            let low = packed::read(self.base.atomics(), bit, self.shape.width);
+            match entry.overflow(guard) {
+                None => low,
+                Some(overflow) => overflow.get(slot) << self.shape.width | low,
+            }
+        })
+    }
+
+    fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {
+        self.get(cell, guard) == STUCK
+    }
+
+    #[inline(always)]
+    fn try_change(
+        &self,
+        cell: u64,
+        change: impl FnOnce(u64) -> u64,
+    ) -> std::result::Result<u64, Refused> {
+        let (partition, slot) = self.cut.locate(cell);
+        let entry = self.partition(partition);
+        if entry.version.is_locked() {
+            return Err(Refused::Busy);
+        }
+        let (x, max) = (self.shape.width, self.base_max());
+        let bit = self.bit(partition, slot);
+        let low = packed::read(self.base.atomics(), bit, x);
+        // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
+        let Some(overflow) = entry.overflow(unsafe { epoch::unprotected() }) else {
+            let new = change(low);
+            if new > max {
+                return Err(Refused::NoRoom);
+            }
+            self.write_base(entry, bit, new);
+            return Ok(low);
+        };
+        let high = overflow.get(slot);
+        let old = high << x | low;
+        let new = if old == STUCK { old } else { change(old) };
+        let new_high = new >> x;
+        if new_high == high {
+            self.write_base(entry, bit, new & max);
+        } else {
+            if !overflow.fits(slot, new_high) {
+                return Err(Refused::NoRoom);
+            }
+            entry.version.change(|| {
+                packed::write(self.base.atomics(), bit, x, new & max);
+                overflow.set(slot, new_high);
+            });
+        }
+        overflow.moved(old, new);
+        Ok(old)
+    }
+
+    fn is_locked(&self, partition: u64) -> bool {
+        self.partition(partition).version.is_locked()
+    }
+
+    fn lock(&self, partition: u64) {
+        self.partition(partition).version.lock();
+    }
+
+    fn unlock(&self, partition: u64) {
+        self.partition(partition).version.unlock();
+    }
+
+    fn make_room(&self, cell: u64, value: u64) -> Result<()> {
+        let (partition, wanted) = self.cut.locate(cell);
+        let need = bits_of(value >> self.shape.width);
+        self.pauses.time(|| {
+            let guard = &epoch::pin();
+            let old = self.partition(partition).overflow(guard);
+            let y = old.map_or(0, Overflow::width).max(need);
+            let high = |slot| old.map_or(0, |old| old.get(slot));
+            let needed = |slot| bits_of(high(slot)).max(if slot == wanted { need } else { 0 });
+            let made = self.lay(partition, y, high, needed)?;
+            self.put(partition, made);
+            Ok(self.cut.range(partition).end - self.cut.range(partition).start)
+        })
+    }
+
+    #[inline(always)]
+    fn is_untidy(&self, partition: u64) -> bool {
+        // SAFETY: only the caller writes.
+        let overflow = self.partition(partition).overflow(unsafe { epoch::unprotected() });
+        overflow.is_some_and(|overflow| overflow.above.load(Ordering::Relaxed) == 0)
+    }
+
+    fn tidy(&self, partition: u64) -> Result<()> {
+        self.pauses.time(|| {
+            let guard = &epoch::pin();
+            let Some(old) = self.partition(partition).overflow(guard) else { return Ok(0) };
+            let y = self.narrowed(partition, old.width(), guard);
+            let high = |slot| old.get(slot);
+            let made = match y {
+                0 => None,
+                _ => Some(self.lay(partition, y, high, |slot| bits_of(high(slot)))?),
+            };
+            self.put(partition, made.filter(|made| made.width() > 0));
+            Ok(self.cut.range(partition).end - self.cut.range(partition).start)
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        let guard = &epoch::pin();
+        let overflow = |entry: &Partition| entry.overflow(guard).map_or(0, Overflow::bytes);
+        self.base.bytes()
+            + size_of_val(&*self.partitions) as u64
+            + self.partitions.iter().map(overflow).sum::<u64>()
+    }
+
+    fn rebuilds(&self) -> Rebuilds {
+        self.pauses.so_far()
+    }
+
+    fn validate(&self) -> Result<()> {
+        let broken = |invariant: String| Err(Error::Invariant { invariant });
+        let guard = &epoch::pin();
+        for (i, entry) in (0..).zip(&self.partitions) {
+            let Some(overflow) = entry.overflow(guard) else { continue };
+            let recount = self
+                .cut
+                .range(i)
+                .filter(|cell| self.get(*cell, guard) >= overflow.threshold)
+                .count() as u64;
+            let above = overflow.above.load(Ordering::Relaxed);
+            if above != recount {
+                return broken(format!(
+                    "partition {i} counts {above} high counters, not {recount}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cells::growing_laws as laws;
+
+    fn cells(cells: u64, partitions: u64, width: u32, shrink: f64, adaptive: bool) -> DynamicCells {
+        let shape = DynamicShape { width, shrink, adaptive };
+        DynamicCells::new(Cut::new(cells, partitions, 1), shape, || 0).unwrap()
+    }
+
+    #[test]
+    fn they_hold_what_a_vector_holds() {
+        for (m, c) in [(1, 1), (7, 7), (300, 1), (300, 7), (1000, 10)] {
+            for (x, s) in [(1, 0.5), (3, 0.0), (4, 1.0), (8, 0.5), (33, 0.5)] {
+                for adaptive in [false, true] {
+                    laws::hold_what_a_vector_holds(&cells(m, c, x, s, adaptive), m ^ c << 8);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn readers_see_whole_values_beside_a_writer() {
+        for adaptive in [false, true] {
+            laws::readers_see_whole_values(&cells(500, 5, 5, 0.5, adaptive));
+        }
+    }
+
+    #[test]
+    fn the_papers_example_is_four_overflows_and_two() {
+        let cells = cells(10, 1, 8, 0.5, false);
+        laws::set(&cells, 3, 1026);
+        let guard = &epoch::pin();
+        let overflow = cells.partitions[0].overflow(guard).unwrap();
+        assert_eq!((overflow.get(3), overflow.width()), (4, 3));
+        assert_eq!(packed::read(cells.base.atomics(), 3 * 8, 8), 2);
+        assert_eq!(cells.get(3, guard), 1026);
+    }
+
+    #[test]
+    fn the_threshold_keeps_a_counter_from_rebuilding_at_every_step() {
+        let rebuilds = |shrink| {
+            let cells = cells(100, 1, 4, shrink, false);
+            laws::set(&cells, 0, 31);
+            for _ in 0..1000 {
+                laws::set(&cells, 0, 32);
+                laws::set(&cells, 0, 31);
+            }
+            cells.rebuilds().count
+        };
+        assert_eq!(rebuilds(1.0), 2001);
+        assert_eq!(rebuilds(0.5), 2);
+        assert_eq!(rebuilds(0.0), 2);
+    }
+
+    #[test]
+    fn y_follows_the_largest_counter_up_and_down() {
+        let cells = cells(50, 1, 4, 0.5, false);
+        for value in [0u64, 15, 16, 31, 32, 1000, 1 << 40, 3, 0] {
+            laws::set(&cells, 17, value);
+            let exact = bits_of(value >> 4);
+            assert!((exact..=exact + 1).contains(&cells.overflow_bits(0)), "value {value}");
+        }
+    }
+
+    #[test]
+    fn a_rebuild_moves_one_partition() {
+        let cells = cells(1000, 10, 2, 0.5, false);
+        laws::set(&cells, 555, 4);
+        assert_eq!((cells.rebuilds().count, cells.rebuilds().moved), (1, 100));
+        let widths: Vec<u32> = (0..10).map(|partition| cells.overflow_bits(partition)).collect();
+        assert_eq!(widths, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn values_can_be_laid_out_at_once() {
+        let value = |cell: u64| (cell * cell) << (cell % 40);
+        for adaptive in [false, true] {
+            let shape = DynamicShape { width: 3, shrink: 0.5, adaptive };
+            let cut = Cut::new(777, 12, 1);
+            let cells = DynamicCells::from_values(cut, shape, || 0, value, |_| 0).unwrap();
+            let guard = &epoch::pin();
+            assert!((0..777).all(|cell| cells.get(cell, guard) == value(cell)));
+            assert!(cells.validate().is_ok());
+        }
+    }
+
+    #[test]
+    fn memory_is_x_bits_a_counter_and_y_where_a_partition_needs_them() {
+        let cells = cells(64_000, 100, 4, 0.5, false);
+        let empty = cells.bytes();
+        assert!((32_000..32_000 + 100 * 16 + 512).contains(&empty), "{empty}");
+        laws::set(&cells, 5, 16);
+        let grown = cells.bytes() - empty;
+        assert!((80..200).contains(&grown), "{grown}");
+    }
+}

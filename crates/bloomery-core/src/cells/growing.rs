@@ -1,0 +1,235 @@
+//! Counters without an upper end, in few bits: what the spectral and the dynamic storage have in common.
+//!
+//! The cells are cut into partitions. A rebuild (a counter needs more bits than it has, or memory can be
+//! given back) touches one partition. One writer at a time changes a partition; readers may look at any
+//! time and never wait for a rebuild (`version.rs`).
+
+use crate::error::Result;
+use crossbeam_epoch::Guard;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter at this value has lost count: it never changes again.
+pub const STUCK: u64 = u64::MAX;
+
+/// Why a cell was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The value needs more bits than the cell has.
+    NoRoom,
+    /// The partition is being rebuilt by another writer.
+    Busy,
+}
+
+/// Counters that grow.
+pub trait GrowingCells: Send + Sync {
+    /// Number of cells, m.
+    fn len(&self) -> u64;
+
+    /// Whether there is no cell at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How the cells are cut.
+    fn cut(&self) -> &Cut;
+
+    /// Asks the processor for what `get` will read first.
+    fn prefetch(&self, cell: u64);
+
+    /// The value. The guard keeps what a rebuild replaces alive; it may be unprotected while nobody else
+    /// can write.
+    fn get(&self, cell: u64, guard: &Guard) -> u64;
+
+    /// Whether the cell has lost count.
+    fn is_stuck(&self, cell: u64, guard: &Guard) -> bool;
+
+    /// Replaces the value by `change(old)` and returns the old one; or refuses and changes nothing. A
+    /// stuck cell stays as it is. The caller is the only writer of cells.
+    fn try_change(
+        &self,
+        cell: u64,
+        change: impl FnOnce(u64) -> u64,
+    ) -> std::result::Result<u64, Refused>;
+
+    /// Whether the partition is being rebuilt by another writer.
+    fn is_locked(&self, partition: u64) -> bool;
+
+    /// Keeps other writers out of the partition, until `unlock`.
+    fn lock(&self, partition: u64);
+
+    /// Lets them in again.
+    fn unlock(&self, partition: u64);
+
+    /// Rebuilds the cell's partition so that `value` fits, or lets the cell stick. The caller locked the
+    /// partition, or is the only writer of it.
+    fn make_room(&self, cell: u64, value: u64) -> Result<()>;
+
+    /// Whether `tidy` would give memory back.
+    fn is_untidy(&self, partition: u64) -> bool;
+
+    /// Gives memory of the partition back. Same caller as `make_room`.
+    fn tidy(&self, partition: u64) -> Result<()>;
+
+    /// Memory in bytes: cells, index, partition vector.
+    fn bytes(&self) -> u64;
+
+    /// What the rebuilds so far were like.
+    fn rebuilds(&self) -> Rebuilds;
+
+    /// Checks every invariant.
+    fn validate(&self) -> Result<()>;
+}
+
+/// m cells cut into partitions of m' each; the last one may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    cells: u64,
+    per_partition: u64,
+    /// ceil(2^64 / m'), where the high word of `cell * inverse` is the quotient; else zero.
+    inverse: u64,
+}
+
+impl Cut {
+    /// About `partitions` partitions, each a multiple of `grain` cells. Both are at least 1.
+    pub fn new(cells: u64, partitions: u64, grain: u64) -> Self {
+        let per_partition = cells.div_ceil(partitions.max(1)).max(1).next_multiple_of(grain);
+        // The rounding of the inverse stays below one partition while cells * m' < 2^64.
+        let exact = cells.checked_mul(per_partition).is_some() && per_partition > 1;
+        let inverse = if exact { u64::MAX / per_partition + 1 } else { 0 };
+        Cut { cells, per_partition, inverse }
+    }
+
+    /// Number of cells, m.
+    pub fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    /// Number of partitions, c.
+    pub fn partitions(&self) -> u64 {
+        self.cells.div_ceil(self.per_partition)
+    }
+
+    /// Cells of a partition, m'.
+    pub fn per_partition(&self) -> u64 {
+        self.per_partition
+    }
+
+    /// (partition, cell within it).
+    #[inline(always)]
+    pub fn locate(&self, cell: u64) -> (u64, u64) {
+        let partition = match self.inverse {
+            0 => cell / self.per_partition,
+            inverse => ((u128::from(cell) * u128::from(inverse)) >> 64) as u64,
+        };
+        (partition, cell - partition * self.per_partition)
+    }
+
+    /// The cells of one partition.
+    pub fn range(&self, partition: u64) -> std::ops::Range<u64> {
+        let first = (partition * self.per_partition).min(self.cells);
+        first..(first + self.per_partition).min(self.cells)
+    }
+}
+
+/// How often, how much and how long cells were rebuilt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rebuilds {
+    /// How many rebuilds there were.
+    pub count: u64,
+    /// How many cells they moved.
+    pub moved: u64,
+    /// The longest one, in nanoseconds.
+    pub longest: u64,
+    /// All together, in nanoseconds.
+    pub total: u64,
+}
+
+/// Counts rebuilds and times them with a clock it was given: the core has none of its own.
+#[derive(Debug)]
+pub struct Pauses {
+    clock: fn() -> u64,
+    count: AtomicU64,
+    moved: AtomicU64,
+    longest: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Pauses {
+    /// Nothing yet. `clock` gives nanoseconds.
+    pub fn new(clock: fn() -> u64) -> Self {
+        let [count, moved, longest, total] = [const { AtomicU64::new(0) }; 4];
+        Pauses { clock, count, moved, longest, total }
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> fn() -> u64 {
+        self.clock
+    }
+
+    /// Runs one rebuild, which returns how many cells it moved.
+    pub fn time(&self, rebuild: impl FnOnce() -> Result<u64>) -> Result<()> {
+        let start = (self.clock)();
+        let moved = rebuild()?;
+        let took = (self.clock)().saturating_sub(start);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.moved.fetch_add(moved, Ordering::Relaxed);
+        self.longest.fetch_max(took, Ordering::Relaxed);
+        self.total.fetch_add(took, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What was counted.
+    pub fn so_far(&self) -> Rebuilds {
+        Rebuilds {
+            count: self.count.load(Ordering::Relaxed),
+            moved: self.moved.load(Ordering::Relaxed),
+            longest: self.longest.load(Ordering::Relaxed),
+            total: self.total.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_finds_what_division_finds() {
+        let sizes = [1u64, 2, 7, 128, 1000, 3918, 650_000, (1 << 33) + 5, 1 << 51];
+        for cells in sizes {
+            for partitions in [1, 2, 3, 10, 58, 999, 1 << 20].into_iter().filter(|c| *c <= cells) {
+                for grain in [1, 128] {
+                    let cut = Cut::new(cells, partitions, grain);
+                    assert!(cut.partitions() <= partitions);
+                    let edges = (0..5)
+                        .flat_map(|i| [i, cells - 1 - i.min(cells - 1)])
+                        .chain((1..5).flat_map(|i| {
+                            let edge = cut.per_partition.saturating_mul(i);
+                            [edge - 1, edge]
+                        }))
+                        .filter(|cell| *cell < cells);
+                    for cell in edges {
+                        let expected = (cell / cut.per_partition, cell % cut.per_partition);
+                        assert_eq!(cut.locate(cell), expected, "{cut:?}, cell {cell}");
+                        assert!(cut.range(expected.0).contains(&cell));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pauses_keep_the_longest_and_the_sum() {
+        static NOW: AtomicU64 = AtomicU64::new(0);
+        let pauses = Pauses::new(|| NOW.load(Ordering::Relaxed));
+        for took in [5, 9, 2] {
+            let rebuild = || {
+                NOW.fetch_add(took, Ordering::Relaxed);
+                Ok(10)
+            };
+            assert!(pauses.time(rebuild).is_ok());
+        }
+        let expected = Rebuilds { count: 3, moved: 30, longest: 9, total: 16 };
+        assert_eq!(pauses.so_far(), expected);
+    }
+}
