@@ -62,7 +62,7 @@ pub(crate) fn hold_what_a_vector_holds(cells: &impl GrowingCells, seed: u64) {
 
 /// A writer counts every cell up by different steps while readers look: they never see less than what
 /// was there before they looked, nor more than what is there after.
-pub(crate) fn readers_see_whole_values(cells: &(impl GrowingCells + Sync)) {
+pub(crate) fn readers_see_whole_values(cells: &impl GrowingCells) {
     const STEPS: [u64; 4] = [1, 7, 255, 70_001];
     let rounds = AtomicU64::new(0);
     let value = |cell: u64, round: u64| round * STEPS[(cell % 4) as usize];

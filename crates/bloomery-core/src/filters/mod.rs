@@ -2,6 +2,7 @@
 
 mod bloom;
 mod counting;
+mod group;
 mod scalable;
 
 pub use bloom::{BloomFilter, BloomPlan};
