@@ -6,6 +6,7 @@
 
 use crate::error::Result;
 use crossbeam_epoch::Guard;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter at this value has lost count: it never changes again.
@@ -21,7 +22,22 @@ pub enum Refused {
 }
 
 /// Counters that grow.
-pub trait GrowingCells: Send + Sync {
+pub trait GrowingCells: Send + Sync + Sized {
+    /// What such cells are like, beside their number and their partitions.
+    type Shape: Copy + std::fmt::Debug + PartialEq + Send + Sync;
+
+    /// Cells of given values. `stuck` says which of them have lost count.
+    fn laid_out(
+        cut: Cut,
+        shape: Self::Shape,
+        pauses: Arc<Pauses>,
+        value: impl Fn(u64) -> u64,
+        stuck: impl Fn(u64) -> bool,
+    ) -> Result<Self>;
+
+    /// What they are like.
+    fn shape(&self) -> &Self::Shape;
+
     /// Number of cells, m.
     fn len(&self) -> u64;
 
@@ -51,6 +67,9 @@ pub trait GrowingCells: Send + Sync {
         change: impl FnOnce(u64) -> u64,
     ) -> std::result::Result<u64, Refused>;
 
+    /// Whether `try_change` to `value` would be refused.
+    fn has_room(&self, cell: u64, value: u64) -> std::result::Result<(), Refused>;
+
     /// Whether the partition is being rebuilt by another writer.
     fn is_locked(&self, partition: u64) -> bool;
 
@@ -73,8 +92,8 @@ pub trait GrowingCells: Send + Sync {
     /// Memory in bytes: cells, index, partition vector.
     fn bytes(&self) -> u64;
 
-    /// What the rebuilds so far were like.
-    fn rebuilds(&self) -> Rebuilds;
+    /// What counts the rebuilds.
+    fn pauses(&self) -> &Arc<Pauses>;
 
     /// Checks every invariant.
     fn validate(&self) -> Result<()>;
@@ -159,11 +178,6 @@ impl Pauses {
     pub fn new(clock: fn() -> u64) -> Self {
         let [count, moved, longest, total] = [const { AtomicU64::new(0) }; 4];
         Pauses { clock, count, moved, longest, total }
-    }
-
-    /// The clock.
-    pub fn clock(&self) -> fn() -> u64 {
-        self.clock
     }
 
     /// Runs one rebuild, which returns how many cells it moved.

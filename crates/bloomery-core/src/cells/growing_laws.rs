@@ -1,8 +1,14 @@
 //! Laws of every storage of growing counters, for the tests of each.
 
-use super::growing::{GrowingCells, Refused, STUCK};
+use super::growing::{GrowingCells, Pauses, Refused, STUCK};
 use crossbeam_epoch as epoch;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts rebuilds without a clock.
+pub(crate) fn pauses() -> Arc<Pauses> {
+    Arc::new(Pauses::new(|| 0))
+}
 
 /// Sets a cell as a filter does: makes room, and tidies up after lowering.
 pub(crate) fn set(cells: &impl GrowingCells, cell: u64, value: u64) {

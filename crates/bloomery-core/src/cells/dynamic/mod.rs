@@ -20,11 +20,12 @@
 
 mod overflow;
 
-use crate::cells::growing::{Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
+use crate::cells::growing::{Cut, GrowingCells, Pauses, Refused, STUCK};
 use crate::cells::{Version, Words, packed};
 use crate::error::{Error, Result};
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
 use overflow::Overflow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What the cells are like, beside their number and their partitions.
@@ -73,12 +74,12 @@ pub struct DynamicCells {
     stride: u64,
     base: Words,
     partitions: Box<[Partition]>,
-    pauses: Pauses,
+    pauses: Arc<Pauses>,
 }
 
 impl DynamicCells {
-    /// Counters at zero. The clock gives nanoseconds.
-    pub fn new(cut: Cut, shape: DynamicShape, clock: fn() -> u64) -> Result<Self> {
+    /// Counters at zero.
+    pub fn new(cut: Cut, shape: DynamicShape, pauses: Arc<Pauses>) -> Result<Self> {
         let per_partition = if cut.partitions() == 1 { cut.cells() } else { cut.per_partition() };
         let stride = packed::words_for(per_partition.saturating_mul(u64::from(shape.width))) * 64;
         let base = Words::zeroed(cut.partitions().saturating_mul(stride))?;
@@ -88,18 +89,18 @@ impl DynamicCells {
         partitions.try_reserve_exact(cut.partitions() as usize).map_err(refused)?;
         partitions.resize_with(cut.partitions() as usize, Partition::default);
         let partitions = partitions.into_boxed_slice();
-        Ok(DynamicCells { cut, shape, stride, base, partitions, pauses: Pauses::new(clock) })
+        Ok(DynamicCells { cut, shape, stride, base, partitions, pauses })
     }
 
     /// Counters of given values, each partition as wide as it must be, or `least(partition)` bits.
     pub fn from_values(
         cut: Cut,
         shape: DynamicShape,
-        clock: fn() -> u64,
+        pauses: Arc<Pauses>,
         value: impl Fn(u64) -> u64,
         least: impl Fn(u64) -> u32,
     ) -> Result<Self> {
-        let this = Self::new(cut, shape, clock)?;
+        let this = Self::new(cut, shape, pauses)?;
         for partition in 0..cut.partitions() {
             let range = cut.range(partition);
             let first = range.start;
@@ -118,11 +119,6 @@ impl DynamicCells {
             }
         }
         Ok(this)
-    }
-
-    /// What they are like.
-    pub fn shape(&self) -> &DynamicShape {
-        &self.shape
     }
 
     /// Width of a partition's overflow counters, y.
@@ -229,6 +225,23 @@ fn bits_of(value: u64) -> u32 {
 }
 
 impl GrowingCells for DynamicCells {
+    type Shape = DynamicShape;
+
+    fn laid_out(
+        cut: Cut,
+        shape: DynamicShape,
+        pauses: Arc<Pauses>,
+        value: impl Fn(u64) -> u64,
+        _stuck: impl Fn(u64) -> bool,
+    ) -> Result<Self> {
+        // A counter is stuck at the largest value, so the values say it all.
+        Self::from_values(cut, shape, pauses, value, |_| 0)
+    }
+
+    fn shape(&self) -> &DynamicShape {
+        &self.shape
+    }
+
     fn len(&self) -> u64 {
         self.cut.cells()
     }
@@ -303,6 +316,22 @@ impl GrowingCells for DynamicCells {
         Ok(old)
     }
 
+    #[inline(always)]
+    fn has_room(&self, cell: u64, value: u64) -> std::result::Result<(), Refused> {
+        let (partition, slot) = self.cut.locate(cell);
+        let entry = self.partition(partition);
+        if entry.version.is_locked() {
+            return Err(Refused::Busy);
+        }
+        let high = value >> self.shape.width;
+        // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
+        let room = match entry.overflow(unsafe { epoch::unprotected() }) {
+            None => high == 0,
+            Some(overflow) => overflow.fits(slot, high),
+        };
+        if room { Ok(()) } else { Err(Refused::NoRoom) }
+    }
+
     fn is_locked(&self, partition: u64) -> bool {
         self.partition(partition).version.is_locked()
     }
@@ -360,8 +389,8 @@ impl GrowingCells for DynamicCells {
             + self.partitions.iter().map(overflow).sum::<u64>()
     }
 
-    fn rebuilds(&self) -> Rebuilds {
-        self.pauses.so_far()
+    fn pauses(&self) -> &Arc<Pauses> {
+        &self.pauses
     }
 
     fn validate(&self) -> Result<()> {
@@ -392,7 +421,7 @@ mod tests {
 
     fn cells(cells: u64, partitions: u64, width: u32, shrink: f64, adaptive: bool) -> DynamicCells {
         let shape = DynamicShape { width, shrink, adaptive };
-        DynamicCells::new(Cut::new(cells, partitions, 1), shape, || 0).unwrap()
+        DynamicCells::new(Cut::new(cells, partitions, 1), shape, laws::pauses()).unwrap()
     }
 
     #[test]
@@ -433,7 +462,7 @@ mod tests {
                 laws::set(&cells, 0, 32);
                 laws::set(&cells, 0, 31);
             }
-            cells.rebuilds().count
+            cells.pauses.so_far().count
         };
         assert_eq!(rebuilds(1.0), 2001);
         assert_eq!(rebuilds(0.5), 2);
@@ -454,7 +483,7 @@ mod tests {
     fn a_rebuild_moves_one_partition() {
         let cells = cells(1000, 10, 2, 0.5, false);
         laws::set(&cells, 555, 4);
-        assert_eq!((cells.rebuilds().count, cells.rebuilds().moved), (1, 100));
+        assert_eq!((cells.pauses.so_far().count, cells.pauses.so_far().moved), (1, 100));
         let widths: Vec<u32> = (0..10).map(|partition| cells.overflow_bits(partition)).collect();
         assert_eq!(widths, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
     }
@@ -465,7 +494,8 @@ mod tests {
         for adaptive in [false, true] {
             let shape = DynamicShape { width: 3, shrink: 0.5, adaptive };
             let cut = Cut::new(777, 12, 1);
-            let cells = DynamicCells::from_values(cut, shape, || 0, value, |_| 0).unwrap();
+            let cells =
+                DynamicCells::from_values(cut, shape, laws::pauses(), value, |_| 0).unwrap();
             let guard = &epoch::pin();
             assert!((0..777).all(|cell| cells.get(cell, guard) == value(cell)));
             assert!(cells.validate().is_ok());
