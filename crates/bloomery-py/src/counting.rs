@@ -34,7 +34,7 @@ fn plan_of(
     derivation: &str,
 ) -> PyResult<CountingPlan> {
     let counter_bits = params::small("counter_bits", counter_bits)?;
-    let policy = Policy::parse(policy).or_raise(py)?;
+    let policy = Policy::parse(policy, &Policy::USUAL).or_raise(py)?;
     let layout = layout.map(Layout::parse).transpose().or_raise(py)?;
     let derivation = params::derivation(py, derivation)?;
     match goal {
@@ -175,7 +175,8 @@ impl CountingBloomFilter {
                 hashes: field(plan, "hashes")?,
             },
             counter_bits: field(plan, "counter_bits")?,
-            policy: Policy::parse(&field::<String>(plan, "policy")?).or_raise(py)?,
+            policy: Policy::parse(&field::<String>(plan, "policy")?, &Policy::USUAL)
+                .or_raise(py)?,
             capacity: field(plan, "capacity")?,
             error_rate: field(plan, "error_rate")?,
         };

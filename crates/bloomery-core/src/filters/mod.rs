@@ -1,12 +1,18 @@
 //! The structures, one file or folder each.
 
 mod bloom;
+mod count;
 mod counting;
+mod estimate;
 mod group;
 mod scalable;
 
 pub use bloom::{BloomFilter, BloomPlan};
-pub use counting::{CountingBloomFilter, CountingPlan, Estimate, Policy};
+pub use count::{
+    CountFilter, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, dynamic_bytes,
+};
+pub use counting::{CountingBloomFilter, CountingPlan, Policy};
+pub use estimate::Estimate;
 pub(crate) use scalable::Layer;
 pub use scalable::{ScalableBloomFilter, ScalablePlan};
 

@@ -13,7 +13,7 @@ pub(super) const RECORD: usize = 64;
 const HASHES: [&str; 2] = ["xxh3", "keyed"];
 const DERIVATIONS: [Derivation; 3] = [Derivation::Enhanced, Derivation::Double, Derivation::Slices];
 const LAYOUTS: [Layout; 2] = [Layout::Blocked, Layout::Classic];
-const POLICIES: [Policy; 2] = [Policy::Plain, Policy::Conservative];
+const POLICIES: [Policy; 3] = Policy::SPECTRAL;
 
 /// Ids are places in the lists above, counted from one; zero means "has none".
 fn id<T: PartialEq>(list: &[T], value: &T) -> u8 {

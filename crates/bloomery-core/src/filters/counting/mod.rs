@@ -22,7 +22,7 @@
 use crate::batch::{self, KeySource, Owner};
 use crate::cells::{Counters, Gate};
 use crate::error::{Error, Result};
-use crate::filters::Measure;
+use crate::filters::{Estimate, Measure};
 use crate::hash::{Hasher, KeyHash};
 use crate::positions::{Cells, MAX_HASHES};
 use std::sync::atomic::Ordering;
@@ -35,17 +35,6 @@ pub use plan::{CountingPlan, Policy};
 /// Most filters have at most eight hashes, so that a key's cells fit one line of the stack.
 const FEW: u32 = 8;
 const MOST: usize = MAX_HASHES as usize;
-
-/// A count with its bounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
-    /// The smallest counter.
-    pub value: u64,
-    /// The true count is at least this with the confidence asked for.
-    pub lower: u64,
-    /// The smallest counter is stuck, so the true count may be larger.
-    pub saturated: bool,
-}
 
 /// A counting Bloom filter.
 #[derive(Debug)]
@@ -131,7 +120,8 @@ impl CountingBloomFilter {
     fn raise(&self, cells: &[u64], count: u64) -> bool {
         let max = self.counters.max();
         match self.plan.policy {
-            Policy::Plain => cells.iter().fold(false, |new, cell| {
+            // The plan refuses the third policy.
+            Policy::Plain | Policy::RecurringMinimum => cells.iter().fold(false, |new, cell| {
                 let old = self.counters.update(*cell, |value| value.saturating_add(count).min(max));
                 new | (old == 0)
             }),
@@ -293,30 +283,13 @@ impl CountingBloomFilter {
         });
     }
 
-    /// The count with a lower bound that holds with `confidence` (specification 10.7): noise above t
-    /// must be in all k cells at once, Pr = (1 - G(t))^k with G the distribution of other cells.
+    /// The count with a lower bound that holds with `confidence`.
     pub fn estimate(&self, hash: KeyHash, confidence: f64) -> Estimate {
         let cells = self.cells::<MOST>(hash);
         let value = self.smallest(cells.as_slice());
-        let mut noise = self.sample(cells.as_slice());
-        noise.sort_unstable();
-        let k = cells.as_slice().len() as f64;
-        // The share of cells that may lie above t: (1 - G(t))^k <= 1 - confidence.
-        let share_above = (1.0 - confidence).powf(1.0 / k);
-        let above = (share_above * noise.len() as f64).floor() as usize;
-        let t = noise.len().checked_sub(above + 1).map_or(value, |i| noise[i]);
-        Estimate { value, lower: value.saturating_sub(t), saturated: value == self.counters.max() }
-    }
-
-    /// Values of cells that are not the key's: all, or an even sample of a large filter.
-    fn sample(&self, except: &[u64]) -> Vec<u64> {
-        const MOST: u64 = 1 << 12;
-        let step = self.plan.cells().div_ceil(MOST).max(1);
-        (0..self.plan.cells())
-            .step_by(step as usize)
-            .filter(|cell| !except.contains(cell))
-            .map(|cell| self.counters.get(cell))
-            .collect()
+        let get = |cell| self.counters.get(cell);
+        let stuck = value == self.counters.max();
+        Estimate::new(value, stuck, cells.as_slice(), self.plan.cells(), get, confidence)
     }
 
     // ---- whole filters

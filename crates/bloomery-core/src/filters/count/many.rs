@@ -1,0 +1,214 @@
+//! Batches of a filter whose counters grow.
+//!
+//! Questions split the batch by rows. Additions to a blocked filter split by partition: a key's cells are
+//! in one, so every thread rebuilds only what is its own. Classic keys have cells in many partitions,
+//! and removals may fail at any row: those go one by one.
+
+use super::turn::Turn;
+use super::{CountFilter, FEW, State, smallest};
+use crate::batch::{self, GROUP, KeySource, Owner};
+use crate::cells::GrowingCells;
+use crate::error::Error;
+use crate::filters::Policy;
+use crate::filters::group::{self, Group};
+use crate::hash::KeyHash;
+use crate::placement::Layout;
+use crossbeam_epoch::{self as epoch, Guard};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// What a batch comes to: the row that failed, after all rows before it went in.
+pub type Outcome = std::result::Result<(), (usize, Error)>;
+
+impl<C: GrowingCells> CountFilter<C> {
+    /// Adds every key, in order, `counts[row]` times or once; `out[row]` as `add` would have answered.
+    pub fn add_many<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        counts: Option<&[u64]>,
+        out: &mut [bool],
+        threads: usize,
+    ) -> Outcome {
+        let threads = batch::useful_threads(keys.len(), threads);
+        let plan = self.plan();
+        let by_partition =
+            plan.placement.layout == Layout::Blocked && plan.policy != Policy::RecurringMinimum;
+        if threads > 1 && by_partition {
+            return self.add_by_partition(keys, counts, out, threads);
+        }
+        let times = |row: usize| counts.map_or(1, |counts| counts[row]);
+        self.by_groups(keys, 0..keys.len(), |rows, digests, positions| {
+            let mut turn = Turn::at(&self.gate);
+            for (i, row) in rows.enumerate() {
+                let added = match positions {
+                    Some(group) => {
+                        let cells = group.key(i, plan.hashes() as usize);
+                        self.raise(
+                            &mut turn,
+                            digests[i],
+                            &cells[..plan.hashes() as usize],
+                            times(row),
+                        )
+                    }
+                    None => self.add_in(&mut turn, digests[i], times(row)),
+                };
+                out[row] = added.map_err(|error| (row, error))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn add_by_partition<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        counts: Option<&[u64]>,
+        out: &mut [bool],
+        threads: usize,
+    ) -> Outcome {
+        let answers = batch::atomic_bools(out);
+        let plan = self.plan();
+        let blocks = plan.cut().per_partition();
+        let share = plan.cut().partitions().div_ceil(threads as u64) * blocks;
+        let owner = Owner::One(|hash| (plan.placement.block(hash) / share) as usize);
+        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        let apply = |_: usize, digests: &[KeyHash], rows: &[usize]| {
+            // SAFETY: the batch is inside the gate, and its threads change different partitions.
+            let mut turn = unsafe { Turn::alone() };
+            let ahead = |hash| self.ahead(hash);
+            let probe = |first: usize, digests: &[KeyHash]| {
+                for (digest, row) in digests.iter().zip(&rows[first..]) {
+                    let count = counts.map_or(1, |counts| counts[*row]);
+                    match self.add_in(&mut turn, *digest, count) {
+                        Ok(new) => answers[*row].store(new, std::sync::atomic::Ordering::Relaxed),
+                        Err(error) => {
+                            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                            failed.get_or_insert((*row, error));
+                        }
+                    }
+                }
+            };
+            batch::pipeline(digests, &self.hasher, 0..digests.len(), ahead, probe);
+        };
+        batch::in_chunks(keys, &self.hasher, threads, || self.gate.enter(), owner, apply);
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// Asks for the first cell of a key that is not needed yet.
+    #[inline(always)]
+    fn ahead(&self, hash: KeyHash) {
+        // SAFETY: inside the gate nothing is replaced.
+        let state = self.state(unsafe { epoch::unprotected() });
+        let cells = state.plan.placement.all::<FEW>(hash);
+        cells.as_slice().iter().for_each(|cell| state.cells.prefetch(*cell));
+    }
+
+    /// Removes every key, in order, `counts[row]` times or once, until one is absent.
+    pub fn remove_many<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        counts: Option<&[u64]>,
+        out: &mut [bool],
+    ) -> Outcome {
+        self.by_groups(keys, 0..keys.len(), |rows, digests, _| {
+            let mut turn = Turn::at(&self.gate);
+            for (digest, row) in digests.iter().zip(rows) {
+                let count = counts.map_or(1, |counts| counts[row]);
+                self.remove_in(&mut turn, *digest, count).map_err(|error| (row, error))?;
+                out[row] = true;
+            }
+            Ok(())
+        })
+    }
+
+    /// `count` for every key.
+    pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], threads: usize) {
+        self.ask_many(keys, out, threads, |count| count);
+    }
+
+    /// Whether each key may be inside.
+    pub fn contains_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
+        self.ask_many(keys, out, threads, |count| count != 0);
+    }
+
+    fn ask_many<S: KeySource + ?Sized, T: Send>(
+        &self,
+        keys: &S,
+        out: &mut [T],
+        threads: usize,
+        ask: impl Fn(u64) -> T + Sync,
+    ) {
+        batch::split(out, threads, |rows, out| {
+            let first = rows.start;
+            let asked = self.by_groups(keys, rows, |rows, digests, positions| {
+                let guard = &epoch::pin();
+                let state = self.state(guard);
+                for (i, row) in rows.enumerate() {
+                    let count = match positions {
+                        Some(group) => state.count_at(group, i, digests[i], guard),
+                        None => state.count(digests[i], guard),
+                    };
+                    out[row - first] = ask(count);
+                }
+                Ok::<(), Error>(())
+            });
+            // Asking cannot fail.
+            debug_assert!(asked.is_ok());
+        });
+    }
+
+    /// Hashes a group of rows and prefetches its cells, then hands out the group before: its rows, their
+    /// digests and, where they were derived together, their positions.
+    fn by_groups<S: KeySource + ?Sized, E>(
+        &self,
+        keys: &S,
+        rows: Range<usize>,
+        mut probe: impl FnMut(Range<usize>, &[KeyHash], Option<&Group>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let plan = self.plan();
+        let hashes = plan.hashes() as usize;
+        if group::serves(&plan.placement) {
+            let ahead = |group: &Group| {
+                let guard = &epoch::pin();
+                let cells = &self.state(guard).cells;
+                group.positions[..hashes].iter().flatten().for_each(|cell| cells.prefetch(*cell));
+            };
+            return group::by_groups(
+                keys,
+                &self.hasher,
+                &plan.placement,
+                rows,
+                ahead,
+                |rows, group| probe(rows, &group.digests, (!group.repeats).then_some(group)),
+            );
+        }
+        let mut digests = [KeyHash::default(); GROUP];
+        for start in rows.clone().step_by(GROUP) {
+            let rows = start..rows.end.min(start + GROUP);
+            batch::hash_rows(keys, &self.hasher, start, &mut digests[..rows.len()]);
+            probe(rows, &digests, None)?;
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// The cells of one key; those beyond `hashes` mean nothing.
+    #[inline(always)]
+    fn key(&self, key: usize, hashes: usize) -> [u64; FEW] {
+        let mut cells = [0; FEW];
+        for (cell, row) in cells.iter_mut().zip(&self.positions[..hashes]) {
+            *cell = row[key];
+        }
+        cells
+    }
+}
+
+impl<C: GrowingCells> State<C> {
+    #[inline(always)]
+    fn count_at(&self, group: &Group, key: usize, hash: KeyHash, guard: &Guard) -> u64 {
+        let hashes = self.plan.hashes() as usize;
+        let cells = group.key(key, hashes);
+        let least = smallest(&self.cells, &cells[..hashes], guard);
+        self.refined(hash, least, guard)
+    }
+}

@@ -1,0 +1,554 @@
+//! Filters whose counters grow: the spectral Bloom filter and the dynamic count filter, whole or
+//! partitioned.
+//!
+//! Paper    J. Aguilar-Saborit et al., "A partitioned ... SBF and DCF", Data & Knowledge Engineering 2008;
+//!          policies from Cohen & Matias 2003. Specification sections 3.1, 4 and 5.
+//! Idea     As `CountingBloomFilter`: a key raises k counters, its count is the smallest. But a counter has
+//!          as many bits as it needs, so a key may be a million times hotter than the rest. Where the
+//!          bits come from is the cells' affair (`cells/dynamic`, `cells/spectral`).
+//! Partition  Each of a key's cells lies in some partition; counters are the same with one partition and
+//!          with many, so all four structures give the same answers.
+//! Prefer   `CountingBloomFilter` when the largest count is known and small.
+//!
+//! # Invariants
+//! I1  The positions of a key are different cells.
+//! I2  Counters are those of an unbounded counting Bloom filter, except stuck ones.
+//! I3  Whoever changes cells is inside the gate, or holds the lock of the partition, or is alone.
+//!
+//! # Errors in answers
+//! As `CountingBloomFilter`. A stuck counter may be too small; `estimate` says so.
+
+mod many;
+mod plan;
+mod recurring;
+mod turn;
+
+pub use plan::{CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, dynamic_bytes};
+
+use crate::cells::{Gate, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
+use crate::error::{Error, Result};
+use crate::filters::{Estimate, Measure, Policy};
+use crate::hash::{Hasher, KeyHash};
+use crate::positions::MAX_HASHES;
+use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned};
+use recurring::Recurring;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use turn::Turn;
+
+const MOST: usize = MAX_HASHES as usize;
+/// Most filters have at most eight hashes, so that a key's cells fit one line of the stack.
+const FEW: usize = 8;
+
+/// Everything that is replaced at once by `merge`, `clear` and `repartition`.
+#[derive(Debug)]
+struct State<C: GrowingCells> {
+    plan: CountPlan<C::Shape>,
+    cells: C,
+    recurring: Option<Recurring<C>>,
+}
+
+/// A filter whose counters grow.
+#[derive(Debug)]
+pub struct CountFilter<C: GrowingCells> {
+    hasher: Hasher,
+    gate: Gate,
+    state: Atomic<State<C>>,
+}
+
+impl<C: GrowingCells> Drop for CountFilter<C> {
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut self.state, Atomic::null());
+        // SAFETY: nobody else has the filter any more.
+        drop(unsafe { state.try_into_owned() });
+    }
+}
+
+impl<C: GrowingCells> CountFilter<C> {
+    /// An empty filter of these sizes. The clock, in nanoseconds, times the rebuilds.
+    pub fn new(plan: CountPlan<C::Shape>, hasher: Hasher, clock: fn() -> u64) -> Result<Self> {
+        Self::with_values(plan, hasher, clock, |_| 0, |_| false)
+    }
+
+    /// A filter of given counters.
+    pub fn with_values(
+        plan: CountPlan<C::Shape>,
+        hasher: Hasher,
+        clock: fn() -> u64,
+        value: impl Fn(u64) -> u64,
+        stuck: impl Fn(u64) -> bool,
+    ) -> Result<Self> {
+        let pauses = Arc::new(Pauses::new(clock));
+        let state = State::laid_out(plan.checked()?, pauses, value, stuck)?;
+        Ok(CountFilter { hasher, gate: Gate::default(), state: Atomic::new(state) })
+    }
+
+    #[inline(always)]
+    fn state<'g>(&self, guard: &'g Guard) -> &'g State<C> {
+        // SAFETY: never null until `drop`; what is replaced is destroyed after every guard of its time.
+        unsafe { self.state.load(Ordering::Acquire, guard).deref() }
+    }
+
+    /// The sizes.
+    pub fn plan(&self) -> CountPlan<C::Shape> {
+        self.state(&epoch::pin()).plan
+    }
+
+    /// The hash function with its seed or secret.
+    pub fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// Looks at the cells.
+    pub fn look<T>(&self, look: impl FnOnce(&C, &Guard) -> T) -> T {
+        let guard = &epoch::pin();
+        look(&self.state(guard).cells, guard)
+    }
+
+    /// The different cells of a key, in the order they are derived.
+    pub fn positions(&self, hash: KeyHash) -> Vec<u64> {
+        self.plan().placement.distinct::<MOST>(hash).as_slice().to_vec()
+    }
+
+    // ---- adding and removing
+
+    /// Adds `count` occurrences; true iff the key was certainly absent before.
+    #[inline(always)]
+    pub fn add(&self, hash: KeyHash, count: u64) -> Result<bool> {
+        self.add_in(&mut Turn::at(&self.gate), hash, count)
+    }
+
+    /// `add` without passing the gate.
+    ///
+    /// # Safety
+    /// No other thread changes this filter during the call.
+    #[inline(always)]
+    pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        self.add_in(&mut unsafe { Turn::alone() }, hash, count)
+    }
+
+    #[inline(always)]
+    fn add_in(&self, turn: &mut Turn<'_>, hash: KeyHash, count: u64) -> Result<bool> {
+        let placement = self.state(turn.guard()).plan.placement;
+        if placement.hashes as usize <= FEW {
+            self.raise(turn, hash, placement.distinct::<FEW>(hash).as_slice(), count)
+        } else {
+            self.raise(turn, hash, placement.distinct::<MOST>(hash).as_slice(), count)
+        }
+    }
+
+    /// Raises a key's cells by the policy; true iff one of them was zero.
+    #[inline(always)]
+    fn raise(&self, turn: &mut Turn<'_>, hash: KeyHash, cells: &[u64], count: u64) -> Result<bool> {
+        match self.state(turn.guard()).plan.policy {
+            Policy::Plain => self.raise_plainly(turn, State::primary, cells, count),
+            Policy::Conservative => self.raise_conservatively(turn, cells, count),
+            Policy::RecurringMinimum => {
+                let new = self.raise_plainly(turn, State::primary, cells, count)?;
+                let noted = self.raise_recurring(turn, hash, cells, count);
+                noted.inspect_err(|_| self.lower(turn, State::primary, cells, count))?;
+                Ok(new)
+            }
+        }
+    }
+
+    /// Every cell rises.
+    #[inline(always)]
+    fn raise_plainly(
+        &self,
+        turn: &mut Turn<'_>,
+        pick: Pick<C>,
+        cells: &[u64],
+        count: u64,
+    ) -> Result<bool> {
+        let mut new = false;
+        for (done, cell) in cells.iter().enumerate() {
+            let raised = |value: u64| value.saturating_add(count);
+            let old = match pick(self.state(turn.guard())).try_change(*cell, raised) {
+                Ok(old) => old,
+                Err(_) => self
+                    .change(turn, pick, *cell, raised)
+                    .inspect_err(|_| self.lower(turn, pick, &cells[..done], count))?,
+            };
+            new |= old == 0;
+        }
+        Ok(new)
+    }
+
+    /// Minimal increase: only cells below the new count rise. Room is made first, so that the change
+    /// itself is one turn: who saw half of it would raise too little.
+    fn raise_conservatively(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) -> Result<bool> {
+        'again: loop {
+            let store = &self.state(turn.guard()).cells;
+            let before = smallest(store, cells, turn.guard());
+            let target = before.saturating_add(count);
+            for cell in cells {
+                let low = store.get(*cell, turn.guard()) < target;
+                match store.has_room(*cell, if low { target } else { 0 }) {
+                    // A cell that could not be given room is stuck: it takes no more.
+                    Err(_) if store.is_stuck(*cell, turn.guard()) => {}
+                    Err(refused) => {
+                        self.settle(turn, State::primary, *cell, refused, target)?;
+                        continue 'again;
+                    }
+                    Ok(()) => {}
+                }
+            }
+            for cell in cells {
+                // There is room, and nobody rebuilds: just asked.
+                let _ = store.try_change(*cell, |value| value.max(target));
+            }
+            return Ok(before == 0);
+        }
+    }
+
+    /// Changes one cell, after a rebuild if it must be.
+    #[cold]
+    fn change(
+        &self,
+        turn: &mut Turn<'_>,
+        pick: Pick<C>,
+        cell: u64,
+        change: impl Fn(u64) -> u64,
+    ) -> Result<u64> {
+        loop {
+            let cells = pick(self.state(turn.guard()));
+            match cells.try_change(cell, &change) {
+                Ok(old) => return Ok(old),
+                Err(refused) => {
+                    let value = change(cells.get(cell, turn.guard()));
+                    self.settle(turn, pick, cell, refused, value)?;
+                }
+            }
+        }
+    }
+
+    /// Removes what stands in the way of `value`: makes room, or waits for who rebuilds.
+    #[cold]
+    fn settle(
+        &self,
+        turn: &mut Turn<'_>,
+        pick: Pick<C>,
+        cell: u64,
+        refused: Refused,
+        value: u64,
+    ) -> Result<()> {
+        // Kept alive by a guard of its own: the turn is borrowed while it is outside.
+        let guard = &epoch::pin();
+        let cells = pick(self.state(guard));
+        let partition = cells.cut().locate(cell).0;
+        match refused {
+            Refused::NoRoom => rebuild(turn, cells, partition, || cells.make_room(cell, value)),
+            Refused::Busy => {
+                turn.outside(|| wait_while(|| cells.is_locked(partition)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes back what `raise_plainly` did to these cells, when it could not go on.
+    #[cold]
+    fn lower(&self, turn: &mut Turn<'_>, pick: Pick<C>, cells: &[u64], count: u64) {
+        for cell in cells {
+            let lowered = |value: u64| if value == STUCK { STUCK } else { value - count };
+            // Lowering needs no room, so it cannot fail.
+            let _ = self.change(turn, pick, *cell, lowered);
+        }
+    }
+
+    /// Takes `count` occurrences away again: from all of the key's counters or from none.
+    pub fn remove(&self, hash: KeyHash, count: u64) -> Result<()> {
+        self.remove_in(&mut Turn::at(&self.gate), hash, count)
+    }
+
+    fn remove_in(&self, turn: &mut Turn<'_>, hash: KeyHash, count: u64) -> Result<()> {
+        let plan = self.state(turn.guard()).plan;
+        if plan.policy == Policy::Conservative {
+            return Err(Error::Unsupported { verb: "remove", policy: "conservative" });
+        }
+        let cells = plan.placement.distinct::<MOST>(hash);
+        let cells = cells.as_slice();
+        self.wait_for(turn, State::primary, cells);
+        let state = self.state(turn.guard());
+        let estimate = state.count(hash, turn.guard());
+        if estimate < count && !cells.iter().any(|cell| state.cells.is_stuck(*cell, turn.guard())) {
+            return Err(Error::AbsentKey { estimate, requested: count });
+        }
+        let short = |cell: &u64| {
+            state.cells.get(*cell, turn.guard()) < count
+                && !state.cells.is_stuck(*cell, turn.guard())
+        };
+        if cells.iter().any(short) {
+            return Err(Error::AbsentKey { estimate, requested: count });
+        }
+        self.take(turn, State::primary, cells, count)?;
+        self.lower_recurring(turn, hash, count)
+    }
+
+    /// Lowers cells that are high enough, and gives memory back where it can be.
+    fn take(&self, turn: &mut Turn<'_>, pick: Pick<C>, cells: &[u64], count: u64) -> Result<()> {
+        for cell in cells {
+            // Lowering needs no room.
+            let _ = pick(self.state(turn.guard()))
+                .try_change(*cell, |value| value.saturating_sub(count));
+        }
+        for cell in cells {
+            let guard = &epoch::pin();
+            let store = pick(self.state(guard));
+            let partition = store.cut().locate(*cell).0;
+            if !store.is_locked(partition) && store.is_untidy(partition) {
+                // Memory that cannot be had to give memory back is no reason to fail: the removal is done.
+                let _ = rebuild(turn, store, partition, || store.tidy(partition));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until nobody rebuilds a partition of these cells.
+    fn wait_for(&self, turn: &mut Turn<'_>, pick: Pick<C>, cells: &[u64]) {
+        loop {
+            let guard = &epoch::pin();
+            let store = pick(self.state(guard));
+            let locked = |cell: &&u64| store.is_locked(store.cut().locate(**cell).0);
+            let Some(cell) = cells.iter().find(locked) else { return };
+            turn.outside(|| wait_while(|| store.is_locked(store.cut().locate(*cell).0)));
+        }
+    }
+
+    // ---- asking
+
+    /// The key's count. The guard is `pin()`, or unprotected while nobody else can write.
+    #[inline(always)]
+    pub fn count(&self, hash: KeyHash, guard: &Guard) -> u64 {
+        self.state(guard).count(hash, guard)
+    }
+
+    /// The count with a lower bound that holds with `confidence`.
+    pub fn estimate(&self, hash: KeyHash, confidence: f64) -> Estimate {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        let cells = state.plan.placement.distinct::<MOST>(hash);
+        let cells = cells.as_slice();
+        let value = state.count(hash, guard);
+        let stuck = cells.iter().any(|cell| state.cells.is_stuck(*cell, guard));
+        let get = |cell| state.cells.get(cell, guard);
+        Estimate::new(value, stuck, cells, state.plan.cells(), get, confidence)
+    }
+
+    // ---- whole filters
+
+    /// Refuses to go on when `other` was made with other parameters.
+    pub fn require_compatible(&self, other: &CountFilter<C>) -> Result<()> {
+        self.plan().require_same(&other.plan())?;
+        self.hasher.require_same(&other.hasher)
+    }
+
+    /// Adds the other's counters to ours. Exactly the filter of both streams under `plain`; an upper
+    /// bound under the other policies.
+    pub fn merge(&self, other: &CountFilter<C>) -> Result<()> {
+        self.require_compatible(other)?;
+        let guard = &epoch::pin();
+        let theirs = &other.state(guard).cells;
+        self.replace(|ours| {
+            let (a, b) = (&ours.cells, theirs);
+            let value = |cell| a.get(cell, guard).saturating_add(b.get(cell, guard));
+            let stuck = |cell| a.is_stuck(cell, guard) || b.is_stuck(cell, guard);
+            State::laid_out(ours.plan, Arc::clone(a.pauses()), value, stuck)
+        })
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) -> Result<()> {
+        let empty = |ours: &State<C>| {
+            State::laid_out(ours.plan, Arc::clone(ours.cells.pauses()), |_| 0, |_| false)
+        };
+        self.replace(empty)
+    }
+
+    /// Cuts the cells into other partitions; the counters stay the same.
+    pub fn repartition(&self, partitions: u64) -> Result<()> {
+        let plan = CountPlan { partitions, ..self.plan() }.checked()?;
+        self.replace(|ours| ours.with_plan(CountPlan { partitions, ..plan }))
+    }
+
+    /// A copy.
+    pub fn copy(&self, clock: fn() -> u64) -> Result<Self> {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        let copied = state.copied(Arc::new(Pauses::new(clock)))?;
+        Ok(CountFilter { hasher: self.hasher, gate: Gate::default(), state: Atomic::new(copied) })
+    }
+
+    /// Puts another state into the place of ours, with no writer inside.
+    fn replace(&self, make: impl FnOnce(&State<C>) -> Result<State<C>>) -> Result<()> {
+        let mut turn = Turn::at(&self.gate);
+        let guard = &epoch::pin();
+        loop {
+            let cells = &self.state(guard).cells;
+            let locked = |_: &u64| (0..cells.cut().partitions()).any(|p| cells.is_locked(p));
+            if !locked(&0) {
+                break;
+            }
+            turn.outside(|| wait_while(|| locked(&0)));
+        }
+        let made = Owned::new(make(self.state(guard))?);
+        let old = self.state.swap(made, Ordering::AcqRel, guard);
+        // SAFETY: it was unlinked above, inside the gate.
+        unsafe { guard.defer_destroy(old) };
+        Ok(())
+    }
+
+    /// Whether both have the same parameters and the same counters.
+    pub fn same_as(&self, other: &CountFilter<C>) -> bool {
+        if self.require_compatible(other).is_err() {
+            return false;
+        }
+        let guard = &epoch::pin();
+        let (a, b) = (self.state(guard), other.state(guard));
+        a.plan.shape == b.plan.shape && a.same_counters(b, guard)
+    }
+
+    /// Measures the cells: one pass over all of them.
+    pub fn measure(&self) -> Measure {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        let mut saturated = 0;
+        let used = (0..state.plan.cells()).map(|cell| {
+            saturated += u64::from(state.cells.is_stuck(cell, guard));
+            state.cells.get(cell, guard) != 0
+        });
+        let (items, fill, error) = state.plan.placement.measure(used);
+        Measure { items, fill, error, saturated }
+    }
+
+    /// Memory in bytes.
+    pub fn bytes(&self) -> u64 {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        state.cells.bytes() + state.recurring.as_ref().map_or(0, Recurring::bytes)
+    }
+
+    /// What the rebuilds so far were like.
+    pub fn rebuilds(&self) -> Rebuilds {
+        self.look(|cells, _| cells.pauses().so_far())
+    }
+
+    /// Checks every invariant.
+    pub fn validate(&self) -> Result<()> {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        state.plan.checked()?;
+        state.cells.validate()?;
+        state.recurring.as_ref().map_or(Ok(()), Recurring::validate)
+    }
+}
+
+/// Which of a state's cells are meant: the primary or, under recurring minimum, the secondary ones.
+type Pick<C> = fn(&State<C>) -> &C;
+
+impl<C: GrowingCells> State<C> {
+    fn laid_out(
+        plan: CountPlan<C::Shape>,
+        pauses: Arc<Pauses>,
+        value: impl Fn(u64) -> u64,
+        stuck: impl Fn(u64) -> bool,
+    ) -> Result<Self> {
+        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, stuck)?;
+        let recurring = match plan.policy {
+            Policy::RecurringMinimum => Some(Recurring::new(&plan, pauses)?),
+            _ => None,
+        };
+        Ok(State { plan, cells, recurring })
+    }
+
+    fn primary(&self) -> &C {
+        &self.cells
+    }
+
+    /// The same counters under another plan: other partitions.
+    fn with_plan(&self, plan: CountPlan<C::Shape>) -> Result<Self> {
+        self.again(plan, Arc::clone(self.cells.pauses()))
+    }
+
+    fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
+        self.again(self.plan, pauses)
+    }
+
+    fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
+        let guard = &epoch::pin();
+        let value = |cell| self.cells.get(cell, guard);
+        let stuck = |cell| self.cells.is_stuck(cell, guard);
+        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, stuck)?;
+        let recurring = match &self.recurring {
+            Some(recurring) => Some(recurring.again(&plan, pauses)?),
+            None => None,
+        };
+        Ok(State { plan, cells, recurring })
+    }
+
+    #[inline(always)]
+    fn count(&self, hash: KeyHash, guard: &Guard) -> u64 {
+        let placement = &self.plan.placement;
+        let least = if placement.hashes as usize <= FEW {
+            smallest(&self.cells, placement.all::<FEW>(hash).as_slice(), guard)
+        } else {
+            smallest(&self.cells, placement.all::<MOST>(hash).as_slice(), guard)
+        };
+        self.refined(hash, least, guard)
+    }
+
+    /// What a second count of the key knows better.
+    #[inline(always)]
+    fn refined(&self, hash: KeyHash, least: u64, guard: &Guard) -> u64 {
+        match &self.recurring {
+            None => least,
+            Some(recurring) => recurring.refined(hash, least, guard),
+        }
+    }
+
+    fn same_counters(&self, other: &State<C>, guard: &Guard) -> bool {
+        let same = |cell| {
+            self.cells.get(cell, guard) == other.cells.get(cell, guard)
+                && self.cells.is_stuck(cell, guard) == other.cells.is_stuck(cell, guard)
+        };
+        (0..self.plan.cells()).all(same)
+            && match (&self.recurring, &other.recurring) {
+                (Some(ours), Some(theirs)) => ours.same_as(theirs, guard),
+                (ours, theirs) => ours.is_none() && theirs.is_none(),
+            }
+    }
+}
+
+#[inline(always)]
+fn smallest<C: GrowingCells>(store: &C, cells: &[u64], guard: &Guard) -> u64 {
+    cells.iter().map(|cell| store.get(*cell, guard)).min().unwrap_or(0)
+}
+
+/// Rebuilds a partition outside of the gate, while it is locked.
+fn rebuild<C: GrowingCells>(
+    turn: &mut Turn<'_>,
+    cells: &C,
+    partition: u64,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    cells.lock(partition);
+    turn.outside(|| {
+        let result = work();
+        // Before the gate: who is inside may be waiting for this partition.
+        cells.unlock(partition);
+        result
+    })
+}
+
+fn wait_while(busy: impl Fn() -> bool) {
+    let mut spins = 0u32;
+    while busy() {
+        spins += 1;
+        if spins.is_multiple_of(128) {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
