@@ -6,8 +6,8 @@
 
 use crate::error::Result;
 use crossbeam_epoch::Guard;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A counter at this value has lost count: it never changes again.
 pub const STUCK: u64 = u64::MAX;
@@ -164,9 +164,9 @@ pub struct Rebuilds {
 }
 
 /// Counts rebuilds and times them with a clock it was given: the core has none of its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pauses {
-    clock: fn() -> u64,
+    clock: OnceLock<fn() -> u64>,
     count: AtomicU64,
     moved: AtomicU64,
     longest: AtomicU64,
@@ -174,17 +174,21 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Nothing yet. `clock` gives nanoseconds.
-    pub fn new(clock: fn() -> u64) -> Self {
-        let [count, moved, longest, total] = [const { AtomicU64::new(0) }; 4];
-        Pauses { clock, count, moved, longest, total }
+    /// Measures from now on with this clock, which gives nanoseconds. Without one all take no time.
+    pub fn set_clock(&self, clock: fn() -> u64) {
+        // Who was given a clock keeps it.
+        let _ = self.clock.set(clock);
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.get().map_or(0, |clock| clock())
     }
 
     /// Runs one rebuild, which returns how many cells it moved.
     pub fn time(&self, rebuild: impl FnOnce() -> Result<u64>) -> Result<()> {
-        let start = (self.clock)();
+        let start = self.now();
         let moved = rebuild()?;
-        let took = (self.clock)().saturating_sub(start);
+        let took = self.now().saturating_sub(start);
         self.count.fetch_add(1, Ordering::Relaxed);
         self.moved.fetch_add(moved, Ordering::Relaxed);
         self.longest.fetch_max(took, Ordering::Relaxed);
@@ -235,7 +239,8 @@ mod tests {
     #[test]
     fn pauses_keep_the_longest_and_the_sum() {
         static NOW: AtomicU64 = AtomicU64::new(0);
-        let pauses = Pauses::new(|| NOW.load(Ordering::Relaxed));
+        let pauses = Pauses::default();
+        pauses.set_clock(|| NOW.load(Ordering::Relaxed));
         for took in [5, 9, 2] {
             let rebuild = || {
                 NOW.fetch_add(took, Ordering::Relaxed);

@@ -15,4 +15,4 @@ pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};
 pub use growing::{Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
 pub use version::Version;
-pub use words::{LINE_BYTES, LINE_WORDS, Words};
+pub use words::{LINE_BYTES, LINE_WORDS, Words, bytes_for};

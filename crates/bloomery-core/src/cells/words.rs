@@ -134,6 +134,15 @@ impl Words {
         self.atomics().iter().map(|w| u64::from(w.load(Ordering::Relaxed).count_ones())).sum()
     }
 
+    /// Whether no bit from `bit` on is set.
+    pub fn is_zero_from(&self, bit: u64) -> bool {
+        let rest = self.atomics().iter().enumerate().skip((bit / 64) as usize);
+        rest.into_iter().all(|(i, word)| {
+            let inside = bit.saturating_sub(i as u64 * 64);
+            word.load(Ordering::Relaxed) >> inside == 0
+        })
+    }
+
     /// Copies words `start..start + out.len() / 8` as little-endian bytes.
     pub fn copy_to(&self, start: usize, out: &mut [u8]) {
         let words = &self.atomics()[start..start + out.len() / 8];

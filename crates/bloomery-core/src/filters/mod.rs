@@ -8,6 +8,7 @@ mod group;
 mod scalable;
 
 pub use bloom::{BloomFilter, BloomPlan};
+pub(crate) use count::second_placement;
 pub use count::{
     CountFilter, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, dynamic_bytes,
 };

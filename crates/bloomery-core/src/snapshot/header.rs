@@ -26,13 +26,25 @@ pub enum Kind {
     Scalable,
     /// A `CountingBloomFilter`.
     Counting,
+    /// A `SpectralBloomFilter`.
+    Spectral,
+    /// A `DynamicCountFilter`.
+    Dynamic,
+    /// A `PartitionedSpectralBloomFilter`.
+    PartitionedSpectral,
+    /// A `PartitionedDynamicCountFilter`.
+    PartitionedDynamic,
 }
 
 impl Kind {
-    const ALL: [(Kind, u16, &'static str); 3] = [
+    const ALL: [(Kind, u16, &'static str); 7] = [
         (Kind::Bloom, 1, "bloom"),
         (Kind::Scalable, 2, "scalable"),
         (Kind::Counting, 3, "counting"),
+        (Kind::Spectral, 4, "sbf"),
+        (Kind::Dynamic, 5, "dcf"),
+        (Kind::PartitionedSpectral, 6, "psbf"),
+        (Kind::PartitionedDynamic, 7, "pdcf"),
     ];
 
     fn row(self) -> (Kind, u16, &'static str) {

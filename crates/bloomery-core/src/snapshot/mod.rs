@@ -15,15 +15,18 @@
 //! R3  The state word is outside the header checksum, so that it can change in one atomic store:
 //!     SEALED (checksums valid) or LIVE (a writer has it mapped, or died). Any other value is damage.
 
+mod count;
 mod file;
 mod header;
 mod read;
 mod record;
 mod shared;
+pub(crate) mod values;
 mod write;
 
+pub use count::{Frozen, ShapeRecord};
 pub use file::{Disk, DurableWrite, RealDisk, replace};
 pub use header::{Kind, VERSION};
 pub use read::{Loaded, load, read};
 pub use shared::{Access, SharedFile};
-pub use write::{Snapshot, save, to_bytes};
+pub use write::{Section, Snapshot, save, to_bytes};

@@ -1,10 +1,13 @@
 //! Reading a snapshot: the length first, then checksums, then values, then the filter.
 
+use super::count::Promised;
 use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
 use super::record::{RECORD, Record};
-use crate::cells::{Counters, Words};
+use crate::cells::{Counters, DynamicCells, DynamicShape, Words};
 use crate::error::{Error, Result};
-use crate::filters::{BloomFilter, CountingBloomFilter, Layer, ScalableBloomFilter, ScalablePlan};
+use crate::filters::{
+    BloomFilter, CountFilter, CountingBloomFilter, Layer, ScalableBloomFilter, ScalablePlan,
+};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -18,6 +21,8 @@ pub enum Loaded {
     Scalable(ScalableBloomFilter),
     /// A counting Bloom filter.
     Counting(CountingBloomFilter),
+    /// A dynamic count filter, whole or partitioned.
+    Dynamic(CountFilter<DynamicCells>),
 }
 
 impl Loaded {
@@ -27,6 +32,7 @@ impl Loaded {
             Loaded::Bloom(_) => Kind::Bloom,
             Loaded::Scalable(_) => Kind::Scalable,
             Loaded::Counting(_) => Kind::Counting,
+            Loaded::Dynamic(filter) => filter.kind(),
         }
     }
 }
@@ -144,6 +150,7 @@ enum Expected {
     Bloom(Record),
     Counting(Record),
     Scalable(ScalablePlan, Vec<(u64, Record)>),
+    Dynamic(Promised<DynamicShape>),
 }
 
 impl Expected {
@@ -152,6 +159,10 @@ impl Expected {
             Kind::Bloom => Expected::Bloom(Record::decode(&header.parameters)?),
             Kind::Counting => Expected::Counting(Record::decode(&header.parameters)?),
             Kind::Scalable => Self::scalable(&header.parameters)?,
+            Kind::Dynamic | Kind::PartitionedDynamic => {
+                return Promised::of(header).map(Expected::Dynamic);
+            }
+            Kind::Spectral | Kind::PartitionedSpectral => return Err(Error::NotASnapshot),
         };
         let bytes = match &expected {
             Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
@@ -160,6 +171,8 @@ impl Expected {
                 .iter()
                 .map(|(_, record)| record.bloom().map(|(plan, _)| plan.bytes()))
                 .collect::<Result<_>>()?,
+            // Returned above, with sections of lengths that only the cells know.
+            Expected::Dynamic(_) => Vec::new(),
         };
         if bytes != header.sections {
             let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
@@ -212,6 +225,7 @@ impl Expected {
                 filter.validate()?;
                 Ok(Loaded::Counting(filter))
             }
+            Expected::Dynamic(promised) => promised.build(sections.collect()).map(Loaded::Dynamic),
             Expected::Scalable(plan, records) => {
                 let mut layers = Vec::new();
                 for (items, record) in records {

@@ -1,8 +1,9 @@
 //! The parameters of one filter as 64 bytes, the same for every kind.
 
+use super::count::ShapeRecord;
 use super::header::{u32_at, u64_at};
 use crate::error::{Error, Result};
-use crate::filters::{BloomPlan, CountingPlan, Policy};
+use crate::filters::{BloomPlan, CountPlan, CountingPlan, Policy};
 use crate::hash::Hasher;
 use crate::placement::{Layout, Placement};
 use crate::positions::Derivation;
@@ -108,6 +109,50 @@ impl Record {
             error_rate: self.error_rate,
         };
         Ok((plan.checked()?, self.hasher))
+    }
+
+    pub(super) fn of_count<S: ShapeRecord>(plan: &CountPlan<S>, hasher: &Hasher) -> Self {
+        Record {
+            hasher: *hasher,
+            derivation: plan.placement.derivation,
+            layout: Some(plan.placement.layout),
+            policy: Some(plan.policy),
+            counter_bits: plan.shape.counter_bits() as u8,
+            hashes: plan.hashes(),
+            cells: plan.cells(),
+            capacity: plan.capacity,
+            error_rate: plan.error_rate,
+        }
+    }
+
+    pub(super) fn count<S: ShapeRecord>(
+        &self,
+        shape: S,
+        total: u64,
+        partitions: u64,
+        partitioned: bool,
+    ) -> Result<(CountPlan<S>, Hasher)> {
+        let none = |name| Error::Field { name, got: "none".to_owned() };
+        let plan = CountPlan {
+            placement: Placement {
+                layout: self.layout.ok_or(none("layout"))?,
+                derivation: self.derivation,
+                cells: self.cells,
+                hashes: self.hashes,
+            },
+            policy: self.policy.ok_or(none("policy"))?,
+            shape,
+            partitioned,
+            partitions,
+            total,
+            capacity: self.capacity,
+            error_rate: self.error_rate,
+        };
+        Ok((plan.checked()?, self.hasher))
+    }
+
+    pub(super) fn counter_bits(&self) -> u32 {
+        u32::from(self.counter_bits)
     }
 
     pub(super) fn encode(&self) -> [u8; RECORD] {

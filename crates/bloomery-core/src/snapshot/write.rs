@@ -7,6 +7,7 @@ use crate::cells::Words;
 use crate::error::{Error, Result};
 use crate::filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter};
 use std::io::Write;
+use std::ops::Deref;
 use std::path::Path;
 
 /// A filter that can become a snapshot.
@@ -16,7 +17,27 @@ pub trait Snapshot {
     /// The kind's parameters as bytes.
     fn parameters(&self) -> Vec<u8>;
     /// The cells, one entry per section.
-    fn sections(&self) -> Vec<&Words>;
+    fn sections(&self) -> Result<Vec<Section<'_>>>;
+}
+
+/// The words of one section: the filter's own, or made for the snapshot.
+#[derive(Debug)]
+pub enum Section<'a> {
+    /// The cells as they are.
+    Cells(&'a Words),
+    /// Another form of them.
+    Made(Words),
+}
+
+impl Deref for Section<'_> {
+    type Target = Words;
+
+    fn deref(&self) -> &Words {
+        match self {
+            Section::Cells(words) => words,
+            Section::Made(words) => words,
+        }
+    }
 }
 
 impl Snapshot for BloomFilter {
@@ -28,8 +49,8 @@ impl Snapshot for BloomFilter {
         Record::of_bloom(self.plan(), self.hasher()).encode().to_vec()
     }
 
-    fn sections(&self) -> Vec<&Words> {
-        vec![self.words()]
+    fn sections(&self) -> Result<Vec<Section<'_>>> {
+        Ok(vec![Section::Cells(self.words())])
     }
 }
 
@@ -42,8 +63,8 @@ impl Snapshot for CountingBloomFilter {
         Record::of_counting(self.plan(), self.hasher()).encode().to_vec()
     }
 
-    fn sections(&self) -> Vec<&Words> {
-        vec![self.counters().words()]
+    fn sections(&self) -> Result<Vec<Section<'_>>> {
+        Ok(vec![Section::Cells(self.counters().words())])
     }
 }
 
@@ -68,17 +89,17 @@ impl Snapshot for ScalableBloomFilter {
         out
     }
 
-    fn sections(&self) -> Vec<&Words> {
-        self.layers().map(BloomFilter::words).collect()
+    fn sections(&self) -> Result<Vec<Section<'_>>> {
+        Ok(self.layers().map(|layer| Section::Cells(layer.words())).collect())
     }
 }
 
-pub(super) fn header_of(filter: &dyn Snapshot, sealed: bool) -> Header {
+fn header_of(filter: &dyn Snapshot, sections: &[Section<'_>]) -> Header {
     Header {
         kind: filter.kind(),
-        sealed,
+        sealed: true,
         parameters: filter.parameters(),
-        sections: filter.sections().iter().map(|words| words.bytes()).collect(),
+        sections: sections.iter().map(|words| words.bytes()).collect(),
     }
 }
 
@@ -102,11 +123,10 @@ pub(super) fn checksums_of(words: &Words, seed: u32) -> Vec<u32> {
     write_cells(words, seed, &mut std::io::sink()).unwrap_or_default()
 }
 
-pub(super) fn write(filter: &dyn Snapshot, out: &mut dyn Write) -> std::io::Result<()> {
-    let header = header_of(filter, true);
+fn write(header: &Header, sections: &[Section<'_>], out: &mut dyn Write) -> std::io::Result<()> {
     out.write_all(&header.encode())?;
     let mut checksums = Vec::new();
-    for words in filter.sections() {
+    for words in sections {
         checksums.extend(write_cells(words, header.checksum(), out)?);
     }
     for checksum in checksums {
@@ -117,15 +137,19 @@ pub(super) fn write(filter: &dyn Snapshot, out: &mut dyn Write) -> std::io::Resu
 
 /// The filter as a byte string.
 pub fn to_bytes(filter: &dyn Snapshot) -> Result<Vec<u8>> {
-    let len = header_of(filter, true).file_len();
+    let sections = filter.sections()?;
+    let header = header_of(filter, &sections);
+    let len = header.file_len();
     let refuse = || Error::Capacity { needed: len, limit: isize::MAX as u64 };
     let mut out = Vec::new();
     out.try_reserve_exact(usize::try_from(len).map_err(|_| refuse())?).map_err(|_| refuse())?;
-    write(filter, &mut out).map_err(|_| refuse())?;
+    write(&header, &sections, &mut out).map_err(|_| refuse())?;
     Ok(out)
 }
 
 /// Replaces `path` by the filter's snapshot, atomically and durably.
 pub fn save(filter: &dyn Snapshot, path: &Path, disk: &dyn Disk) -> Result<()> {
-    replace(disk, path, &mut |out| write(filter, out))
+    let sections = filter.sections()?;
+    let header = header_of(filter, &sections);
+    replace(disk, path, &mut |out| write(&header, &sections, out))
 }

@@ -352,7 +352,9 @@ impl GrowingCells for DynamicCells {
             let old = self.partition(partition).overflow(guard);
             let y = old.map_or(0, Overflow::width).max(need);
             let high = |slot| old.map_or(0, |old| old.get(slot));
-            let needed = |slot| bits_of(high(slot)).max(if slot == wanted { need } else { 0 });
+            // No counter loses bits: another cell of the same key may just have been given them.
+            let has = |slot| old.map_or(0, |old| old.width_of(slot));
+            let needed = |slot| has(slot).max(if slot == wanted { need } else { 0 });
             let made = self.lay(partition, y, high, needed)?;
             self.put(partition, made);
             Ok(self.cut.range(partition).end - self.cut.range(partition).start)

@@ -122,6 +122,11 @@ impl Overflow {
         (part.start() + within * u64::from(part.width()), part.width())
     }
 
+    /// The counter's width.
+    pub(super) fn width_of(&self, slot: u64) -> u32 {
+        self.locate(slot).1
+    }
+
     /// Whether `value` fits the counter.
     #[inline(always)]
     pub(super) fn fits(&self, slot: u64, value: u64) -> bool {

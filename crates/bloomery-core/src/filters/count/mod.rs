@@ -21,6 +21,8 @@
 mod many;
 mod plan;
 mod recurring;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 pub use plan::{CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, dynamic_bytes};
@@ -32,6 +34,8 @@ use crate::hash::{Hasher, KeyHash};
 use crate::positions::MAX_HASHES;
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned};
 use recurring::Recurring;
+pub(crate) use recurring::second_placement;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use turn::Turn;
@@ -65,21 +69,19 @@ impl<C: GrowingCells> Drop for CountFilter<C> {
 }
 
 impl<C: GrowingCells> CountFilter<C> {
-    /// An empty filter of these sizes. The clock, in nanoseconds, times the rebuilds.
-    pub fn new(plan: CountPlan<C::Shape>, hasher: Hasher, clock: fn() -> u64) -> Result<Self> {
-        Self::with_values(plan, hasher, clock, |_| 0, |_| false)
+    /// An empty filter of these sizes.
+    pub fn new(plan: CountPlan<C::Shape>, hasher: Hasher) -> Result<Self> {
+        Self::with_values(plan, hasher, |_| 0, |_| false)
     }
 
     /// A filter of given counters.
     pub fn with_values(
         plan: CountPlan<C::Shape>,
         hasher: Hasher,
-        clock: fn() -> u64,
         value: impl Fn(u64) -> u64,
         stuck: impl Fn(u64) -> bool,
     ) -> Result<Self> {
-        let pauses = Arc::new(Pauses::new(clock));
-        let state = State::laid_out(plan.checked()?, pauses, value, stuck)?;
+        let state = State::laid_out(plan.checked()?, Arc::default(), value, stuck)?;
         Ok(CountFilter { hasher, gate: Gate::default(), state: Atomic::new(state) })
     }
 
@@ -87,6 +89,11 @@ impl<C: GrowingCells> CountFilter<C> {
     fn state<'g>(&self, guard: &'g Guard) -> &'g State<C> {
         // SAFETY: never null until `drop`; what is replaced is destroyed after every guard of its time.
         unsafe { self.state.load(Ordering::Acquire, guard).deref() }
+    }
+
+    /// Times rebuilds with this clock, which gives nanoseconds.
+    pub fn set_clock(&self, clock: fn() -> u64) {
+        self.look(|cells, _| cells.pauses().set_clock(clock));
     }
 
     /// The sizes.
@@ -373,25 +380,62 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// A copy.
-    pub fn copy(&self, clock: fn() -> u64) -> Result<Self> {
+    pub fn copy(&self) -> Result<Self> {
         let guard = &epoch::pin();
         let state = self.state(guard);
-        let copied = state.copied(Arc::new(Pauses::new(clock)))?;
+        let copied = state.again(state.plan, Arc::default())?;
         Ok(CountFilter { hasher: self.hasher, gate: Gate::default(), state: Atomic::new(copied) })
+    }
+
+    /// Looks at one moment of the filter: its plan, its counters and, under recurring minimum, the second
+    /// counters with their marks. No writer is inside meanwhile.
+    pub(crate) fn still<T>(
+        &self,
+        look: impl FnOnce(&CountPlan<C::Shape>, &C, Option<(&C, &HashSet<u128>)>) -> Result<T>,
+    ) -> Result<T> {
+        let guard = &epoch::pin();
+        let _turn = self.quiet_turn(guard);
+        let state = self.state(guard);
+        match &state.recurring {
+            None => look(&state.plan, &state.cells, None),
+            Some(second) => {
+                second.parts(|cells, marks| look(&state.plan, &state.cells, Some((cells, marks))))
+            }
+        }
+    }
+
+    /// Gives a fresh filter the second counters of a saved one.
+    pub(crate) fn resume(
+        &self,
+        value: impl Fn(u64) -> u64,
+        stuck: impl Fn(u64) -> bool,
+        marked: HashSet<u128>,
+    ) -> Result<()> {
+        self.replace(|ours| {
+            let mut state = ours.with_plan(ours.plan)?;
+            let pauses = Arc::clone(ours.cells.pauses());
+            let second = Recurring::laid_out(&ours.plan, pauses, value, stuck, marked)?;
+            state.recurring = Some(second);
+            Ok(state)
+        })
+    }
+
+    /// A turn in which nobody rebuilds.
+    fn quiet_turn(&self, guard: &Guard) -> Turn<'_> {
+        let mut turn = Turn::at(&self.gate);
+        loop {
+            let state = self.state(guard);
+            if !state.is_locked() {
+                return turn;
+            }
+            turn.outside(|| wait_while(|| state.is_locked()));
+        }
     }
 
     /// Puts another state into the place of ours, with no writer inside.
     fn replace(&self, make: impl FnOnce(&State<C>) -> Result<State<C>>) -> Result<()> {
-        let mut turn = Turn::at(&self.gate);
         let guard = &epoch::pin();
-        loop {
-            let cells = &self.state(guard).cells;
-            let locked = |_: &u64| (0..cells.cut().partitions()).any(|p| cells.is_locked(p));
-            if !locked(&0) {
-                break;
-            }
-            turn.outside(|| wait_while(|| locked(&0)));
-        }
+        let _turn = self.quiet_turn(guard);
         let made = Owned::new(make(self.state(guard))?);
         let old = self.state.swap(made, Ordering::AcqRel, guard);
         // SAFETY: it was unlinked above, inside the gate.
@@ -462,6 +506,13 @@ impl<C: GrowingCells> State<C> {
         Ok(State { plan, cells, recurring })
     }
 
+    /// Whether somebody rebuilds a partition.
+    fn is_locked(&self) -> bool {
+        let any = |cells: &C| (0..cells.cut().partitions()).any(|p| cells.is_locked(p));
+        any(&self.cells)
+            || self.recurring.as_ref().is_some_and(|second| second.parts(|c, _| any(c)))
+    }
+
     fn primary(&self) -> &C {
         &self.cells
     }
@@ -469,10 +520,6 @@ impl<C: GrowingCells> State<C> {
     /// The same counters under another plan: other partitions.
     fn with_plan(&self, plan: CountPlan<C::Shape>) -> Result<Self> {
         self.again(plan, Arc::clone(self.cells.pauses()))
-    }
-
-    fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
-        self.again(self.plan, pauses)
     }
 
     fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {

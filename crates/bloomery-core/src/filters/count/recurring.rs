@@ -14,8 +14,10 @@ use super::turn::Turn;
 use super::{CountFilter, MOST, Pick, State, smallest};
 use crate::cells::{GrowingCells, Pauses};
 use crate::error::Result;
+use crate::filters::Policy;
 use crate::hash::KeyHash;
 use crate::placement::Placement;
+use crate::positions::Derivation;
 use crossbeam_epoch::{self as epoch, Guard};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -33,31 +35,39 @@ fn second(hash: KeyHash) -> KeyHash {
     hash.extend(1)
 }
 
+fn half<S: Copy>(plan: &CountPlan<S>) -> CountPlan<S> {
+    let first = plan.placement;
+    let cells = match first.derivation {
+        // Slices need a power of two.
+        Derivation::Slices => (first.cells / 2).max(1),
+        _ => first.cells.div_ceil(2),
+    };
+    let placement = Placement::for_sizes(cells, first.hashes, Some(first.layout), first.derivation);
+    let partitions = plan.partitions.min(placement.cells);
+    CountPlan { placement, partitions, ..*plan }
+}
+
+/// Which cells a key has in the second filter, if there is one.
+pub(crate) fn second_placement<S: Copy>(plan: &CountPlan<S>) -> Option<Placement> {
+    (plan.policy == Policy::RecurringMinimum).then(|| half(plan).placement)
+}
+
 impl<C: GrowingCells> Recurring<C> {
     /// Half as many cells as the first filter (the paper's m/2), as many for each key.
     pub(super) fn new(plan: &CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
         Self::laid_out(plan, pauses, |_| 0, |_| false, HashSet::new())
     }
 
-    fn laid_out(
+    pub(super) fn laid_out(
         plan: &CountPlan<C::Shape>,
         pauses: Arc<Pauses>,
         value: impl Fn(u64) -> u64,
         stuck: impl Fn(u64) -> bool,
         marked: HashSet<u128>,
     ) -> Result<Self> {
-        let half = Self::half(plan);
+        let half = half(plan);
         let cells = C::laid_out(half.cut(), plan.shape, pauses, value, stuck)?;
         Ok(Recurring { placement: half.placement, cells, marked: RwLock::new(marked) })
-    }
-
-    fn half(plan: &CountPlan<C::Shape>) -> CountPlan<C::Shape> {
-        let first = plan.placement;
-        let cells = first.cells.div_ceil(2);
-        let placement =
-            Placement::for_sizes(cells, first.hashes, Some(first.layout), first.derivation);
-        let partitions = plan.partitions.min(placement.cells);
-        CountPlan { placement, partitions, ..*plan }
     }
 
     /// The same under another plan.
@@ -66,6 +76,11 @@ impl<C: GrowingCells> Recurring<C> {
         let value = |cell| self.cells.get(cell, guard);
         let stuck = |cell| self.cells.is_stuck(cell, guard);
         Self::laid_out(plan, pauses, value, stuck, self.marks().clone())
+    }
+
+    /// Looks at the second counters and the marks.
+    pub(super) fn parts<T>(&self, look: impl FnOnce(&C, &HashSet<u128>) -> T) -> T {
+        look(&self.cells, &self.marks())
     }
 
     fn marks(&self) -> std::sync::RwLockReadGuard<'_, HashSet<u128>> {

@@ -357,15 +357,8 @@ impl CountingBloomFilter {
             return broken(format!("{} bytes of words for {:?}", words.bytes(), self.plan));
         }
         let inside = self.plan.cells() * u64::from(self.plan.counter_bits);
-        for (i, word) in words.atomics().iter().enumerate().skip((inside / 64) as usize) {
-            let first = i as u64 * 64;
-            let beyond = if first >= inside { u64::MAX } else { u64::MAX << (inside - first) };
-            if word.load(Ordering::Relaxed) & beyond != 0 {
-                return broken(format!(
-                    "a counter beyond {} is set in word {i}",
-                    self.plan.cells()
-                ));
-            }
+        if !words.is_zero_from(inside) {
+            return broken(format!("a counter beyond {} is set", self.plan.cells()));
         }
         Ok(())
     }

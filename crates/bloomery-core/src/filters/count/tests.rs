@@ -1,0 +1,261 @@
+//! Laws of filters of growing counters: they answer as a counting Bloom filter of 32 bits does.
+
+use super::*;
+use crate::batch::KeySource;
+use crate::cells::{DynamicCells, DynamicShape};
+use crate::filters::{CountingBloomFilter, CountingPlan};
+use crate::placement::{Layout, Placement};
+use crate::positions::Derivation;
+use crate::snapshot::{self, Loaded, ShapeRecord};
+
+const HASHER: Hasher = Hasher::Xxh3 { seed: 7 };
+
+fn digest(key: u64) -> KeyHash {
+    KeyHash { h1: 11, h2: 12 }.extend(key)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((u128::from(self.0 ^ (self.0 >> 29)) * u128::from(end)) >> 64) as u64
+    }
+
+    /// Small keys come far more often than large ones.
+    fn skewed(&mut self, end: u64) -> u64 {
+        let below = self.below(end) + 1;
+        self.below(below)
+    }
+}
+
+fn plan<S: Copy + PartialEq>(
+    shape: S,
+    layout: Layout,
+    policy: Policy,
+    partitions: u64,
+) -> CountPlan<S> {
+    let hashes = if layout == Layout::Blocked { 4 } else { 3 };
+    CountPlan {
+        placement: Placement::for_sizes(2000, hashes, Some(layout), Derivation::Enhanced),
+        policy,
+        shape,
+        partitioned: partitions > 1,
+        partitions,
+        total: 10_000,
+        capacity: None,
+        error_rate: None,
+    }
+}
+
+fn dynamic(width: u32, adaptive: bool) -> DynamicShape {
+    DynamicShape { width, shrink: 0.5, adaptive }
+}
+
+fn counting(layout: Layout, policy: Policy) -> CountingBloomFilter {
+    let hashes = if layout == Layout::Blocked { 4 } else { 3 };
+    let plan =
+        CountingPlan::for_sizes(2000 * 32, hashes, 32, policy, Some(layout), Derivation::Enhanced);
+    CountingBloomFilter::new(plan.unwrap(), HASHER).unwrap()
+}
+
+fn answers_as_counting<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape) {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        for policy in [Policy::Plain, Policy::Conservative] {
+            for partitions in [1, 7, 15] {
+                let filter = CountFilter::<C>::new(plan(shape, layout, policy, partitions), HASHER);
+                let filter = filter.unwrap();
+                let model = counting(layout, policy);
+                let mut random = Random(partitions);
+                for step in 0..20_000 {
+                    let key = digest(random.skewed(400));
+                    let count = 1 + random.below(3) * random.below(40);
+                    if policy == Policy::Plain && random.below(3) == 0 {
+                        let (ours, theirs) = (filter.remove(key, count), model.remove(key, count));
+                        assert_eq!(ours.is_ok(), theirs.is_ok());
+                    } else {
+                        assert_eq!(filter.add(key, count).unwrap(), model.add(key, count));
+                    }
+                    assert_eq!(filter.count(key, &epoch::pin()), model.count(key));
+                    if step % 5000 == 0 {
+                        filter.validate().unwrap();
+                    }
+                }
+                let held = filter.look(|cells, guard| {
+                    (0..cells.len()).map(|cell| cells.get(cell, guard)).collect::<Vec<_>>()
+                });
+                assert_eq!(held, model.counters().values().collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+fn is_the_same_after_a_round_trip<C: GrowingCells<Shape: ShapeRecord>>(
+    shape: C::Shape,
+    policies: &[Policy],
+    unwrap: impl Fn(Loaded) -> CountFilter<C>,
+) {
+    for policy in policies {
+        for partitions in [1, 15] {
+            let plan = plan(shape, Layout::Blocked, *policy, partitions);
+            let filter = CountFilter::<C>::new(plan, HASHER).unwrap();
+            let mut random = Random(5);
+            for _ in 0..5000 {
+                filter.add(digest(random.skewed(300)), 1 + random.below(9)).unwrap();
+            }
+            let bytes = snapshot::to_bytes(&filter.freeze().unwrap()).unwrap();
+            let loaded = unwrap(snapshot::read(&bytes, Some(filter.kind())).unwrap());
+            assert!(loaded.same_as(&filter));
+            assert_eq!(bytes, snapshot::to_bytes(&loaded.freeze().unwrap()).unwrap());
+            assert!(filter.copy().unwrap().same_as(&filter));
+            let other = CountFilter::<C>::new(plan, HASHER).unwrap();
+            other.merge(&filter).unwrap();
+            other.merge(&filter).unwrap();
+            let guard = &epoch::pin();
+            for key in 0..300 {
+                let (once, twice) =
+                    (filter.count(digest(key), guard), other.count(digest(key), guard));
+                assert!(twice >= 2 * once);
+                assert!(*policy == Policy::RecurringMinimum || twice == 2 * once);
+            }
+            other.clear().unwrap();
+            assert_eq!(other.measure().fill, 0.0);
+        }
+    }
+}
+
+fn repartitioning_changes_no_counter<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape) {
+    let plan = plan(shape, Layout::Classic, Policy::Plain, 10);
+    let filter = CountFilter::<C>::new(plan, HASHER).unwrap();
+    let mut random = Random(6);
+    for _ in 0..5000 {
+        filter.add(digest(random.skewed(300)), 1 + random.below(200)).unwrap();
+    }
+    let cells = |filter: &CountFilter<C>| {
+        filter.look(|cells, guard| {
+            (0..cells.len()).map(|cell| cells.get(cell, guard)).collect::<Vec<_>>()
+        })
+    };
+    let before = cells(&filter);
+    for partitions in [1, 3, 100, 2000] {
+        filter.repartition(partitions).unwrap();
+        assert_eq!(filter.plan().cut().partitions(), partitions);
+        assert_eq!(cells(&filter), before);
+        filter.validate().unwrap();
+    }
+    assert!(filter.repartition(0).is_err() && filter.repartition(2001).is_err());
+}
+
+struct Keys(Vec<u64>);
+
+impl KeySource for Keys {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn hash(&self, _: &Hasher, row: usize) -> KeyHash {
+        digest(self.0[row])
+    }
+}
+
+fn batches_equal_one_by_one<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape) {
+    let mut random = Random(9);
+    let keys = Keys((0..50_000).map(|_| random.skewed(500)).collect());
+    let counts: Vec<u64> = (0..50_000).map(|i| 1 + i % 5).collect();
+    for layout in [Layout::Blocked, Layout::Classic] {
+        for policy in [Policy::Plain, Policy::Conservative] {
+            let plan = plan(shape, layout, policy, 15);
+            let model = CountFilter::<C>::new(plan, HASHER).unwrap();
+            let expected: Vec<bool> = (keys.0.iter().zip(&counts))
+                .map(|(key, count)| model.add(digest(*key), *count).unwrap())
+                .collect();
+            for threads in [1, 2] {
+                let filter = CountFilter::<C>::new(plan, HASHER).unwrap();
+                let mut out = vec![false; keys.len()];
+                filter.add_many(&keys, Some(&counts), &mut out, threads).unwrap();
+                assert_eq!(out, expected);
+                assert!(filter.same_as(&model));
+                let mut found = vec![0; keys.len()];
+                filter.count_many(&keys, &mut found, threads);
+                let guard = &epoch::pin();
+                let one_by_one = keys.0.iter().map(|key| model.count(digest(*key), guard));
+                assert_eq!(found, one_by_one.collect::<Vec<_>>());
+                if policy == Policy::Plain {
+                    filter.remove_many(&keys, Some(&counts), &mut out).unwrap();
+                    assert_eq!(filter.measure().fill, 0.0);
+                    let (row, error) = filter.remove_many(&keys, None, &mut out).unwrap_err();
+                    assert!(row == 0 && matches!(error, Error::AbsentKey { estimate: 0, .. }));
+                }
+            }
+        }
+    }
+}
+
+fn writers_and_readers_go_on_beside_rebuilds<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape) {
+    let filter = CountFilter::<C>::new(plan(shape, Layout::Classic, Policy::Plain, 20), HASHER);
+    let filter = filter.unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut random = Random(1);
+                for _ in 0..30_000 {
+                    filter.add(digest(random.skewed(300)), 1).unwrap();
+                }
+            });
+        }
+        scope.spawn(|| {
+            for i in 0..40 {
+                filter.repartition(1 + i % 30).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            for key in 0..60_000 {
+                assert!(filter.count(digest(key % 300), &epoch::pin()) <= 90_000);
+            }
+        });
+    });
+    let model = counting(Layout::Classic, Policy::Plain);
+    for _ in 0..3 {
+        let mut random = Random(1);
+        for _ in 0..30_000 {
+            model.add(digest(random.skewed(300)), 1);
+        }
+    }
+    let guard = &epoch::pin();
+    assert!((0..300).all(|key| filter.count(digest(key), guard) == model.count(digest(key))));
+    filter.validate().unwrap();
+}
+
+#[test]
+fn dynamic_filters_answer_as_a_counting_filter_of_32_bits() {
+    for (width, adaptive) in [(1, false), (4, false), (3, true)] {
+        answers_as_counting::<DynamicCells>(dynamic(width, adaptive));
+    }
+}
+
+#[test]
+fn dynamic_filters_are_the_same_after_a_round_trip() {
+    let unwrap = |loaded| match loaded {
+        Loaded::Dynamic(filter) => filter,
+        other => unreachable!("{other:?}"),
+    };
+    for adaptive in [false, true] {
+        is_the_same_after_a_round_trip(dynamic(4, adaptive), &Policy::USUAL, unwrap);
+    }
+}
+
+#[test]
+fn repartitioning_a_dynamic_filter_changes_no_counter() {
+    repartitioning_changes_no_counter::<DynamicCells>(dynamic(4, false));
+}
+
+#[test]
+fn batches_of_dynamic_filters_equal_one_by_one() {
+    batches_equal_one_by_one::<DynamicCells>(dynamic(3, false));
+}
+
+#[test]
+fn writers_and_readers_of_dynamic_filters_go_on_beside_rebuilds() {
+    writers_and_readers_go_on_beside_rebuilds::<DynamicCells>(dynamic(2, false));
+    writers_and_readers_go_on_beside_rebuilds::<DynamicCells>(dynamic(2, true));
+}

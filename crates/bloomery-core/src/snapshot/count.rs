@@ -1,0 +1,247 @@
+//! Filters of growing counters as snapshots: their counters, whatever they were held in.
+//!
+//! ```text
+//! parameters  record (64 bytes) | total | partitions | shape (24 bytes) | stuck | stuck again | marks
+//! sections    directory | fields | stuck cells            of the counters (`values.rs`)
+//!             directory | fields | stuck cells | marks    of the second ones, under recurring minimum
+//! ```
+//!
+//! A stuck cell is a number, a mark is a digest of two words. A filter is frozen inside its gate, so that
+//! what is written is one moment of it.
+
+use super::header::{Header, Kind, u64_at};
+use super::record::{RECORD, Record};
+use super::values::{self, Values};
+use super::write::{Section, Snapshot};
+use crate::cells::{DynamicShape, GrowingCells, Words, bytes_for};
+use crate::error::{Error, Result};
+use crate::filters::{CountFilter, CountPlan, check_base_bits, check_shrink, second_placement};
+use crate::hash::Hasher;
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+const SHAPE: usize = 24;
+const PARAMETERS: usize = RECORD + 8 + 8 + SHAPE + 3 * 8;
+
+/// What cells are like, as bytes.
+pub trait ShapeRecord: Copy + PartialEq {
+    /// The kinds of the whole and of the partitioned filter of such cells.
+    const KINDS: (Kind, Kind);
+
+    /// Bits of a base counter; zero where there is none.
+    fn counter_bits(&self) -> u32;
+
+    /// The rest of it.
+    fn encode(&self) -> [u8; SHAPE];
+
+    /// What was encoded, checked as a constructor would.
+    fn decode(counter_bits: u32, bytes: &[u8]) -> Result<Self>;
+}
+
+impl ShapeRecord for DynamicShape {
+    const KINDS: (Kind, Kind) = (Kind::Dynamic, Kind::PartitionedDynamic);
+
+    fn counter_bits(&self) -> u32 {
+        self.width
+    }
+
+    fn encode(&self) -> [u8; SHAPE] {
+        let mut out = [0; SHAPE];
+        out[..8].copy_from_slice(&self.shrink.to_le_bytes());
+        out[8] = u8::from(self.adaptive);
+        out
+    }
+
+    fn decode(counter_bits: u32, bytes: &[u8]) -> Result<Self> {
+        let shrink = f64::from_bits(u64_at(bytes, 0));
+        check_shrink(shrink)?;
+        check_base_bits(counter_bits)?;
+        Ok(DynamicShape { width: counter_bits, shrink, adaptive: bytes[8] == 1 })
+    }
+}
+
+/// One moment of a filter.
+#[derive(Debug)]
+pub struct Frozen {
+    kind: Kind,
+    parameters: Vec<u8>,
+    sections: Vec<Words>,
+}
+
+impl Snapshot for Frozen {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn parameters(&self) -> Vec<u8> {
+        self.parameters.clone()
+    }
+
+    fn sections(&self) -> Result<Vec<Section<'_>>> {
+        Ok(self.sections.iter().map(Section::Cells).collect())
+    }
+}
+
+impl<C: GrowingCells<Shape: ShapeRecord>> CountFilter<C> {
+    /// What this filter is called in files.
+    pub fn kind(&self) -> Kind {
+        kind_of(&self.plan())
+    }
+
+    /// One moment of the filter, to be written.
+    pub fn freeze(&self) -> Result<Frozen> {
+        self.still(|plan, first, second| {
+            let (mut sections, stuck) = counters(first)?;
+            let (mut stuck_again, mut marked_keys) = (0, 0);
+            if let Some((cells, marked)) = second {
+                let (more, stuck) = counters(cells)?;
+                sections.extend(more);
+                // Sorted, so that equal filters are equal bytes.
+                let mut marks: Vec<u128> = marked.iter().copied().collect();
+                marks.sort_unstable();
+                let halves = marks.iter().flat_map(|mark| [*mark as u64, (mark >> 64) as u64]);
+                sections.push(list(halves)?);
+                (stuck_again, marked_keys) = (stuck, marked.len() as u64);
+            }
+            let mut parameters = Record::of_count(plan, self.hasher()).encode().to_vec();
+            parameters.extend(plan.total.to_le_bytes());
+            parameters.extend(plan.partitions.to_le_bytes());
+            parameters.extend(plan.shape.encode());
+            parameters.extend([stuck, stuck_again, marked_keys].map(u64::to_le_bytes).concat());
+            Ok(Frozen { kind: kind_of(plan), parameters, sections })
+        })
+    }
+}
+
+fn kind_of<S: ShapeRecord>(plan: &CountPlan<S>) -> Kind {
+    if plan.partitioned { S::KINDS.1 } else { S::KINDS.0 }
+}
+
+/// The sections of counters, and how many of them are stuck.
+fn counters<C: GrowingCells>(cells: &C) -> Result<(Vec<Words>, u64)> {
+    let guard = &crossbeam_epoch::pin();
+    let (directory, fields) = values::encode(cells.len(), |cell| cells.get(cell, guard))?;
+    let stuck = (0..cells.len()).filter(|cell| cells.is_stuck(*cell, guard));
+    Ok((vec![directory, fields, list(stuck.clone())?], stuck.count() as u64))
+}
+
+/// Numbers, one a word.
+fn list(numbers: impl Iterator<Item = u64> + Clone) -> Result<Words> {
+    let words = Words::zeroed(numbers.clone().count() as u64 * 64)?;
+    for (word, number) in words.atomics().iter().zip(numbers) {
+        word.store(number, Ordering::Relaxed);
+    }
+    Ok(words)
+}
+
+/// The numbers of a list, which go up and stay below `end`.
+fn listed(words: &Words, count: u64, end: u64) -> Result<Vec<u64>> {
+    let numbers: Vec<u64> = (words.atomics().iter())
+        .take(count as usize)
+        .map(|word| word.load(Ordering::Relaxed))
+        .collect();
+    let sorted = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    if !sorted || numbers.last().is_some_and(|last| *last >= end) || !words.is_zero_from(count * 64)
+    {
+        return Err(Error::Field { name: "stuck", got: "no list of cells".to_owned() });
+    }
+    Ok(numbers)
+}
+
+/// What the parameters promise.
+pub(super) struct Promised<S> {
+    plan: CountPlan<S>,
+    hasher: Hasher,
+    stuck: u64,
+    stuck_again: u64,
+    marks: u64,
+}
+
+impl<S: ShapeRecord> Promised<S> {
+    pub(super) fn of(header: &Header) -> Result<Self> {
+        let bytes = &header.parameters;
+        if bytes.len() != PARAMETERS {
+            return Err(Error::Field { name: "parameters", got: format!("{} bytes", bytes.len()) });
+        }
+        let record = Record::decode(&bytes[..RECORD])?;
+        let shape = &bytes[RECORD + 16..RECORD + 16 + SHAPE];
+        let decoded = S::decode(record.counter_bits(), shape)?;
+        if decoded.encode() != shape {
+            return Err(Error::Field { name: "shape", got: "unknown fields".to_owned() });
+        }
+        let (total, partitions) = (u64_at(bytes, RECORD), u64_at(bytes, RECORD + 8));
+        let partitioned = header.kind == S::KINDS.1;
+        let (plan, hasher) = record.count(decoded, total, partitions, partitioned)?;
+        let rest = RECORD + 16 + SHAPE;
+        let promised = Promised {
+            plan,
+            hasher,
+            stuck: u64_at(bytes, rest),
+            stuck_again: u64_at(bytes, rest + 8),
+            marks: u64_at(bytes, rest + 16),
+        };
+        promised.compare(&header.sections)?;
+        Ok(promised)
+    }
+
+    /// The lists have the lengths that were promised; the fields are compared when the directory is read.
+    fn compare(&self, sections: &[u64]) -> Result<()> {
+        let words = |count: u64| bytes_for(count.saturating_mul(64));
+        let fits = match (sections, second_placement(&self.plan)) {
+            ([directory, _, stuck], None) => {
+                *directory == Values::directory_bytes(self.plan.cells())
+                    && *stuck == words(self.stuck)
+                    && (self.stuck_again, self.marks) == (0, 0)
+            }
+            ([directory, _, stuck, again, _, stuck_again, marks], Some(second)) => {
+                *directory == Values::directory_bytes(self.plan.cells())
+                    && *stuck == words(self.stuck)
+                    && *again == Values::directory_bytes(second.cells)
+                    && *stuck_again == words(self.stuck_again)
+                    && *marks == words(self.marks.saturating_mul(2))
+            }
+            _ => false,
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(Error::Field { name: "sections", got: format!("{sections:?}") })
+        }
+    }
+
+    pub(super) fn build<C: GrowingCells<Shape = S>>(
+        self,
+        sections: Vec<Words>,
+    ) -> Result<CountFilter<C>> {
+        let mut sections = sections.into_iter();
+        let mut next =
+            || sections.next().ok_or(Error::Field { name: "sections", got: "too few".to_owned() });
+        let values = Values::new(self.plan.cells(), next()?, next()?)?;
+        let stuck = listed(&next()?, self.stuck, self.plan.cells())?;
+        let is_stuck = |cell| stuck.binary_search(&cell).is_ok();
+        let filter =
+            CountFilter::with_values(self.plan, self.hasher, |cell| values.get(cell), is_stuck)?;
+        if let Some(placement) = second_placement(&self.plan) {
+            let values = Values::new(placement.cells, next()?, next()?)?;
+            let stuck = listed(&next()?, self.stuck_again, placement.cells)?;
+            let words = next()?;
+            let marked: HashSet<u128> = (words.atomics().chunks_exact(2))
+                .take(self.marks as usize)
+                .map(|pair| {
+                    let [low, high] = [0, 1].map(|i: usize| pair[i].load(Ordering::Relaxed));
+                    u128::from(high) << 64 | u128::from(low)
+                })
+                .collect();
+            if marked.len() as u64 != self.marks || !words.is_zero_from(self.marks * 128) {
+                return Err(Error::Field { name: "marks", got: "no list of digests".to_owned() });
+            }
+            filter.resume(
+                |cell| values.get(cell),
+                |cell| stuck.binary_search(&cell).is_ok(),
+                marked,
+            )?;
+        }
+        filter.validate()?;
+        Ok(filter)
+    }
+}
