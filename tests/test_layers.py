@@ -23,7 +23,7 @@ FACADE = "bloomery"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "records"}),
-    frozenset({"_core"}),
+    frozenset({"_core", "memory_models", "partitions"}),
     frozenset({FACADE}),
     frozenset({"store", "guard", "monitor", "stream"}),
     frozenset({"cli", "integrations", "server"}),

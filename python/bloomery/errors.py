@@ -197,3 +197,15 @@ def list_error_codes() -> dict[str, type[BloomeryError]]:
         found[cls.code] = cls
         queue.extend(cls.__subclasses__())
     return dict(sorted(found.items()))
+
+
+def require(name: str, got: object, allowed: str, holds: bool, *, hint: str = "") -> None:
+    """Refuse a parameter unless the condition `holds`; worded as the compiled core words it."""
+    if not holds:
+        raise ParameterError(
+            f"`{name}` must be {allowed}, got: {got}",
+            hint=hint,
+            name=name,
+            got=got,
+            allowed=allowed,
+        )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from bloomery.errors import ParameterError
+from bloomery.errors import require
 
 HOSTS = (
     "dailyharbour.example", "news.northgate.example", "lindenbaum.example",
@@ -51,8 +51,8 @@ def distinct_urls(n: int, seed: int = 0, *, start: int = 0) -> list[str]:
     Two ranges that do not overlap have no URL in common, which makes certain-absent probes:
     `distinct_urls(n, seed, start=n)` against a filter of `distinct_urls(n, seed)`.
     """
-    _require("start", start, "0 or more", start >= 0)
-    _require("n", n, f"0 to {MAX_PAGES} less start", 0 <= n <= MAX_PAGES - start)
+    require("start", start, "0 or more", start >= 0)
+    require("n", n, f"0 to {MAX_PAGES} less start", 0 <= n <= MAX_PAGES - start)
     urls: list[str] = []
     # In parts, so that the temporary arrays stay small beside the strings themselves.
     for first in range(start, start + n, 1 << 18):
@@ -75,11 +75,11 @@ def web_stream(
     the catalogue that becomes the most popular page, one after another, during the stream: at 0
     the ranks stand still, at 1 every page had its day.
     """
-    _require("n", n, "0 or more", n >= 0)
-    _require("pages", pages, f"1 to {MAX_PAGES}", 1 <= pages <= MAX_PAGES)
-    _require("skew", skew, "0 or more", skew >= 0)
-    _require("drift", drift, "0 to 1", 0 <= drift <= 1)
-    _require("batch_size", batch_size, "1 or more", batch_size >= 1)
+    require("n", n, "0 or more", n >= 0)
+    require("pages", pages, f"1 to {MAX_PAGES}", 1 <= pages <= MAX_PAGES)
+    require("skew", skew, "0 or more", skew >= 0)
+    require("drift", drift, "0 to 1", 0 <= drift <= 1)
+    require("batch_size", batch_size, "1 or more", batch_size >= 1)
     return _visits(n, seed, pages, skew, drift, batch_size)
 
 
@@ -96,13 +96,6 @@ def _visits(
         ranks = np.searchsorted(shares, uniform * shares[-1], side="right")
         cooled = (visits.astype(np.float64) * (drift * pages / n)).astype(np.int64)
         yield catalogue[(ranks - cooled) % pages].tolist()
-
-
-def _require(name: str, got: float, allowed: str, holds: bool) -> None:
-    if not holds:
-        raise ParameterError(
-            f"`{name}` is {got}, allowed is {allowed}", name=name, got=got, allowed=allowed
-        )
 
 
 def _urls(numbers: _Words64, seed: int) -> list[str]:

@@ -5,19 +5,33 @@ model next to the compiled filter and compare the two cell by cell. A model shar
 only the `positions` callable it is given; `positions` models that callable too, starting from
 nothing but the 128-bit digest of a key.
 
-    bloom.py       the Bloom filter           cells: list[bool]
-    counting.py    the counting Bloom filter  cells: list[int]
-    scalable.py    the scalable Bloom filter  layers: list of Bloom filters
-    positions.py   digest -> cells: the three derivations and the blocked layout
-    siphash.py     SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
+    bloom.py          the Bloom filter           cells: list[bool]
+    counting.py       the counting Bloom filter  cells: list[int]
+    scalable.py       the scalable Bloom filter  layers: list of Bloom filters
+    spectral.py       the spectral Bloom filter  values and field widths: two list[int]
+    dynamic_count.py  the dynamic count filter   CBFV and OFV: two list[int], and the level table
+    partitioned.py    both of them in pieces     parts: list of either
+    policies.py       the verbs of these four: plain, conservative, recurring minimum
+    positions.py      digest -> cells: the three derivations and the blocked layout
+    siphash.py        SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
 """
 
 from bloomery.reference.bloom import ReferenceBloomFilter
 from bloomery.reference.counting import ReferenceCountingBloomFilter
+from bloomery.reference.dynamic_count import ReferenceDynamicCountFilter
+from bloomery.reference.partitioned import (
+    ReferencePartitionedDynamicCountFilter,
+    ReferencePartitionedSpectralBloomFilter,
+)
 from bloomery.reference.scalable import ReferenceScalableBloomFilter
+from bloomery.reference.spectral import ReferenceSpectralBloomFilter
 
 __all__ = [
     "ReferenceBloomFilter",
     "ReferenceCountingBloomFilter",
+    "ReferenceDynamicCountFilter",
+    "ReferencePartitionedDynamicCountFilter",
+    "ReferencePartitionedSpectralBloomFilter",
     "ReferenceScalableBloomFilter",
+    "ReferenceSpectralBloomFilter",
 ]
