@@ -8,7 +8,7 @@ nothing but the 128-bit digest of a key.
     bloom.py       the Bloom filter           cells: list[bool]
     counting.py    the counting Bloom filter  cells: list[int]
     scalable.py    the scalable Bloom filter  layers: list of Bloom filters
-    positions.py   digest -> cells: the three derivations and the blocked layout
+    positions.py   digest -> cells: the three derivations and the blocked layouts
     siphash.py     SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
 """
 
