@@ -1,4 +1,4 @@
-"""`CountingBloomFilter.add` with the key alone has a short way of its own; it is the same method."""
+"""`CountingBloomFilter.add` with the key alone has a short way; it is the same method."""
 
 from __future__ import annotations
 
