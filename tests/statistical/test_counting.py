@@ -158,6 +158,34 @@ def test_the_lower_bound_of_an_estimate_holds_with_its_confidence(
     check_at_most(missed, trials, 1.0 - confidence, "lower bounds above the truth")
 
 
+def _rarely_exceeded(cells: Any, layout: str, hashes: int, confidence: float) -> int:
+    """The smallest t that all k cells exceed with chance 1 - confidence at most."""
+    for t in range(int(cells.max()) + 1):
+        if _chance_of_all(cells > t, layout, hashes) <= 1.0 - confidence:
+            return t
+    raise AssertionError("no cell exceeds the largest")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_lower_bound_takes_off_what_noise_rarely_exceeds(layout: Any) -> None:
+    """A small filter is looked at whole, so the bound can be computed here from its counters."""
+    rng = np.random.default_rng(13)
+    counting = CountingBloomFilter(500, 0.005, counter_bits=16, layout=layout)
+    counting.add_many(rng.integers(0, 1_500, 15_000))
+    cells, k = counting.cells(), counting.hashes
+    noises, without_blocks = [], []
+    for confidence in (0.5, 0.8, 0.9, 0.95, 0.99, 0.999):
+        noises.append(_rarely_exceeded(cells, layout, k, confidence))
+        without_blocks.append(_rarely_exceeded(cells, "classic", k, confidence))
+        for key in range(300):
+            if len(counting.positions(key)) == k:
+                estimate = counting.estimate(key, confidence=confidence)
+                assert estimate.lower == max(0, estimate.value - noises[-1]), (key, confidence)
+    # The sibling: one share for all cells would take off too little from blocked counts.
+    assert (noises == without_blocks) == (layout == "classic")
+    assert noises == sorted(set(noises)), "each confidence asks for more"
+
+
 def test_broken_one_probe_too_few_fails_every_check() -> None:
     whole = CountingBloomFilter.plan(KEYS, 0.01, layout="classic")
     lazy = CountingBloomFilter(bits=whole.cells * 4, hashes=whole.hashes - 1)

@@ -24,6 +24,7 @@ use crate::cells::{Counters, Gate};
 use crate::error::{Error, Result};
 use crate::filters::Measure;
 use crate::hash::{Hasher, KeyHash};
+use crate::placement::{BLOCK_CELLS, Layout};
 use crate::positions::{Cells, MAX_HASHES};
 use std::sync::atomic::Ordering;
 
@@ -294,27 +295,37 @@ impl CountingBloomFilter {
     }
 
     /// The count with a lower bound that holds with `confidence` (specification 10.7): noise above t
-    /// must be in all k cells at once, Pr = (1 - G(t))^k with G the distribution of other cells.
+    /// must be in all of the key's cells at once, as likely as for any k cells of the filter.
     pub fn estimate(&self, hash: KeyHash, confidence: f64) -> Estimate {
         let cells = self.cells::<MOST>(hash);
         let value = self.smallest(cells.as_slice());
-        let mut noise = self.sample(cells.as_slice());
-        noise.sort_unstable();
-        let k = cells.as_slice().len() as f64;
-        // The share of cells that may lie above t: (1 - G(t))^k <= 1 - confidence.
-        let share_above = (1.0 - confidence).powf(1.0 / k);
-        let above = (share_above * noise.len() as f64).floor() as usize;
-        let t = noise.len().checked_sub(above + 1).map_or(value, |i| noise[i]);
-        Estimate { value, lower: value.saturating_sub(t), saturated: value == self.counters.max() }
+        let probes = cells.as_slice().len() as u32;
+        let sample = self.sample();
+        // The smallest t that noise exceeds with chance 1 - confidence at most; it is never above `value`.
+        let (mut t, mut enough) = (0, value);
+        while t < enough {
+            let middle = t + (enough - t) / 2;
+            let above = sample.iter().map(|cell| *cell > middle);
+            if self.plan.placement.all_chosen(above, probes).1 <= 1.0 - confidence {
+                enough = middle;
+            } else {
+                t = middle + 1;
+            }
+        }
+        Estimate { value, lower: value - t, saturated: value == self.counters.max() }
     }
 
-    /// Values of cells that are not the key's: all, or an even sample of a large filter.
-    fn sample(&self, except: &[u64]) -> Vec<u64> {
-        const MOST: u64 = 1 << 12;
-        let step = self.plan.cells().div_ceil(MOST).max(1);
+    /// Values of all cells, or of an even sample of a large filter; of whole blocks if it has any.
+    fn sample(&self) -> Vec<u64> {
+        const MOST: u64 = 1 << 14;
+        let unit = match self.plan.placement.layout {
+            Layout::Blocked => BLOCK_CELLS,
+            Layout::Classic => 1,
+        };
+        let step = self.plan.cells().div_ceil(MOST) * unit;
         (0..self.plan.cells())
             .step_by(step as usize)
-            .filter(|cell| !except.contains(cell))
+            .flat_map(|first| first..first + unit)
             .map(|cell| self.counters.get(cell))
             .collect()
     }
