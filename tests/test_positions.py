@@ -96,6 +96,41 @@ def test_counting_positions_are_the_distinct_ones_of_the_model(
         assert core.positions(key) == list(dict.fromkeys(positions)), key
 
 
+@pytest.mark.parametrize("hashes", [1, 2, 4, 8])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 37, 1024, 10_007])
+def test_blocked_counters_follow_the_model(blocks: int, hashes: int) -> None:
+    cells = blocks * model.BLOCK_COUNTERS
+    core = CountingBloomFilter(bits=cells * 4, hashes=hashes, layout="blocked", seed=3)
+    assert (core.stats().cells, core.hashes) == (cells, hashes)
+    for key in KEYS:
+        digest = bloomery.digest(key, seed=3)
+        assert core.positions(key) == model.counter_blocked(digest, cells, hashes), key
+
+
+def test_a_planned_filter_of_blocked_counters_follows_the_model() -> None:
+    chosen = set()
+    for error_rate in (0.5, 0.2, 0.05, 0.01, 0.005):
+        core = CountingBloomFilter(20_000, error_rate, hash="keyed", secret=SECRET)
+        cells = core.stats().cells
+        assert core.layout == "blocked"
+        chosen.add(core.hashes)
+        for key in KEYS:
+            digest = bloomery.digest(key, hash="keyed", secret=SECRET)
+            expected = model.counter_blocked(digest, cells, core.hashes)
+            assert core.positions(key) == expected, (error_rate, key)
+    assert len(chosen) >= 3, "the rates must ask for different numbers of groups"
+
+
+def test_a_planned_filter_of_classic_counters_follows_the_model() -> None:
+    for error_rate, layout in ((0.0049, None), (1e-4, None), (0.05, "classic")):
+        core = CountingBloomFilter(20_000, error_rate, layout=layout)  # type: ignore[arg-type]
+        cells = core.stats().cells
+        assert core.layout == "classic"
+        for key in KEYS:
+            positions = model.enhanced(bloomery.digest(key), cells, core.hashes)
+            assert core.positions(key) == list(dict.fromkeys(positions)), (error_rate, key)
+
+
 @pytest.mark.parametrize("derivation", ["enhanced", "double", "slices"])
 def test_every_layer_of_a_scalable_filter_derives_from_the_same_digest(
     derivation: Derivation,
@@ -140,6 +175,16 @@ def test_blocked_positions_go_beyond_32_bits() -> None:
     found = [core.positions(key) for key in KEYS]
     assert found == [model.blocked(bloomery.digest(k), core.bits, core.hashes) for k in KEYS]
     assert max(position for positions in found for position in positions) > 2**33
+
+
+def test_blocked_counters_go_beyond_32_bits() -> None:
+    # Three GiB of address space, of which the memory is never touched.
+    cells = 3 * 2**31 + 5 * model.BLOCK_COUNTERS
+    core = CountingBloomFilter(bits=cells * 4, hashes=4, layout="blocked")
+    assert core.bits == cells * 4
+    found = [core.positions(key) for key in KEYS]
+    assert found == [model.counter_blocked(bloomery.digest(key), cells, 4) for key in KEYS]
+    assert max(position for positions in found for position in positions) > 2**32
 
 
 def test_keys_beyond_32_bits_are_found_again() -> None:

@@ -4,13 +4,16 @@
 
 use arbitrary::Arbitrary;
 use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::{CountingBloomFilter, CountingPlan, Derivation, Hasher, KeyHash, Policy};
+use bloomery_core::{
+    CountingBloomFilter, CountingPlan, Derivation, Hasher, KeyHash, Layout, Policy,
+};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
 enum Op {
     Add(u8, u16),
     AddMany(Vec<u8>, u8),
+    CountMany(Vec<u8>, u8),
     Remove(u8, u16),
     Double,
     Reload,
@@ -18,7 +21,9 @@ enum Op {
 
 #[derive(Arbitrary, Debug)]
 struct Input {
-    cells: u8,
+    blocked: bool,
+    derivation: u8,
+    cells: u16,
     hashes: u8,
     width: u8,
     conservative: bool,
@@ -32,8 +37,12 @@ struct Naive {
 }
 
 impl Naive {
+    fn count(&self, positions: &[u64]) -> u64 {
+        positions.iter().map(|p| self.cells[*p as usize]).min().unwrap_or(0)
+    }
+
     fn add(&mut self, positions: &[u64], count: u64) -> bool {
-        let least = positions.iter().map(|p| self.cells[*p as usize]).min().unwrap_or(0);
+        let least = self.count(positions);
         for p in positions {
             let cell = &mut self.cells[*p as usize];
             let raised = if self.conservative { (least + count).max(*cell) } else { *cell + count };
@@ -60,16 +69,28 @@ impl Naive {
 fuzz_target!(|input: Input| {
     let width = [4, 8, 16, 32][usize::from(input.width % 4)];
     let policy = if input.conservative { Policy::Conservative } else { Policy::Plain };
-    let bits = u64::from(input.cells) * u64::from(width);
-    let hashes = u32::from(input.hashes);
-    let Ok(plan) = CountingPlan::for_sizes(bits, hashes, width, policy, Derivation::Enhanced)
+    let (layout, derivation) = match (input.blocked, input.derivation % 3) {
+        (true, _) => (Layout::Blocked, Derivation::Enhanced),
+        (false, 0) => (Layout::Classic, Derivation::Enhanced),
+        (false, 1) => (Layout::Classic, Derivation::Double),
+        (false, _) => (Layout::Classic, Derivation::Slices),
+    };
+    // Few cells, so that keys meet.
+    let cells = match derivation {
+        Derivation::Slices => u64::from(input.cells % 1024).next_power_of_two(),
+        _ => u64::from(input.cells % 1024),
+    };
+    // A block has 1, 2, 4 or 8 groups; another number would be refused and end the run.
+    let hashes = if input.blocked { 1 << (input.hashes % 4) } else { u32::from(input.hashes) };
+    let bits = cells * u64::from(width);
+    let Ok(plan) = CountingPlan::for_sizes(bits, hashes, width, policy, Some(layout), derivation)
     else {
         return;
     };
     let hasher = Hasher::Xxh3 { seed: 5 };
     let mut filter = CountingBloomFilter::new(plan, hasher).expect("small");
     let mut model = Naive {
-        cells: vec![0; plan.cells as usize],
+        cells: vec![0; plan.cells() as usize],
         max: (1 << width) - 1,
         conservative: input.conservative,
     };
@@ -87,6 +108,15 @@ fuzz_target!(|input: Input| {
                 filter.add_many(digests.as_slice(), &mut out, usize::from(threads % 3) + 1);
                 for (digest, new) in digests.iter().zip(out) {
                     assert_eq!(new, model.add(&filter.positions(*digest), 1));
+                }
+            }
+            Op::CountMany(keys, threads) => {
+                let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
+                let mut out = vec![0; keys.len()];
+                filter.count_many(digests.as_slice(), &mut out, usize::from(threads % 3) + 1);
+                for (digest, count) in digests.iter().zip(out) {
+                    assert_eq!(u64::from(count), model.count(&filter.positions(*digest)));
+                    assert_eq!(u64::from(count), filter.count(*digest));
                 }
             }
             Op::Remove(key, count) => {

@@ -228,6 +228,7 @@ class CountingBloomFilter:
         *,
         counter_bits: Literal[4, 8, 16, 32] = 4,
         policy: _Policy = "plain",
+        layout: _Layout | None = None,
         bits: int | None = None,
         hashes: int | None = None,
         derivation: _Derivation = "enhanced",
@@ -243,6 +244,7 @@ class CountingBloomFilter:
         *,
         counter_bits: Literal[4, 8, 16, 32] = 4,
         policy: _Policy = "plain",
+        layout: _Layout | None = None,
         bits: int | None = None,
         hashes: int | None = None,
         derivation: _Derivation = "enhanced",
@@ -301,6 +303,8 @@ class CountingBloomFilter:
     def hashes(self) -> int: ...
     @property
     def counter_bits(self) -> int: ...
+    @property
+    def layout(self) -> _Layout: ...
     @property
     def policy(self) -> _Policy: ...
     @property

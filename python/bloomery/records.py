@@ -21,7 +21,7 @@ class Plan:
     error_rate: float | None
     """Target false-positive rate at capacity; None when the sizes were given instead."""
     layout: str
-    """`"blocked"` (one cache line per key) or `"classic"` (independent positions)."""
+    """`"blocked"` (all cells of a key in one block) or `"classic"` (independent positions)."""
     derivation: str
     """How positions come from the digest: `"enhanced"`, `"double"` or `"slices"`."""
     cells: int

@@ -16,6 +16,8 @@ SECRET = bytes(range(16))
 
 BLOOM: dict[str, Any] = {"bits": 4096, "hashes": 5}
 COUNTING: dict[str, Any] = {"bits": 4096, "hashes": 5, "counter_bits": 4}
+BLOCKED: dict[str, Any] = {"bits": 4096, "hashes": 4, "layout": "blocked"}
+GOAL: dict[str, Any] = {"capacity": 100, "error_rate": 0.01}
 MISMATCHES = [
     (BloomFilter, BLOOM, {**BLOOM, "bits": 8192}, "bits"),
     (BloomFilter, BLOOM, {**BLOOM, "hashes": 6}, "hashes"),
@@ -34,6 +36,11 @@ MISMATCHES = [
     (CountingBloomFilter, COUNTING, {**COUNTING, "seed": 5}, "seed"),
     (CountingBloomFilter, COUNTING, {**COUNTING, "derivation": "slices"}, "derivation"),
     (CountingBloomFilter, COUNTING, {**COUNTING, "policy": "conservative"}, "policy"),
+    (CountingBloomFilter, BLOCKED, {**BLOCKED, "layout": "classic"}, "layout"),
+    (CountingBloomFilter, GOAL, {**GOAL, "layout": "classic"}, "layout"),
+    (CountingBloomFilter, GOAL, {**GOAL, "derivation": "double"}, "layout"),
+    (CountingBloomFilter, BLOCKED, {**BLOCKED, "hashes": 8}, "hashes"),
+    (CountingBloomFilter, BLOCKED, {**BLOCKED, "bits": 4100}, "bits"),
     (CountingBloomFilter, COUNTING, {**COUNTING, "counter_bits": 8}, "counter_bits"),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import math
 import pickle
@@ -124,9 +125,10 @@ def test_nothing_given_at_all() -> None:
     refused(errors.ParameterError, lambda: BloomFilter(error_rate=0.01), name="capacity")
 
 
-@pytest.mark.parametrize("layout", ["Blocked", "", "bloom", "register"])
-def test_unknown_layouts(layout: Any) -> None:
-    refused(errors.ParameterError, lambda: BloomFilter(10, 0.1, layout=layout), name="layout")
+@pytest.mark.parametrize("kind", [BloomFilter, CountingBloomFilter])
+@pytest.mark.parametrize("layout", ["Blocked", "", "bogus", "register"])
+def test_unknown_layouts(kind: Any, layout: str) -> None:
+    refused(errors.ParameterError, lambda: kind(10, 0.1, layout=layout), name="layout")
 
 
 def test_a_layout_that_does_not_go_with_the_sizes() -> None:
@@ -135,6 +137,49 @@ def test_a_layout_that_does_not_go_with_the_sizes() -> None:
         lambda: BloomFilter(layout="blocked", bits=1024, hashes=9),
         name="hashes",
     )
+    for hashes in (3, 5, 6, 7, 9, 64):
+        options: dict[str, Any] = {"layout": "blocked", "bits": 1024, "hashes": hashes}
+        refused(errors.ParameterError, lambda o=options: CountingBloomFilter(**o), name="hashes")
+
+
+@pytest.mark.parametrize("derivation", ["double", "slices"])
+@pytest.mark.parametrize("size", [{"capacity": 10}, {"bits": 1024, "hashes": 4}], ids=_name)
+def test_blocks_of_counters_have_their_own_derivation(size: Any, derivation: Any) -> None:
+    for make in (CountingBloomFilter, CountingBloomFilter.plan):
+        refused(
+            errors.ParameterError,
+            lambda make=make: make(**size, layout="blocked", derivation=derivation),
+            name="derivation",
+        )
+    assert CountingBloomFilter(**size, derivation=derivation).layout == "classic"
+
+
+@pytest.mark.parametrize(
+    ("bits", "width", "cells"),
+    [(4, 4, 128), (511, 4, 128), (512, 4, 128), (516, 4, 256), (1030, 8, 128), (33, 32, 128)],
+)
+def test_blocks_of_counters_are_whole_and_the_filter_says_so(
+    bits: int, width: Any, cells: int
+) -> None:
+    options: dict[str, Any] = {"bits": bits, "hashes": 4, "counter_bits": width}
+    made = CountingBloomFilter(**options, layout="blocked")
+    plan = CountingBloomFilter.plan(**options, layout="blocked")
+    assert made.bits == cells * width == len(made.cells()) * width
+    assert made.stats().cells == plan.cells == cells
+    assert made.stats().bytes == plan.bytes == cells * width // 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [({"cells": 639}, "bits"), ({"hashes": 3}, "hashes"), ({"derivation": "double"}, "derivation")],
+)
+def test_a_plan_that_was_changed_by_hand_is_checked_again(
+    changes: dict[str, Any], name: str
+) -> None:
+    plan = CountingBloomFilter.plan(60, 0.02)
+    assert (plan.layout, plan.cells, plan.hashes) == ("blocked", 640, 4)
+    changed = dataclasses.replace(plan, **changes)
+    refused(errors.ParameterError, CountingBloomFilter.from_plan, changed, name=name)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -32,6 +32,16 @@ def test_the_table_shows_parameters_and_state(tmp_path: Path) -> None:
         assert words in shown
 
 
+@pytest.mark.parametrize("layout", ["blocked", "classic"])
+def test_the_layout_of_counters_is_shown(tmp_path: Path, layout: str) -> None:
+    run("new", tmp_path / "f", "--items", "10", "--kind", "counting", "--layout", layout)
+    assert (
+        json.loads(run("info", tmp_path / "f", "--json").stdout)["parameters"]["layout"] == layout
+    )
+    shown = run("info", tmp_path / "f").stdout
+    assert ["layout", layout] in [line.split() for line in shown.splitlines()]
+
+
 def test_a_full_filter_is_still_strict_json(tmp_path: Path) -> None:
     full = BloomFilter(bits=64, hashes=2)
     full.add_many([str(number) for number in range(10_000)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -32,6 +33,20 @@ def test_a_counting_filter_can_be_made(tmp_path: Path) -> None:
         "--policy", "conservative")  # fmt: skip
     made = CountingBloomFilter.load(tmp_path / "f")
     assert (made.counter_bits, made.policy, made.capacity) == (8, "conservative", 100)
+    assert made.layout == "blocked"
+
+
+@pytest.mark.parametrize("layout", ["blocked", "classic"])
+def test_the_layout_of_counters_can_be_chosen(
+    tmp_path: Path, layout: Literal["blocked", "classic"]
+) -> None:
+    run("new", tmp_path / "goal", "--items", "100", "--kind", "counting", "--layout", layout)
+    wanted = CountingBloomFilter(100, 0.01, layout=layout)
+    assert (tmp_path / "goal").read_bytes() == wanted.to_bytes()
+    told = run("new", tmp_path / "sizes", "--bits", "5000", "--hashes", "4", "--kind", "counting",
+               "--layout", layout, "--json").stdout  # fmt: skip
+    told = json.loads(told)["parameters"]
+    assert (told["layout"], told["bits"]) == (layout, 5120 if layout == "blocked" else 5000)
 
 
 def test_a_scalable_filter_needs_no_size(tmp_path: Path) -> None:
@@ -86,6 +101,8 @@ def test_json_tells_what_was_made(tmp_path: Path) -> None:
         (["--bits", "64"], "hashes"),
         (["--items", "5", "--shared", "--kind", "counting"], "--shared"),
         (["--items", "5", "--policy", "plain"], "--policy"),
+        (["--items", "5", "--layout", "blocked", "--kind", "scalable"], "--layout"),
+        (["--bits", "999", "--hashes", "3", "--layout", "blocked", "--kind", "counting"], "hashes"),
         (["--items", "5", "--seed", "-1"], "seed"),
         (["--items", "5", "--seed", "18446744073709551616"], "seed"),
         (["--items", "5", "--seed", "x"], "--seed"),

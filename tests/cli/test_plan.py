@@ -23,6 +23,14 @@ def test_the_plan_is_the_librarys_plan() -> None:
         (["--layout", "classic"], BloomFilter.plan(5000, 0.01, layout="classic")),
         (["--kind", "counting"], CountingBloomFilter.plan(5000, 0.01)),
         (
+            ["--kind", "counting", "--layout", "classic"],
+            CountingBloomFilter.plan(5000, 0.01, layout="classic"),
+        ),
+        (
+            ["--kind", "counting", "--error", "1e-4", "--layout", "blocked"],
+            CountingBloomFilter.plan(5000, 1e-4, layout="blocked"),
+        ),
+        (
             ["--kind", "counting", "--counter-bits", "16", "--policy", "conservative"],
             CountingBloomFilter.plan(5000, 0.01, counter_bits=16, policy="conservative"),
         ),
@@ -44,6 +52,9 @@ def test_siblings_are_compared_with_their_own_plans() -> None:
     rows = {row["name"]: row for row in report["alternatives"]}
     classic = BloomFilter.plan(10**6, 0.01, layout="classic")
     counting = CountingBloomFilter.plan(10**6, 0.01, counter_bits=8)
+    for layout in ("blocked", "classic"):
+        row = rows[f"CountingBloomFilter, 4 bits, {layout}"]
+        assert row["bytes"] == CountingBloomFilter.plan(10**6, 0.01, layout=layout).bytes
     assert rows["BloomFilter, classic"]["bytes"] == classic.bytes
     assert rows["BloomFilter, classic"]["predicted_error"] == classic.predicted_error
     assert rows["CountingBloomFilter, 8 bits"]["bytes"] == counting.bytes
@@ -68,6 +79,12 @@ def test_the_table_names_the_numbers_that_matter() -> None:
         assert words in shown
 
 
+@pytest.mark.parametrize(("rate", "layout"), [("1%", "blocked"), ("0.1%", "classic")])
+def test_the_table_shows_where_the_counters_lie(rate: str, layout: str) -> None:
+    shown = run("plan", "--items", "1M", "--error", rate, "--kind", "counting").stdout
+    assert f"{layout}, plain" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "blame"),
     [
@@ -77,7 +94,8 @@ def test_the_table_names_the_numbers_that_matter() -> None:
         (["--items", "5", "--error", "2"], "--error"),
         (["--items", "5", "--error", "nan"], "--error"),
         (["--items", "5", "--kind", "magic"], "magic"),
-        (["--items", "5", "--layout", "classic", "--kind", "counting"], "--layout"),
+        (["--items", "5", "--layout", "classic", "--kind", "scalable"], "bloom or counting"),
+        (["--items", "5", "--layout", "striped", "--kind", "counting"], "striped"),
         (["--items", "5", "--counter-bits", "8"], "--kind counting"),
         (["--items", "5", "--counter-bits", "5", "--kind", "counting"], "counter_bits"),
         (["--items", "5", "--growth", "nan", "--kind", "scalable"], "growth"),

@@ -58,6 +58,10 @@ BAD: dict[Any, list[Case]] = {
         *SIZED,
         *refused(GOAL, "counter_bits", 0, 1, 5, 64, -4),
         *refused(GOAL, "policy", "liberal", ""),
+        *refused(GOAL, "layout", "striped", "Blocked", ""),
+        *refused(SIZE | {"layout": "blocked"}, "hashes", 0, 3, 5, 7, 9, 16, 64),
+        *refused(GOAL | {"layout": "blocked"}, "derivation", "double", "slices"),
+        *refused({"hashes": 4, "layout": "blocked"}, "bits", 0, 3),
         ({"bits", "derivation"}, {"bits": 4000, "hashes": 3, "derivation": "slices"}),
         *refused({"hashes": 3, "counter_bits": 32}, "bits", 31),
     ],
@@ -96,6 +100,9 @@ EDGE: dict[Any, list[dict[str, Any]]] = {
         *EDGES_EVERYWHERE,
         *EDGES_SIZED,
         *({"bits": width, "hashes": 2, "counter_bits": width} for width in (4, 8, 16, 32)),
+        *({"bits": 4, "hashes": k, "layout": "blocked"} for k in (1, 2, 4, 8)),
+        {"capacity": 1, "error_rate": 0.5, "layout": "blocked"},
+        {"capacity": 100, "error_rate": 1e-9, "layout": "blocked"},
     ],
 }
 
@@ -112,5 +119,13 @@ ABSURD_SIZES: list[dict[str, Any]] = [
 ABSURD: dict[Any, list[dict[str, Any]]] = {
     BloomFilter: ABSURD_GOALS + ABSURD_SIZES,
     ScalableBloomFilter: ABSURD_GOALS,
-    CountingBloomFilter: ABSURD_GOALS + ABSURD_SIZES,
+    CountingBloomFilter: [
+        *ABSURD_GOALS,
+        *ABSURD_SIZES,
+        *(goal | {"layout": "blocked"} for goal in ABSURD_GOALS),
+        *(
+            {"bits": bits, "hashes": 4, "layout": "blocked"}
+            for bits in (2**50, 2**62, 2**64 - 1, 2**64)
+        ),
+    ],
 }

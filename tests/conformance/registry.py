@@ -108,11 +108,12 @@ STRUCTURES: tuple[Structure, ...] = (
     Structure("scalable", ScalableBloomFilter, {"capacity": 500, "error_rate": 0.01}),
     *(
         Structure(
-            f"counting-{width}-{policy}",
+            f"counting-{layout}-{width}-{policy}",
             CountingBloomFilter,
-            GOAL | {"counter_bits": width, "policy": policy},
+            GOAL | {"counter_bits": width, "policy": policy, "layout": layout},
         )
-        for width in (4, 8, 16, 32)
+        for layout, widths in (("blocked", (4, 8, 16, 32)), ("classic", (4, 32)))
+        for width in widths
         for policy in ("plain", "conservative")
     ),
 )

@@ -175,7 +175,9 @@ def test_no_more_is_allocated_than_the_file_is_long(tmp_path: Path) -> None:
     assert growth < 16 << 20
 
 
-@pytest.mark.parametrize("name", ["bloom-blocked", "bloom-classic-odd", "scalable", "counting-4"])
+@pytest.mark.parametrize(
+    "name", ["bloom-blocked", "bloom-classic-odd", "scalable", "counting-4", "counting-blocked"]
+)
 def test_any_header_with_a_right_checksum_loads_soundly_or_is_refused(name: str) -> None:
     """Every bit of the header flipped and its checksum mended: no panic, no other exception."""
     stored = path_of(name).read_bytes()
@@ -192,6 +194,46 @@ def test_any_header_with_a_right_checksum_loads_soundly_or_is_refused(name: str)
             loaded.validate()
             assert loaded.to_bytes() == data
     assert refused > PRELUDE * 7, "nearly every bit of the prelude matters"
+
+
+COUNTING = path_of("counting-blocked").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("offset", "width", "value", "blame"),
+    [
+        (2, 1, 2, "layout"),  # classic counters have a zero here
+        (2, 1, 3, "layout"),
+        (1, 1, 2, "derivation"),
+        (1, 1, 3, "derivation"),
+        *((8, 4, hashes, "hashes") for hashes in (0, 3, 5, 6, 7, 16, 64)),
+        (16, 8, 639, "bits"),  # 640 counters are five blocks, and the section has room for them
+        (16, 8, 513, "bits"),
+    ],
+)
+def test_blocked_counters_that_no_constructor_makes(
+    offset: int, width: int, value: int, blame: str
+) -> None:
+    new = value.to_bytes(width, "little")
+    assert blame in str(_refused(with_header(COUNTING, PRELUDE + offset, new)))
+
+
+@pytest.mark.parametrize("hashes", [1, 2, 8])
+def test_blocked_counters_with_another_number_of_groups_are_that_other_filter(hashes: int) -> None:
+    data = with_header(COUNTING, PRELUDE + 8, hashes.to_bytes(4, "little"))
+    loaded = CountingBloomFilter.from_bytes(data)
+    assert (loaded.layout, loaded.hashes) == ("blocked", hashes)
+    assert loaded.to_bytes() == data
+
+
+def test_a_classic_filter_of_counters_says_so_by_a_zero() -> None:
+    """Files that are older than the layout have it, and a later reader must still take them."""
+    for name in ("counting-4", "counting-keyed"):
+        stored = path_of(name).read_bytes()
+        assert stored[PRELUDE + 2] == 0
+        assert CountingBloomFilter.from_bytes(stored).layout == "classic"
+        assert "layout" in str(_refused(with_header(stored, PRELUDE + 2, b"\x02")))
+    assert COUNTING[PRELUDE + 2] == 1
 
 
 @pytest.mark.parametrize("state", [b"LIVE\0\0\0\0", b"OPEN\0\0\0\0", bytes(8)])

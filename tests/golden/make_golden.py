@@ -58,17 +58,35 @@ MAKERS: dict[str, Callable[[], Filter]] = {
             10, 0.02, growth=3.0, tightening=0.75, derivation="double", hash="keyed", secret=SECRET
         )
     ),
-    "counting-4": lambda: _fill_counting(CountingBloomFilter(60, 0.02)),
-    "counting-8": lambda: _fill_counting(CountingBloomFilter(60, 0.02, counter_bits=8)),
-    "counting-16": lambda: _fill_counting(CountingBloomFilter(60, 0.05, counter_bits=16)),
+    "counting-4": lambda: _fill_counting(CountingBloomFilter(60, 0.02, layout="classic")),
+    "counting-8": lambda: _fill_counting(
+        CountingBloomFilter(60, 0.02, counter_bits=8, layout="classic")
+    ),
+    "counting-16": lambda: _fill_counting(
+        CountingBloomFilter(60, 0.05, counter_bits=16, layout="classic")
+    ),
     "counting-32": lambda: _fill_counting(
         CountingBloomFilter(bits=8192, hashes=3, counter_bits=32, derivation="slices")
     ),
     "counting-conservative": lambda: _fill_counting(
-        CountingBloomFilter(60, 0.02, counter_bits=8, policy="conservative", seed=7)
+        CountingBloomFilter(
+            60, 0.02, counter_bits=8, policy="conservative", layout="classic", seed=7
+        )
     ),
     "counting-keyed": lambda: _fill_counting(
-        CountingBloomFilter(60, 0.02, hash="keyed", secret=SECRET)
+        CountingBloomFilter(60, 0.02, layout="classic", hash="keyed", secret=SECRET)
+    ),
+    "counting-blocked": lambda: _fill_counting(CountingBloomFilter(60, 0.02)),
+    "counting-blocked-conservative": lambda: _fill_counting(
+        CountingBloomFilter(
+            bits=7000,
+            hashes=8,
+            counter_bits=8,
+            policy="conservative",
+            layout="blocked",
+            hash="keyed",
+            secret=SECRET,
+        )
     ),
 }
 

@@ -20,6 +20,9 @@ SIZES: list[dict[str, Any]] = [
     {"bits": 32 * 3, "hashes": 5},
     {"bits": 32 * 64, "hashes": 4, "derivation": "double"},
     {"bits": 32 * 16, "hashes": 9, "derivation": "slices"},
+    {"capacity": 25, "error_rate": 0.05, "layout": "classic"},
+    {"bits": 32, "hashes": 8, "layout": "blocked"},
+    {"bits": 32 * 130, "hashes": 2, "layout": "blocked"},
     {"capacity": 25, "error_rate": 0.05},
     {"capacity": 25, "error_rate": 0.05, "hash": "keyed", "secret": bytes(range(16))},
 ]

@@ -224,29 +224,45 @@ impl Placement {
     /// not zero, in order.
     pub fn measure(&self, used: impl Iterator<Item = bool>) -> (f64, f64, f64) {
         let (m, k) = (self.cells as f64, self.hashes);
-        let group = if self.layout == Layout::Blocked { 1u64 << self.group_bits() } else { 1 };
-        let (mut total, mut in_group, mut in_block, mut error) = (0u64, 0u64, 1.0, 0.0);
-        for (cell, used) in (1..).zip(used) {
-            in_group += u64::from(used);
-            if cell % group == 0 {
-                // A key of this block is called present if its cell is set in every group.
+        let (fill, chance) = self.all_chosen(used, k);
+        // Every group is a classic filter of one hash, so the blocked estimate is the same formula.
+        let items = sizing::keys_from_fill(fill, m, f64::from(k));
+        let error = match self.layout {
+            Layout::Blocked => chance,
+            Layout::Classic => sizing::measured_error(items, m, k, fill, self.derivation),
+        };
+        (items, fill, error)
+    }
+
+    /// (share of the chosen cells, chance that all `probes` different cells of a key are chosen).
+    /// `chosen` tells of cells in order: of all, or of some whole blocks.
+    pub fn all_chosen(&self, chosen: impl Iterator<Item = bool>, probes: u32) -> (f64, f64) {
+        let group = match self.layout {
+            Layout::Blocked => 1u64 << self.group_bits(),
+            Layout::Classic => 1,
+        };
+        let (mut cells, mut total, mut in_group) = (0u64, 0u64, 0u64);
+        let (mut in_block, mut blocks) = (1.0, 0.0);
+        for chosen in chosen {
+            cells += 1;
+            in_group += u64::from(chosen);
+            if cells.is_multiple_of(group) {
+                // A key of this block has one cell in every group.
                 in_block *= in_group as f64 / group as f64;
                 total += in_group;
                 in_group = 0;
             }
-            if cell % BLOCK_CELLS == 0 {
-                error += in_block;
+            if cells.is_multiple_of(BLOCK_CELLS) {
+                blocks += in_block;
                 in_block = 1.0;
             }
         }
-        let fill = total as f64 / m;
-        // Every group is a classic filter of one hash, so the blocked estimate is the same formula.
-        let items = sizing::keys_from_fill(fill, m, f64::from(k));
-        let error = match self.layout {
-            Layout::Blocked => error / (self.cells / BLOCK_CELLS) as f64,
-            Layout::Classic => sizing::measured_error(items, m, k, fill, self.derivation),
-        };
-        (items, fill, error)
+        let share = total as f64 / cells as f64;
+        match self.layout {
+            // Blocks are equally likely. They differ in load, so share^k would be too low.
+            Layout::Blocked => (share, blocks * BLOCK_CELLS as f64 / cells as f64),
+            Layout::Classic => (share, share.powi(probes as i32)),
+        }
     }
 
     /// Refuses to go on when `other` places keys elsewhere. `name` and `width` as for `checked`.
@@ -294,6 +310,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_share_of_each_group_is_taken_and_blocks_count_alike() {
+        let placement = |layout| Placement::for_sizes(256, 2, Some(layout), Derivation::Enhanced);
+        // A half of each group of the first block, and all of the first group of the second.
+        let chosen = || (0u32..256).map(|cell| cell % 64 < 32 && cell < 128 || cell / 64 == 2);
+        assert_eq!(placement(Layout::Blocked).all_chosen(chosen(), 2), (0.5, 0.125));
+        assert_eq!(placement(Layout::Classic).all_chosen(chosen(), 2), (0.5, 0.25));
     }
 
     #[test]

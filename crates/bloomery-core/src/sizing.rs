@@ -253,6 +253,16 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_counters_meet_the_target_and_not_one_block_fewer() {
+        for p in [0.5, 0.2, 0.05, 0.01, 0.005, 1e-4] {
+            let (blocks, k) = counter_block_plan(1e5, p);
+            assert!([1, 2, 4, 8].contains(&k));
+            assert!(counter_block_error(1e5, blocks as f64, k) <= p);
+            assert!(counter_block_error(1e5, blocks as f64 - 1.0, k) > p);
+        }
+    }
+
+    #[test]
     fn a_small_k_is_chosen_where_it_saves_memory() {
         assert_eq!(blocked_plan(1e6, 0.01).1, 8);
         assert!(blocked_plan(1e6, 0.1).1 < 5);

@@ -27,7 +27,7 @@ KINDS = {
     "scalable": Kind(ScalableBloomFilter, frozenset({"growth", "tightening", "derivation"})),
     "counting": Kind(
         CountingBloomFilter,
-        frozenset({"counter_bits", "policy", "bits", "hashes", "derivation"}),
+        frozenset({"layout", "counter_bits", "policy", "bits", "hashes", "derivation"}),
     ),
 }
 

@@ -53,7 +53,10 @@ KindName: TypeAlias = Annotated[
 ]
 Layout: TypeAlias = Annotated[
     Literal["blocked", "classic"] | None,
-    typer.Option("--layout", help="bloom: blocked is faster, classic smaller at low error rates."),
+    typer.Option(
+        "--layout",
+        help="bloom, counting: blocked is faster, classic smaller at low error rates.",
+    ),
 ]
 CounterBits: TypeAlias = Annotated[
     int | None, typer.Option("--counter-bits", help="counting: 4, 8, 16 or 32 bits a counter.")

@@ -12,7 +12,7 @@ nothing but the 128-bit digest of a key.
     dynamic_count.py  the dynamic count filter   CBFV and OFV: two list[int], and the level table
     partitioned.py    both of them in pieces     parts: list of either
     policies.py       the verbs of these four: plain, conservative, recurring minimum
-    positions.py      digest -> cells: the three derivations and the blocked layout
+    positions.py      digest -> cells: the three derivations and the blocked layouts
     siphash.py        SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
 """
 

@@ -1,4 +1,4 @@
-"""From the 128-bit digest of a key to its cells: three derivations and the blocked layout.
+"""From the 128-bit digest of a key to its cells: three derivations and two blocked layouts.
 
 The digest is one integer; its low 64 bits are h1 and its high 64 bits are h2.
 
@@ -11,8 +11,8 @@ classic   `double`    A. Kirsch, M. Mitzenmacher, "Less Hashing, Same Performanc
                       too much for a small filter with a tiny error; four make m^4.
           `slices`    Beach Software, "Web Caching with Dynamic Content", 2000, "How it works":
                       the next log2(m) bits of the hash, as often as the phase says.
-blocked   all k bits in one block of 512 bits, one cache line: F. Putze, P. Sanders, J. Singler,
-          "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007.
+blocked   all cells of a key in one block: F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and
+          Space-Efficient Bloom Filters", WEA 2007. A block is 512 bits, or 128 counters.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from math import comb
 WORD = 2**64 - 1
 BLOCK_BITS = 512
 WORD_BITS = 64
+BLOCK_COUNTERS = 128
 
 Rehash = Callable[[bytes, int], int]
 """(bytes, seed) -> 128-bit digest: XXH3-128."""
@@ -92,3 +93,17 @@ def blocked(digest: int, bits: int, k: int) -> list[int]:
     first = (h2 >> 48) & 7 if k < 8 else 0
     words = [(first + i) & 7 for i in range(k)]
     return [block * BLOCK_BITS + w * WORD_BITS + ((h2 >> (6 * w)) & 63) for w in words]
+
+
+def counter_blocked(digest: int, cells: int, k: int) -> list[int]:
+    """One counter in each of the k equal groups of one block; k is 1, 2, 4 or 8.
+
+    h1 chooses the block. h2 is read from its low end: as many bits as name one counter of a group,
+    for one group after the other.
+    """
+    if k not in (1, 2, 4, 8):
+        raise ValueError("a block has 1, 2, 4 or 8 groups")
+    h1, h2 = halves(digest)
+    block = reduce(h1, cells // BLOCK_COUNTERS)
+    group = BLOCK_COUNTERS // k
+    return [block * BLOCK_COUNTERS + i * group + h2 // group**i % group for i in range(k)]

@@ -1,5 +1,7 @@
 //! A count with its bounds (specification 10.7), for every filter of counters.
 
+use crate::placement::{BLOCK_CELLS, Layout, Placement};
+
 /// A count with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -12,29 +14,43 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The bounds of `value`, the smallest of the key's `cells` among `m`. Noise above t must be in all k
-    /// cells at once, Pr = (1 - G(t))^k with G the distribution of other cells, which are read by `get`.
+    /// The bounds of `value`, the smallest of a key's `probes` cells: noise above t must be in all of them
+    /// at once, as likely as for any cells of the filter. Its cells are read by `get`.
     pub(super) fn new(
         value: u64,
         saturated: bool,
-        cells: &[u64],
-        m: u64,
+        probes: u32,
+        placement: &Placement,
         get: impl Fn(u64) -> u64,
         confidence: f64,
     ) -> Self {
-        let mut noise = sample(cells, m, get);
-        noise.sort_unstable();
-        // The share of cells that may lie above t: (1 - G(t))^k <= 1 - confidence.
-        let share_above = (1.0 - confidence).powf(1.0 / cells.len() as f64);
-        let above = (share_above * noise.len() as f64).floor() as usize;
-        let t = noise.len().checked_sub(above + 1).map_or(value, |i| noise[i]);
-        Estimate { value, lower: value.saturating_sub(t), saturated }
+        let sample = sample(placement, get);
+        // The smallest t that noise exceeds with chance 1 - confidence at most; it is never above `value`.
+        let (mut t, mut enough) = (0, value);
+        while t < enough {
+            let middle = t + (enough - t) / 2;
+            let above = sample.iter().map(|cell| *cell > middle);
+            if placement.all_chosen(above, probes).1 <= 1.0 - confidence {
+                enough = middle;
+            } else {
+                t = middle + 1;
+            }
+        }
+        Estimate { value, lower: value - t, saturated }
     }
 }
 
-/// Values of cells that are not the key's: all, or an even sample of a large filter.
-fn sample(except: &[u64], m: u64, get: impl Fn(u64) -> u64) -> Vec<u64> {
-    const MOST: u64 = 1 << 12;
-    let step = m.div_ceil(MOST).max(1);
-    (0..m).step_by(step as usize).filter(|cell| !except.contains(cell)).map(get).collect()
+/// Values of all cells, or of an even sample of a large filter; of whole blocks if it has any.
+fn sample(placement: &Placement, get: impl Fn(u64) -> u64) -> Vec<u64> {
+    const MOST: u64 = 1 << 14;
+    let unit = match placement.layout {
+        Layout::Blocked => BLOCK_CELLS,
+        Layout::Classic => 1,
+    };
+    let step = placement.cells.div_ceil(MOST) * unit;
+    (0..placement.cells)
+        .step_by(step as usize)
+        .flat_map(|first| first..first + unit)
+        .map(get)
+        .collect()
 }

@@ -340,7 +340,8 @@ impl<C: GrowingCells> CountFilter<C> {
         let value = state.count(hash, guard);
         let stuck = cells.iter().any(|cell| state.cells.is_stuck(*cell, guard));
         let get = |cell| state.cells.get(cell, guard);
-        Estimate::new(value, stuck, cells, state.plan.cells(), get, confidence)
+        let probes = cells.len() as u32;
+        Estimate::new(value, stuck, probes, &state.plan.placement, get, confidence)
     }
 
     // ---- whole filters

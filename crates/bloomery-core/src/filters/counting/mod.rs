@@ -289,7 +289,8 @@ impl CountingBloomFilter {
         let value = self.smallest(cells.as_slice());
         let get = |cell| self.counters.get(cell);
         let stuck = value == self.counters.max();
-        Estimate::new(value, stuck, cells.as_slice(), self.plan.cells(), get, confidence)
+        let probes = cells.as_slice().len() as u32;
+        Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence)
     }
 
     // ---- whole filters
