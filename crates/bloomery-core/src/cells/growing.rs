@@ -4,6 +4,7 @@
 //! given back) touches one partition. One writer at a time changes a partition; readers may look at any
 //! time and never wait for a rebuild (`version.rs`).
 
+use crate::cells::divisor::Divisor;
 use crate::error::Result;
 use crossbeam_epoch::Guard;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,9 +68,6 @@ pub trait GrowingCells: Send + Sync + Sized {
         change: impl FnOnce(u64) -> u64,
     ) -> std::result::Result<u64, Refused>;
 
-    /// Whether `try_change` to `value` would be refused.
-    fn has_room(&self, cell: u64, value: u64) -> std::result::Result<(), Refused>;
-
     /// Whether the partition is being rebuilt by another writer.
     fn is_locked(&self, partition: u64) -> bool;
 
@@ -103,19 +101,14 @@ pub trait GrowingCells: Send + Sync + Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     cells: u64,
-    per_partition: u64,
-    /// ceil(2^64 / m'), where the high word of `cell * inverse` is the quotient; else zero.
-    inverse: u64,
+    per_partition: Divisor,
 }
 
 impl Cut {
     /// About `partitions` partitions, each a multiple of `grain` cells. Both are at least 1.
     pub fn new(cells: u64, partitions: u64, grain: u64) -> Self {
         let per_partition = cells.div_ceil(partitions.max(1)).max(1).next_multiple_of(grain);
-        // The rounding of the inverse stays below one partition while cells * m' < 2^64.
-        let exact = cells.checked_mul(per_partition).is_some() && per_partition > 1;
-        let inverse = if exact { u64::MAX / per_partition + 1 } else { 0 };
-        Cut { cells, per_partition, inverse }
+        Cut { cells, per_partition: Divisor::new(per_partition) }
     }
 
     /// Number of cells, m.
@@ -125,28 +118,24 @@ impl Cut {
 
     /// Number of partitions, c.
     pub fn partitions(&self) -> u64 {
-        self.cells.div_ceil(self.per_partition)
+        self.cells.div_ceil(self.per_partition.get())
     }
 
     /// Cells of a partition, m'.
     pub fn per_partition(&self) -> u64 {
-        self.per_partition
+        self.per_partition.get()
     }
 
     /// (partition, cell within it).
     #[inline(always)]
     pub fn locate(&self, cell: u64) -> (u64, u64) {
-        let partition = match self.inverse {
-            0 => cell / self.per_partition,
-            inverse => ((u128::from(cell) * u128::from(inverse)) >> 64) as u64,
-        };
-        (partition, cell - partition * self.per_partition)
+        self.per_partition.split(cell)
     }
 
     /// The cells of one partition.
     pub fn range(&self, partition: u64) -> std::ops::Range<u64> {
-        let first = (partition * self.per_partition).min(self.cells);
-        first..(first + self.per_partition).min(self.cells)
+        let first = (partition * self.per_partition()).min(self.cells);
+        first..(first + self.per_partition()).min(self.cells)
     }
 }
 
@@ -188,6 +177,9 @@ impl Pauses {
     pub fn time(&self, rebuild: impl FnOnce() -> Result<u64>) -> Result<()> {
         let start = self.now();
         let moved = rebuild()?;
+        if moved == 0 {
+            return Ok(());
+        }
         let took = self.now().saturating_sub(start);
         self.count.fetch_add(1, Ordering::Relaxed);
         self.moved.fetch_add(moved, Ordering::Relaxed);
@@ -222,12 +214,12 @@ mod tests {
                     let edges = (0..5)
                         .flat_map(|i| [i, cells - 1 - i.min(cells - 1)])
                         .chain((1..5).flat_map(|i| {
-                            let edge = cut.per_partition.saturating_mul(i);
+                            let edge = cut.per_partition().saturating_mul(i);
                             [edge - 1, edge]
                         }))
                         .filter(|cell| *cell < cells);
                     for cell in edges {
-                        let expected = (cell / cut.per_partition, cell % cut.per_partition);
+                        let expected = (cell / cut.per_partition(), cell % cut.per_partition());
                         assert_eq!(cut.locate(cell), expected, "{cut:?}, cell {cell}");
                         assert!(cut.range(expected.0).contains(&cell));
                     }

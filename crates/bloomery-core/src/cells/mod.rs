@@ -1,12 +1,14 @@
 //! Storage of cells. No probability and no hashing here.
 
 mod counters;
+mod divisor;
 mod dynamic;
 mod gate;
 mod growing;
 #[cfg(test)]
 mod growing_laws;
 pub mod packed;
+mod spectral;
 mod version;
 mod words;
 
@@ -14,5 +16,6 @@ pub use counters::Counters;
 pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};
 pub use growing::{Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
+pub use spectral::{OnFull, SpectralCells, SpectralShape};
 pub use version::Version;
 pub use words::{LINE_BYTES, LINE_WORDS, Words, bytes_for};

@@ -18,10 +18,18 @@ const LOCKED: u64 = 1 << 63;
 #[derive(Debug, Default)]
 pub struct Version(AtomicU64);
 
+/// A change under way; dropping it ends the change.
+#[derive(Debug)]
+pub struct Changing<'a> {
+    version: &'a Version,
+    before: u64,
+}
+
 impl Version {
     /// What `look` sees when no change was going on.
     #[inline(always)]
     pub fn read<T>(&self, look: impl Fn() -> T) -> T {
+        let mut spins = 0u32;
         loop {
             let before = self.0.load(Ordering::Acquire) & !LOCKED;
             if before & CHANGING == 0 {
@@ -32,21 +40,31 @@ impl Version {
                     return seen;
                 }
             }
-            std::hint::spin_loop();
+            spins += 1;
+            if spins.is_multiple_of(128) {
+                // A writer inside is about to leave, unless its thread lost the processor.
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
         }
     }
 
-    /// Makes a change that readers see whole or not at all. The caller is the only writer.
+    /// Begins a change that readers see whole or not at all. The caller is the only writer.
     #[inline(always)]
-    pub fn change<T>(&self, change: impl FnOnce() -> T) -> T {
+    pub fn write(&self) -> Changing<'_> {
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before | CHANGING, Ordering::Relaxed);
-        // The stores of `change` must not move above the first store.
+        // The stores of the change must not move above this one.
         fence(Ordering::Release);
-        let result = change();
-        let ended = (before & !LOCKED).wrapping_add(2) & !LOCKED;
-        self.0.store(ended | (before & LOCKED), Ordering::Release);
-        result
+        Changing { version: self, before }
+    }
+
+    /// Makes such a change.
+    #[inline(always)]
+    pub fn change<T>(&self, change: impl FnOnce() -> T) -> T {
+        let _changing = self.write();
+        change()
     }
 
     /// Whether somebody rebuilds the partition.
@@ -63,6 +81,14 @@ impl Version {
     /// Ends the rebuild.
     pub fn unlock(&self) {
         self.0.fetch_and(!LOCKED, Ordering::Release);
+    }
+}
+
+impl Drop for Changing<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let ended = (self.before & !LOCKED).wrapping_add(2) & !LOCKED;
+        self.version.0.store(ended | (self.before & LOCKED), Ordering::Release);
     }
 }
 

@@ -10,7 +10,8 @@ mod scalable;
 pub use bloom::{BloomFilter, BloomPlan};
 pub(crate) use count::second_placement;
 pub use count::{
-    CountFilter, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, dynamic_bytes,
+    CountFilter, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits,
+    dynamic_bytes,
 };
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub use estimate::Estimate;

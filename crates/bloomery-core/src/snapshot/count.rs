@@ -13,7 +13,7 @@ use super::header::{Header, Kind, u64_at};
 use super::record::{RECORD, Record};
 use super::values::{self, Values};
 use super::write::{Section, Snapshot};
-use crate::cells::{DynamicShape, GrowingCells, Words, bytes_for};
+use crate::cells::{DynamicShape, GrowingCells, OnFull, SpectralShape, Words, bytes_for};
 use crate::error::{Error, Result};
 use crate::filters::{CountFilter, CountPlan, check_base_bits, check_shrink, second_placement};
 use crate::hash::Hasher;
@@ -57,6 +57,32 @@ impl ShapeRecord for DynamicShape {
         check_shrink(shrink)?;
         check_base_bits(counter_bits)?;
         Ok(DynamicShape { width: counter_bits, shrink, adaptive: bytes[8] == 1 })
+    }
+}
+
+impl ShapeRecord for SpectralShape {
+    const KINDS: (Kind, Kind) = (Kind::Spectral, Kind::PartitionedSpectral);
+
+    fn counter_bits(&self) -> u32 {
+        0
+    }
+
+    fn encode(&self) -> [u8; SHAPE] {
+        let mut out = [0; SHAPE];
+        out[..8].copy_from_slice(&self.slack.to_le_bytes());
+        out[8..16].copy_from_slice(&self.design_bits.to_le_bytes());
+        out[16] = u8::from(self.on_full == OnFull::Grow);
+        out
+    }
+
+    fn decode(_: u32, bytes: &[u8]) -> Result<Self> {
+        let shape = SpectralShape {
+            slack: f64::from_bits(u64_at(bytes, 0)),
+            design_bits: f64::from_bits(u64_at(bytes, 8)),
+            on_full: if bytes[16] == 1 { OnFull::Grow } else { OnFull::Saturate },
+        };
+        shape.check()?;
+        Ok(shape)
     }
 }
 

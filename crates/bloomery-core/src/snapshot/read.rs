@@ -3,7 +3,7 @@
 use super::count::Promised;
 use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
 use super::record::{RECORD, Record};
-use crate::cells::{Counters, DynamicCells, DynamicShape, Words};
+use crate::cells::{Counters, DynamicCells, DynamicShape, SpectralCells, SpectralShape, Words};
 use crate::error::{Error, Result};
 use crate::filters::{
     BloomFilter, CountFilter, CountingBloomFilter, Layer, ScalableBloomFilter, ScalablePlan,
@@ -23,6 +23,8 @@ pub enum Loaded {
     Counting(CountingBloomFilter),
     /// A dynamic count filter, whole or partitioned.
     Dynamic(CountFilter<DynamicCells>),
+    /// A spectral Bloom filter, whole or partitioned.
+    Spectral(CountFilter<SpectralCells>),
 }
 
 impl Loaded {
@@ -33,6 +35,7 @@ impl Loaded {
             Loaded::Scalable(_) => Kind::Scalable,
             Loaded::Counting(_) => Kind::Counting,
             Loaded::Dynamic(filter) => filter.kind(),
+            Loaded::Spectral(filter) => filter.kind(),
         }
     }
 }
@@ -151,6 +154,7 @@ enum Expected {
     Counting(Record),
     Scalable(ScalablePlan, Vec<(u64, Record)>),
     Dynamic(Promised<DynamicShape>),
+    Spectral(Promised<SpectralShape>),
 }
 
 impl Expected {
@@ -162,7 +166,9 @@ impl Expected {
             Kind::Dynamic | Kind::PartitionedDynamic => {
                 return Promised::of(header).map(Expected::Dynamic);
             }
-            Kind::Spectral | Kind::PartitionedSpectral => return Err(Error::NotASnapshot),
+            Kind::Spectral | Kind::PartitionedSpectral => {
+                return Promised::of(header).map(Expected::Spectral);
+            }
         };
         let bytes = match &expected {
             Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
@@ -172,7 +178,7 @@ impl Expected {
                 .map(|(_, record)| record.bloom().map(|(plan, _)| plan.bytes()))
                 .collect::<Result<_>>()?,
             // Returned above, with sections of lengths that only the cells know.
-            Expected::Dynamic(_) => Vec::new(),
+            Expected::Dynamic(_) | Expected::Spectral(_) => Vec::new(),
         };
         if bytes != header.sections {
             let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
@@ -226,6 +232,9 @@ impl Expected {
                 Ok(Loaded::Counting(filter))
             }
             Expected::Dynamic(promised) => promised.build(sections.collect()).map(Loaded::Dynamic),
+            Expected::Spectral(promised) => {
+                promised.build(sections.collect()).map(Loaded::Spectral)
+            }
             Expected::Scalable(plan, records) => {
                 let mut layers = Vec::new();
                 for (items, record) in records {

@@ -316,22 +316,6 @@ impl GrowingCells for DynamicCells {
         Ok(old)
     }
 
-    #[inline(always)]
-    fn has_room(&self, cell: u64, value: u64) -> std::result::Result<(), Refused> {
-        let (partition, slot) = self.cut.locate(cell);
-        let entry = self.partition(partition);
-        if entry.version.is_locked() {
-            return Err(Refused::Busy);
-        }
-        let high = value >> self.shape.width;
-        // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
-        let room = match entry.overflow(unsafe { epoch::unprotected() }) {
-            None => high == 0,
-            Some(overflow) => overflow.fits(slot, high),
-        };
-        if room { Ok(()) } else { Err(Refused::NoRoom) }
-    }
-
     fn is_locked(&self, partition: u64) -> bool {
         self.partition(partition).version.is_locked()
     }

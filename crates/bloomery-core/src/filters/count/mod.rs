@@ -25,7 +25,9 @@ mod recurring;
 mod tests;
 mod turn;
 
-pub use plan::{CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, dynamic_bytes};
+pub use plan::{
+    CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
+};
 
 use crate::cells::{Gate, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
 use crate::error::{Error, Result};
@@ -183,31 +185,26 @@ impl<C: GrowingCells> CountFilter<C> {
         Ok(new)
     }
 
-    /// Minimal increase: only cells below the new count rise. Room is made first, so that the change
-    /// itself is one turn: who saw half of it would raise too little.
+    /// Minimal increase: only cells below the new count rise. It is one turn with its rebuilds: who saw half
+    /// of it would raise too little.
+    #[inline(always)]
     fn raise_conservatively(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) -> Result<bool> {
-        'again: loop {
-            let store = &self.state(turn.guard()).cells;
-            let before = smallest(store, cells, turn.guard());
-            let target = before.saturating_add(count);
-            for cell in cells {
-                let low = store.get(*cell, turn.guard()) < target;
-                match store.has_room(*cell, if low { target } else { 0 }) {
-                    // A cell that could not be given room is stuck: it takes no more.
-                    Err(_) if store.is_stuck(*cell, turn.guard()) => {}
-                    Err(refused) => {
-                        self.settle(turn, State::primary, *cell, refused, target)?;
-                        continue 'again;
+        turn.stay();
+        let before = smallest(&self.state(turn.guard()).cells, cells, turn.guard());
+        let target = before.saturating_add(count);
+        let raised = |value: u64| value.max(target);
+        for (done, cell) in cells.iter().enumerate() {
+            if self.state(turn.guard()).cells.try_change(*cell, raised).is_err() {
+                // Cells that were higher before are as high now; the others go back.
+                self.change(turn, State::primary, *cell, raised).inspect_err(|_| {
+                    let lowered = |value: u64| if value == target { before } else { value };
+                    for cell in &cells[..done] {
+                        let _ = self.change(turn, State::primary, *cell, lowered);
                     }
-                    Ok(()) => {}
-                }
+                })?;
             }
-            for cell in cells {
-                // There is room, and nobody rebuilds: just asked.
-                let _ = store.try_change(*cell, |value| value.max(target));
-            }
-            return Ok(before == 0);
         }
+        Ok(before == 0)
     }
 
     /// Changes one cell, after a rebuild if it must be.

@@ -175,6 +175,24 @@ impl<S: Copy + PartialEq> CountPlan<S> {
     }
 }
 
+/// Mean bits of a counter at the expected load: a cell holds Poisson(dn/m) keys, each worth M/n, and
+/// takes at least one bit (specification 3.2, the base array's B_design).
+pub fn design_bits(placement: &Placement, expected: u64, total: u64) -> f64 {
+    let load = f64::from(placement.hashes) * expected as f64 / placement.cells as f64;
+    let each = total as f64 / expected.max(1) as f64;
+    let (mut weight, mut mean, mut left) = ((-load).exp(), 0.0, 1.0);
+    for keys in 0..1000u32 {
+        let bits = (f64::from(keys) * each).max(1.0).log2().floor() + 1.0;
+        mean += weight * bits;
+        left -= weight;
+        if left < 1e-12 {
+            break;
+        }
+        weight *= load / f64::from(keys + 1);
+    }
+    mean.clamp(1.0, 64.0)
+}
+
 /// Bits of a base counter of the dynamic count filter: x = floor(log2(M/n)) + 1.
 pub fn base_bits(total: u64, expected: u64) -> u32 {
     ((total / expected.max(1)).max(1).ilog2() + 1).min(32)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batch::KeySource;
-use crate::cells::{DynamicCells, DynamicShape};
+use crate::cells::{DynamicCells, DynamicShape, OnFull, SpectralCells, SpectralShape};
 use crate::filters::{CountingBloomFilter, CountingPlan};
 use crate::placement::{Layout, Placement};
 use crate::positions::Derivation;
@@ -258,4 +258,85 @@ fn batches_of_dynamic_filters_equal_one_by_one() {
 fn writers_and_readers_of_dynamic_filters_go_on_beside_rebuilds() {
     writers_and_readers_go_on_beside_rebuilds::<DynamicCells>(dynamic(2, false));
     writers_and_readers_go_on_beside_rebuilds::<DynamicCells>(dynamic(2, true));
+}
+
+fn spectral(on_full: OnFull) -> SpectralShape {
+    SpectralShape { design_bits: 2.0, slack: 0.1, on_full }
+}
+
+#[test]
+fn spectral_filters_answer_as_a_counting_filter_of_32_bits() {
+    answers_as_counting::<SpectralCells>(spectral(OnFull::Grow));
+}
+
+#[test]
+fn spectral_filters_are_the_same_after_a_round_trip() {
+    let unwrap = |loaded| match loaded {
+        Loaded::Spectral(filter) => filter,
+        other => unreachable!("{other:?}"),
+    };
+    is_the_same_after_a_round_trip(spectral(OnFull::Grow), &Policy::SPECTRAL, unwrap);
+}
+
+#[test]
+fn repartitioning_a_spectral_filter_changes_no_counter() {
+    repartitioning_changes_no_counter::<SpectralCells>(spectral(OnFull::Grow));
+}
+
+#[test]
+fn batches_of_spectral_filters_equal_one_by_one() {
+    batches_equal_one_by_one::<SpectralCells>(spectral(OnFull::Grow));
+}
+
+#[test]
+fn writers_and_readers_of_spectral_filters_go_on_beside_rebuilds() {
+    writers_and_readers_go_on_beside_rebuilds::<SpectralCells>(spectral(OnFull::Grow));
+}
+
+#[test]
+fn a_saturated_filter_says_so_and_keeps_its_stuck_cells() {
+    let plan = plan(spectral(OnFull::Saturate), Layout::Classic, Policy::Plain, 15);
+    let filter = CountFilter::<SpectralCells>::new(plan, HASHER).unwrap();
+    for key in 0..600 {
+        filter.add(digest(key), 1 << (key % 30)).unwrap();
+    }
+    let stuck = filter.measure().saturated;
+    assert!(stuck > 100);
+    let saturated = (0..600).filter(|key| filter.estimate(digest(*key), 0.9).saturated).count();
+    assert!(saturated > 100);
+    let guard = &epoch::pin();
+    let short = (0..600).filter(|key| filter.count(digest(*key), guard) < 1 << (key % 30)).count();
+    assert!(short > 10);
+    // What is too low is flagged.
+    assert!((0..600).all(|key| {
+        filter.count(digest(key), guard) >= 1 << (key % 30)
+            || filter.estimate(digest(key), 0.9).saturated
+    }));
+    let bytes = snapshot::to_bytes(&filter.freeze().unwrap()).unwrap();
+    let Ok(Loaded::Spectral(loaded)) = snapshot::read(&bytes, None) else { unreachable!() };
+    assert!(loaded.same_as(&filter) && loaded.measure().saturated == stuck);
+}
+
+#[test]
+fn recurring_minimum_never_undercounts_and_errs_less_than_plain() {
+    let errors = |policy| {
+        let plan = plan(spectral(OnFull::Grow), Layout::Classic, policy, 1);
+        let filter = CountFilter::<SpectralCells>::new(plan, HASHER).unwrap();
+        let mut random = Random(21);
+        let mut truth = vec![0u64; 700];
+        for _ in 0..20_000 {
+            let key = random.skewed(700);
+            if truth[key as usize] > 0 && random.below(5) == 0 {
+                filter.remove(digest(key), 1).unwrap();
+                truth[key as usize] -= 1;
+            } else {
+                filter.add(digest(key), 1).unwrap();
+                truth[key as usize] += 1;
+            }
+        }
+        let guard = &epoch::pin();
+        let counts = (0..700).map(|key| filter.count(digest(key), guard)).zip(truth);
+        counts.map(|(count, truth)| count.checked_sub(truth).unwrap()).sum::<u64>()
+    };
+    assert!(errors(Policy::RecurringMinimum) * 10 < errors(Policy::Plain) * 9);
 }

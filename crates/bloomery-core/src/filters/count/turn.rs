@@ -11,6 +11,8 @@ use crossbeam_epoch::{self as epoch, Guard};
 pub(super) struct Turn<'a> {
     gate: Option<&'a Gate>,
     entered: Option<Entered<'a>>,
+    /// Whether rebuilds are made inside the gate.
+    stays: bool,
     /// Keeps what others replace alive while this writer is outside.
     guard: Option<Guard>,
 }
@@ -19,7 +21,12 @@ impl<'a> Turn<'a> {
     /// Waits for the gate.
     #[inline(always)]
     pub(super) fn at(gate: &'a Gate) -> Self {
-        Turn { gate: Some(gate), entered: Some(gate.enter()), guard: Some(epoch::pin()) }
+        Turn {
+            gate: Some(gate),
+            entered: Some(gate.enter()),
+            stays: false,
+            guard: Some(epoch::pin()),
+        }
     }
 
     /// A turn of a writer who is alone anyway.
@@ -28,7 +35,7 @@ impl<'a> Turn<'a> {
     /// Nobody else writes to the cells that are changed in this turn, or replaces them.
     #[inline(always)]
     pub(super) unsafe fn alone() -> Self {
-        Turn { gate: None, entered: None, guard: None }
+        Turn { gate: None, entered: None, stays: false, guard: None }
     }
 
     /// What keeps the cells alive that are read in this turn.
@@ -38,8 +45,17 @@ impl<'a> Turn<'a> {
         self.guard.as_ref().unwrap_or_else(|| unsafe { epoch::unprotected() })
     }
 
+    /// Does not leave the gate any more: for changes of several cells that nobody may see half of.
+    #[inline(always)]
+    pub(super) fn stay(&mut self) {
+        self.stays = true;
+    }
+
     /// Does something outside of the gate. Others may have changed anything when it returns.
     pub(super) fn outside<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        if self.stays {
+            return work();
+        }
         self.entered = None;
         let result = work();
         self.entered = self.gate.map(Gate::enter);

@@ -1,0 +1,228 @@
+//! Fields of different widths in one base array, with the index that finds them.
+//!
+//! A field runs from its start to the next start. Bits above its value are spare: slack is nothing but
+//! spare high bits, so the starts are the whole state. Base array and index share one allocation.
+//!
+//! # Invariants
+//! I1  The widths are 1 to 64 and add up to the N bits of the base array.
+//! I2  Every field has the bits of its value: width >= max(1, bit length).
+//! I3  `spare` = N - the sum of max(1, bit length) over all fields.
+//!
+//! Everything changes under one writer; what takes more than one word to change does so under the
+//! version. Reading beside the writer may give nonsense but never fails: the caller asks the version.
+
+use super::index::Index;
+use crate::cells::packed::{self, largest};
+use crate::cells::version::Version;
+use crate::cells::words::{Words, bytes_for};
+use crate::error::{Error, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The widest field.
+pub(super) const WIDEST: u64 = 64;
+
+/// The bits that a value needs.
+#[inline(always)]
+pub(super) fn needed(value: u64) -> u32 {
+    u64::BITS - (value | 1).leading_zeros()
+}
+
+/// The fields of one partition.
+#[derive(Debug)]
+pub(super) struct Fields {
+    words: Words,
+    index: Index,
+    len: u64,
+    /// N.
+    bits: u64,
+    spare: AtomicU64,
+}
+
+impl Fields {
+    /// Lays out `len` fields with the values given. Field j gets `need(j)` bits, no less than its value
+    /// takes, and an even share of what is left of `bits`.
+    pub(super) fn lay(
+        len: u64,
+        bits: u64,
+        need: impl Fn(u64) -> u32,
+        value: impl Fn(u64) -> u64,
+    ) -> Result<Self> {
+        let content = (0..len).map(|field| u64::from(need(field))).sum();
+        let bits = bits.clamp(content, len.saturating_mul(WIDEST));
+        let (at, index) = Self::shape(len, bits);
+        let words = Words::zeroed(at.saturating_add(index.bits()))?;
+        let mut share = Share::new(bits - content, len);
+        let (mut start, mut used) = (0, 0);
+        for field in 0..len {
+            let value = value(field);
+            let width = share.widen(need(field));
+            index.enter(words.atomics(), field, start);
+            packed::write(words.atomics(), start, width, value);
+            start += u64::from(width);
+            used += u64::from(needed(value));
+        }
+        index.enter(words.atomics(), len, start);
+        // The last fields may be as wide as fields get: then some bits found no taker.
+        Ok(Fields { words, index, len, bits: start, spare: AtomicU64::new(start - used) })
+    }
+
+    fn shape(len: u64, bits: u64) -> (u64, Index) {
+        let at = packed::words_for(bits).saturating_mul(64);
+        (at, Index::new(at, len, bits))
+    }
+
+    /// The bytes that `len` fields in `bits` bits take.
+    pub(super) fn bytes_of(len: u64, bits: u64) -> u64 {
+        let (at, index) = Self::shape(len, bits);
+        bytes_for(at.saturating_add(index.bits())).saturating_add(size_of::<Fields>() as u64)
+    }
+
+    /// Memory in bytes, this record included.
+    pub(super) fn bytes(&self) -> u64 {
+        self.words.bytes() + size_of::<Fields>() as u64
+    }
+
+    /// Number of fields.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// N, the length of the base array in bits.
+    pub(super) fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// Bits that no value needs.
+    pub(super) fn spare(&self) -> u64 {
+        self.spare.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        self.words.atomics()
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Asks the processor for the field's part of the index.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, field: u64) {
+        let (first, last) = self.index.words_of(field);
+        self.words.prefetch(first);
+        self.words.prefetch(last);
+    }
+
+    #[inline(always)]
+    pub(super) fn start(&self, field: u64) -> u64 {
+        self.index.start(self.words.atomics(), field)
+    }
+
+    /// Start and width. While spare bits pass through a field it is wider than 64 for a moment; its
+    /// value is in the low ones.
+    #[inline(always)]
+    pub(super) fn span(&self, field: u64) -> (u64, u32) {
+        debug_assert!(field < self.len);
+        let (start, end) = self.index.span(self.words.atomics(), field);
+        // Beside a writer the two may not go together: then any place will do that can be read.
+        let start = start.min(self.bits - 1);
+        (start, end.saturating_sub(start).clamp(1, WIDEST) as u32)
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub(super) fn get(&self, field: u64) -> u64 {
+        let (start, width) = self.span(field);
+        packed::read(self.words.atomics(), start, width)
+    }
+
+    /// Replaces the value if it fits; false if it does not. A reader sees the old or the new one.
+    #[inline(always)]
+    pub(super) fn try_set(&self, field: u64, value: u64, version: &Version) -> bool {
+        let (start, width) = self.span(field);
+        if value > largest(width) {
+            return false;
+        }
+        let words = self.words.atomics();
+        let old = packed::read(words, start, width);
+        if packed::crosses(start, width) {
+            let _changing = version.write();
+            packed::write(words, start, width, value);
+        } else {
+            packed::write(words, start, width, value);
+        }
+        let (before, after) = (needed(old), needed(value));
+        if before != after {
+            let spare = self.spare() + u64::from(before) - u64::from(after);
+            self.spare.store(spare, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// The same values in `bits` bits, the spare ones spread evenly; `field` gets at least `room` bits.
+    pub(super) fn laid_anew(&self, bits: u64, field: u64, room: u32) -> Result<Self> {
+        let need = |j| needed(self.get(j)).max(if j == field { room } else { 1 });
+        Fields::lay(self.len, bits, need, |j| self.get(j))
+    }
+
+    /// Recounts the invariants.
+    pub(super) fn validate(&self) -> Result<()> {
+        let broken = |what: String| Err(Error::Invariant { invariant: what });
+        let mut content = 0;
+        let mut start = self.start(0);
+        if start != 0 {
+            return broken(format!("the first field starts at bit {start}"));
+        }
+        for field in 0..self.len {
+            let end = self.start(field + 1);
+            if end <= start || end - start > WIDEST {
+                return broken(format!("field {field} runs from bit {start} to bit {end}"));
+            }
+            if !self.index.is_sound(self.words(), field) {
+                return broken(format!("the index entries of field {field} do not add up"));
+            }
+            content += u64::from(needed(self.get(field)));
+            start = end;
+        }
+        if start != self.bits {
+            return broken(format!("the fields have {start} of {} bits", self.bits));
+        }
+        if content + self.spare() != self.bits {
+            return broken(format!(
+                "the values need {content} bits, {} are spare, of {}",
+                self.spare(),
+                self.bits
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Deals out spare bits evenly, field after field.
+struct Share {
+    /// Bits for each field, and for every field this part of `len` of one more.
+    each: u64,
+    rest: u64,
+    len: u64,
+    owed: u64,
+    /// Dealt, but for a field that was as wide as fields get: the next one has them.
+    held: u64,
+}
+
+impl Share {
+    fn new(bits: u64, len: u64) -> Self {
+        let fields = len.max(1);
+        Share { each: bits / fields, rest: bits % fields, len: fields, owed: 0, held: 0 }
+    }
+
+    /// The width of the next field, which needs `need` bits.
+    fn widen(&mut self, need: u32) -> u32 {
+        self.owed += self.rest;
+        let one = u64::from(self.owed >= self.len);
+        self.owed -= one * self.len;
+        self.held += self.each + one;
+        let more = self.held.min(WIDEST - u64::from(need));
+        self.held -= more;
+        need + more as u32
+    }
+}

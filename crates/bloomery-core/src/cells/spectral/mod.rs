@@ -1,0 +1,259 @@
+//! Counters that each take the bits they need: the storage of the spectral Bloom filter, in partitions
+//! (Cohen and Matias 2003; partitioned spectral filter, sections 3.3 and 4). Use `cells/dynamic` instead
+//! where memory counts: the index here takes about 19 bits per counter.
+//!
+//! Each partition has its own base array of N' bits and its own index. A counter that outgrows its field
+//! takes spare bits from the nearest fields that have some. When a partition has none left, the counter
+//! sticks (as in the paper: answers may be too low from then on) or the partition gets a larger array.
+//!
+//! | file | is |
+//! |---|---|
+//! | `index.rs` | where each field starts |
+//! | `fields.rs` | fields of different widths in one array |
+//! | `room.rs`, `shift.rs` | how a field gets wider |
+//! | `partition.rs` | one partition beside its readers |
+//!
+//! # Invariants
+//! I1  Values are those of plain 64-bit counters, except in stuck cells.
+//! I2  A stuck cell keeps its value for ever. With `OnFull::Grow` no cell gets stuck.
+//! I3  Partition i holds the cells from i·m' to below (i+1)·m', m' = ceil(m/c).
+
+mod fields;
+mod index;
+mod partition;
+mod room;
+mod shift;
+#[cfg(test)]
+mod tests;
+
+use crate::cells::growing::{Cut, GrowingCells, Pauses, Refused, STUCK};
+use crate::cells::words::physical_memory;
+use crate::error::{Error, Result};
+use crossbeam_epoch::{self as epoch, Guard};
+use fields::{Fields, WIDEST, needed};
+use partition::Partition;
+use std::sync::Arc;
+
+/// What happens to a counter that needs more bits when its partition has none to spare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFull {
+    /// It sticks at the largest value of its field.
+    Saturate,
+    /// The partition gets a larger array.
+    Grow,
+}
+
+/// How large the base arrays are: N' = m'·(design_bits + slack) bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpectralShape {
+    /// Bits that a counter will need on average, B_design / m; at least 1.
+    pub design_bits: f64,
+    /// Spare bits per counter beyond that, the paper's epsilon.
+    pub slack: f64,
+    /// What to do when they are used up.
+    pub on_full: OnFull,
+}
+
+impl SpectralShape {
+    /// Refuses sizes that no base array can have.
+    pub fn check(&self) -> Result<()> {
+        if !(1.0..=WIDEST as f64).contains(&self.design_bits) {
+            let hint = "it is the mean bit length of the counters at the expected load";
+            return Err(Error::parameter("design_bits", self.design_bits, "1 to 64", hint));
+        }
+        if !(0.0..=WIDEST as f64).contains(&self.slack) {
+            return Err(Error::parameter("slack", self.slack, "0 to 64", "0.1 is a good start"));
+        }
+        Ok(())
+    }
+
+    /// N' for `len` counters whose values need `content` bits now.
+    fn bits(&self, len: u64, content: u64) -> u64 {
+        let bits = |each: f64| (len as f64 * each).round() as u64;
+        let bits = bits(self.design_bits + self.slack).max(content + bits(self.slack));
+        bits.clamp(len, len * WIDEST)
+    }
+}
+
+/// m counters of any value in c partitions.
+#[derive(Debug)]
+pub struct SpectralCells {
+    cut: Cut,
+    parts: Box<[Partition]>,
+    shape: SpectralShape,
+    pauses: Arc<Pauses>,
+}
+
+impl SpectralCells {
+    /// Counters at zero.
+    pub fn new(cut: Cut, shape: SpectralShape, pauses: Arc<Pauses>) -> Result<Self> {
+        Self::lay(cut, shape, pauses, |_| 0)
+    }
+
+    /// A partition gets the room of an empty one, or more if its values need more.
+    fn lay(
+        cut: Cut,
+        shape: SpectralShape,
+        pauses: Arc<Pauses>,
+        value: impl Fn(u64) -> u64,
+    ) -> Result<Self> {
+        shape.check()?;
+        let needed_bytes = Self::bytes_of(&cut, &shape);
+        let limit = physical_memory();
+        if needed_bytes > limit {
+            return Err(Error::Capacity { needed: needed_bytes, limit });
+        }
+        let lay = |partition: u64| {
+            let range = cut.range(partition);
+            let len = range.end - range.start;
+            let content = range.clone().map(|cell| u64::from(needed(value(cell)))).sum();
+            let value = |field: u64| value(range.start + field);
+            let bits = shape.bits(len, content);
+            Ok(Partition::new(Fields::lay(len, bits, |field| needed(value(field)), value)?))
+        };
+        let parts = (0..cut.partitions()).map(lay).collect::<Result<_>>()?;
+        Ok(SpectralCells { cut, parts, shape, pauses })
+    }
+
+    /// Memory in bytes of such cells while they are empty.
+    pub fn bytes_of(cut: &Cut, shape: &SpectralShape) -> u64 {
+        let each = cut.per_partition().min(cut.cells());
+        // A counter takes a bit at the very least; beyond the machine's memory products might overflow.
+        if each / 8 > physical_memory() {
+            return u64::MAX;
+        }
+        let one = Fields::bytes_of(each, shape.bits(each, each)) + size_of::<Partition>() as u64;
+        cut.partitions().saturating_mul(one)
+    }
+
+    /// N, the bits of all base arrays, and how many of them no value needs.
+    pub fn base_bits(&self) -> (u64, u64) {
+        let guard = epoch::pin();
+        let fields = self.parts.iter().map(|part| part.fields(&guard));
+        fields.fold((0, 0), |(bits, spare), f| (bits + f.bits(), spare + f.spare()))
+    }
+
+    /// Spreads the spare bits of a partition evenly again. Only for the writer of the partition.
+    pub fn relay(&self, partition: u64) -> Result<()> {
+        self.pauses.time(|| self.parts[partition as usize].relay())
+    }
+
+    #[inline(always)]
+    fn locate(&self, cell: u64) -> (&Partition, u64) {
+        debug_assert!(cell < self.cut.cells());
+        let (part, field) = self.cut.locate(cell);
+        (&self.parts[part as usize], field)
+    }
+}
+
+impl GrowingCells for SpectralCells {
+    type Shape = SpectralShape;
+
+    fn laid_out(
+        cut: Cut,
+        shape: SpectralShape,
+        pauses: Arc<Pauses>,
+        value: impl Fn(u64) -> u64,
+        stuck: impl Fn(u64) -> bool,
+    ) -> Result<Self> {
+        let this = Self::lay(cut, shape, pauses, value)?;
+        for cell in (0..cut.cells()).filter(|cell| stuck(*cell)) {
+            let (part, field) = this.locate(cell);
+            part.stick(field)?;
+        }
+        Ok(this)
+    }
+
+    fn shape(&self) -> &SpectralShape {
+        &self.shape
+    }
+
+    fn len(&self) -> u64 {
+        self.cut.cells()
+    }
+
+    fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, cell: u64) {
+        let (part, field) = self.locate(cell);
+        // SAFETY: nothing is read through it; a prefetch of memory that is gone does no harm.
+        part.fields(unsafe { epoch::unprotected() }).prefetch(field);
+    }
+
+    #[inline(always)]
+    fn get(&self, cell: u64, guard: &Guard) -> u64 {
+        let (part, field) = self.locate(cell);
+        part.get(field, guard)
+    }
+
+    fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {
+        let (part, field) = self.locate(cell);
+        part.is_stuck(field) || part.get(field, guard) == STUCK
+    }
+
+    #[inline(always)]
+    fn try_change(
+        &self,
+        cell: u64,
+        change: impl FnOnce(u64) -> u64,
+    ) -> std::result::Result<u64, Refused> {
+        let (part, field) = self.locate(cell);
+        if part.version().is_locked() {
+            return Err(Refused::Busy);
+        }
+        // SAFETY: only a writer replaces the fields, and the caller is the only one.
+        let fields = part.fields(unsafe { epoch::unprotected() });
+        let old = fields.get(field);
+        if old == STUCK || part.is_stuck(field) {
+            return Ok(old);
+        }
+        if fields.try_set(field, change(old), part.version()) {
+            Ok(old)
+        } else {
+            Err(Refused::NoRoom)
+        }
+    }
+
+    fn is_locked(&self, partition: u64) -> bool {
+        self.parts[partition as usize].version().is_locked()
+    }
+
+    fn lock(&self, partition: u64) {
+        self.parts[partition as usize].version().lock();
+    }
+
+    fn unlock(&self, partition: u64) {
+        self.parts[partition as usize].version().unlock();
+    }
+
+    fn make_room(&self, cell: u64, value: u64) -> Result<()> {
+        let (part, field) = self.locate(cell);
+        self.pauses.time(|| part.make_room(field, value, &self.shape))
+    }
+
+    /// Never: freed bits stay where they are, as the cell is likely to need them again.
+    fn is_untidy(&self, _partition: u64) -> bool {
+        false
+    }
+
+    fn tidy(&self, _partition: u64) -> Result<()> {
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        let guard = epoch::pin();
+        self.parts.iter().map(|part| part.bytes(&guard)).sum()
+    }
+
+    fn pauses(&self) -> &Arc<Pauses> {
+        &self.pauses
+    }
+
+    fn validate(&self) -> Result<()> {
+        let guard = epoch::pin();
+        self.parts.iter().try_for_each(|part| part.fields(&guard).validate())
+    }
+}
