@@ -7,6 +7,7 @@
 //! Policies `plain`: every counter rises, so keys can be removed and filters merge exactly.
 //!          `conservative`: only counters below the new minimum rise (minimal increase), so the error
 //!          is several times smaller, but nothing can be removed.
+//! Layouts  `blocked` and `classic`, see `placement.rs`.
 //! Prefer   `BloomFilter` for sets without removal: a quarter of the memory or less.
 //!
 //! # Invariants
