@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
+from bloomery.partitions import PartitionModel
 from bloomery.records import Estimate, Plan, Stats
 
 _Key: TypeAlias = str | Buffer | int
@@ -16,13 +17,30 @@ _Layout: TypeAlias = Literal["blocked", "classic"]
 _Derivation: TypeAlias = Literal["enhanced", "double", "slices"]
 _HashName: TypeAlias = Literal["xxh3", "keyed"]
 _Policy: TypeAlias = Literal["plain", "conservative"]
+_Counts: TypeAlias = Iterable[int] | Any
+_Partitions: TypeAlias = int | Literal["auto", "adaptive"] | PartitionModel
 _Nulls: TypeAlias = Literal["refuse", "skip"]
 _Path: TypeAlias = str | os.PathLike[str]
 
+_Filter: TypeAlias = (
+    BloomFilter
+    | ScalableBloomFilter
+    | CountingBloomFilter
+    | SpectralBloomFilter
+    | DynamicCountFilter
+    | PartitionedSpectralBloomFilter
+    | PartitionedDynamicCountFilter
+)
+
 __all__ = [
     "BloomFilter",
+    "CountFilter",
     "CountingBloomFilter",
+    "DynamicCountFilter",
+    "PartitionedDynamicCountFilter",
+    "PartitionedSpectralBloomFilter",
     "ScalableBloomFilter",
+    "SpectralBloomFilter",
     "__version__",
     "digest",
     "from_bytes",
@@ -34,8 +52,8 @@ __version__: str
 def digest(
     key: _Key, *, hash: _HashName = "xxh3", seed: int = 0, secret: bytes | None = None
 ) -> int: ...
-def load(path: _Path) -> BloomFilter | ScalableBloomFilter | CountingBloomFilter: ...
-def from_bytes(data: Buffer) -> BloomFilter | ScalableBloomFilter | CountingBloomFilter: ...
+def load(path: _Path) -> _Filter: ...
+def from_bytes(data: Buffer) -> _Filter: ...
 
 @final
 class BloomFilter:
@@ -217,6 +235,277 @@ class ScalableBloomFilter:
     def hash(self) -> _HashName: ...
     @property
     def seed(self) -> int: ...
+
+@disjoint_base
+class CountFilter:
+    """What the four filters of growing counters have in common."""
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
+    def add_many(
+        self,
+        keys: _Keys,
+        counts: _Counts | None = None,
+        *,
+        nulls: _Nulls = "refuse",
+        threads: int = 1,
+    ) -> npt.NDArray[np.bool_]: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
+    def contains_many(
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+    ) -> npt.NDArray[np.bool_]: ...
+    def count(self, key: _Key) -> int: ...
+    def count_many(
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+    ) -> npt.NDArray[np.uint64]: ...
+    def estimate(self, key: _Key, *, confidence: float = 0.95) -> Estimate: ...
+    def remove(self, key: _Key, count: SupportsIndex = 1) -> None: ...
+    def remove_many(
+        self, keys: _Keys, counts: _Counts | None = None, *, nulls: _Nulls = "refuse"
+    ) -> None: ...
+    def __or__(self, value: Self, /) -> Self: ...
+    def __ror__(self, value: Self, /) -> Self: ...
+    def __ior__(self, value: Self, /) -> Self: ...
+    def merge(self, other: Self) -> None: ...
+    def copy(self) -> Self: ...
+    def clear(self) -> None: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def estimated_items(self) -> float: ...
+    def stats(self) -> Stats: ...
+    def validate(self) -> None: ...
+    def positions(self, key: _Key) -> list[int]: ...
+    def cells(self) -> npt.NDArray[np.uint64]: ...
+    def save(self, path: _Path) -> None: ...
+    def to_bytes(self) -> bytes: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: Any) -> Self: ...
+    @property
+    def capacity(self) -> int | None: ...
+    @property
+    def error_rate(self) -> float | None: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def hashes(self) -> int: ...
+    @property
+    def partitions(self) -> int: ...
+    @property
+    def layout(self) -> _Layout: ...
+    @property
+    def policy(self) -> Literal["plain", "conservative", "recurring_minimum"]: ...
+    @property
+    def derivation(self) -> _Derivation: ...
+    @property
+    def hash(self) -> _HashName: ...
+    @property
+    def seed(self) -> int: ...
+
+@final
+class SpectralBloomFilter(CountFilter):
+    def __new__(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        slack: float = 0.1,
+        on_full: Literal["grow", "saturate"] = "grow",
+        policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        derivation: _Derivation = "enhanced",
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def plan(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        slack: float = 0.1,
+        on_full: Literal["grow", "saturate"] = "grow",
+        policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        derivation: _Derivation = "enhanced",
+    ) -> Plan: ...
+    @classmethod
+    def from_plan(
+        cls,
+        plan: Plan,
+        *,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def load(cls, path: _Path) -> Self: ...
+    @classmethod
+    def from_bytes(cls, data: Buffer) -> Self: ...
+    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
+    def count(self, key: _Key, /) -> int: ...
+
+@final
+class PartitionedSpectralBloomFilter(CountFilter):
+    def __new__(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        partitions: _Partitions = "auto",
+        slack: float = 0.1,
+        on_full: Literal["grow", "saturate"] = "grow",
+        policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        derivation: _Derivation = "enhanced",
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def plan(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        partitions: _Partitions = "auto",
+        slack: float = 0.1,
+        on_full: Literal["grow", "saturate"] = "grow",
+        policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        derivation: _Derivation = "enhanced",
+    ) -> Plan: ...
+    @classmethod
+    def from_plan(
+        cls,
+        plan: Plan,
+        *,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def load(cls, path: _Path) -> Self: ...
+    @classmethod
+    def from_bytes(cls, data: Buffer) -> Self: ...
+    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
+    def count(self, key: _Key, /) -> int: ...
+    def repartition(self, partitions: _Partitions) -> None: ...
+
+@final
+class DynamicCountFilter(CountFilter):
+    def __new__(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        counter_bits: int | None = None,
+        shrink: float = 0.5,
+        policy: _Policy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        derivation: _Derivation = "enhanced",
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def plan(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        counter_bits: int | None = None,
+        shrink: float = 0.5,
+        policy: _Policy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        derivation: _Derivation = "enhanced",
+    ) -> Plan: ...
+    @classmethod
+    def from_plan(
+        cls,
+        plan: Plan,
+        *,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def load(cls, path: _Path) -> Self: ...
+    @classmethod
+    def from_bytes(cls, data: Buffer) -> Self: ...
+    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
+    def count(self, key: _Key, /) -> int: ...
+
+@final
+class PartitionedDynamicCountFilter(CountFilter):
+    def __new__(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        partitions: _Partitions = "auto",
+        counter_bits: int | None = None,
+        shrink: float = 0.5,
+        policy: _Policy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        derivation: _Derivation = "enhanced",
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def plan(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        partitions: _Partitions = "auto",
+        counter_bits: int | None = None,
+        shrink: float = 0.5,
+        policy: _Policy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        derivation: _Derivation = "enhanced",
+    ) -> Plan: ...
+    @classmethod
+    def from_plan(
+        cls,
+        plan: Plan,
+        *,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def load(cls, path: _Path) -> Self: ...
+    @classmethod
+    def from_bytes(cls, data: Buffer) -> Self: ...
+    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
+    def count(self, key: _Key, /) -> int: ...
+    def repartition(self, partitions: _Partitions) -> None: ...
 
 @final
 class CountingBloomFilter:

@@ -15,7 +15,7 @@ class Plan:
     """Sizes for a goal: what a filter will be, before anything is allocated."""
 
     kind: str
-    """`"bloom"`, `"scalable"` or `"counting"`."""
+    """`"bloom"`, `"scalable"`, `"counting"`, `"sbf"`, `"dcf"`, `"psbf"` or `"pdcf"`."""
     capacity: int | None
     """Distinct keys the filter is made for; None when the sizes were given instead."""
     error_rate: float | None
@@ -42,6 +42,20 @@ class Plan:
     """Scalable only: how much larger each new layer is."""
     tightening: float | None = None
     """Scalable only: how much smaller each new layer's error is."""
+    total: int | None = None
+    """Growing counters only: occurrences of all keys together, the paper's M."""
+    partitions: int | None = None
+    """Growing counters only: how many pieces the counters are cut into; 1 if not partitioned."""
+    shrink: float | None = None
+    """Dynamic count filters only: the hysteresis of giving memory back."""
+    adaptive: bool | None = None
+    """Dynamic count filters only: whether a partition may be split inside."""
+    slack: float | None = None
+    """Spectral filters only: spare bits a counter, the paper's epsilon."""
+    design_bits: float | None = None
+    """Spectral filters only: mean bits of a counter at the expected load."""
+    on_full: str | None = None
+    """Spectral filters only: `"grow"` or `"saturate"`."""
 
     @property
     def bits_per_key(self) -> float | None:
@@ -75,6 +89,14 @@ class Stats:
     """Counters stuck at their largest value."""
     rebuilds: int = 0
     """How often the filter grew or re-laid its cells."""
+    partitions: int | None = None
+    """Growing counters only: how many pieces the counters are cut into."""
+    moved: int = 0
+    """Growing counters only: how many counters the rebuilds moved."""
+    longest_pause: float = 0.0
+    """Growing counters only: seconds that the longest rebuild took."""
+    pauses: float = 0.0
+    """Growing counters only: seconds that all rebuilds took together."""
     layers: tuple[Stats, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:

@@ -26,6 +26,8 @@ pub mod sizing;
 pub mod snapshot;
 
 pub use batch::KeySource;
+/// What keeps cells alive that a rebuild replaces while they are read.
+pub use crossbeam_epoch as epoch;
 pub use error::{Error, Result};
 pub use filters::{
     BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, Policy,

@@ -4,8 +4,8 @@ use crate::bloom::BloomFilter;
 use crate::buffer::View;
 use crate::counting::CountingBloomFilter;
 use crate::errors::{OrRaise, parameter, to_python, with_path};
-use crate::params;
 use crate::scalable::ScalableBloomFilter;
+use crate::{count, params};
 use bloomery_core::snapshot::{self, Kind, Loaded, RealDisk, Snapshot};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -52,5 +52,7 @@ pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
         Loaded::Bloom(core) => Py::new(py, BloomFilter::new(core))?.into_any(),
         Loaded::Scalable(core) => Py::new(py, ScalableBloomFilter::new(core))?.into_any(),
         Loaded::Counting(core) => Py::new(py, CountingBloomFilter::new(core))?.into_any(),
+        Loaded::Dynamic(core) => count::to_object(py, count::Any::Dynamic(core))?,
+        Loaded::Spectral(core) => count::to_object(py, count::Any::Spectral(core))?,
     })
 }

@@ -5,6 +5,7 @@
 
 mod bloom;
 mod buffer;
+mod count;
 mod counting;
 mod errors;
 mod files;
@@ -17,6 +18,7 @@ mod records;
 mod scalable;
 mod short_calls;
 mod verbs;
+mod weights;
 mod writers;
 
 use pyo3::prelude::*;
@@ -26,6 +28,11 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::bloom::BloomFilter;
+    #[pymodule_export]
+    use super::count::{
+        CountFilter, DynamicCountFilter, PartitionedDynamicCountFilter,
+        PartitionedSpectralBloomFilter, SpectralBloomFilter,
+    };
     #[pymodule_export]
     use super::counting::CountingBloomFilter;
     #[pymodule_export]

@@ -6,6 +6,10 @@
 //! descriptors, which check the type of `self` themselves.
 
 use crate::bloom::BloomFilter;
+use crate::count::{
+    CountFilter, DynamicCountFilter, PartitionedDynamicCountFilter, PartitionedSpectralBloomFilter,
+    SpectralBloomFilter,
+};
 use crate::counting::CountingBloomFilter;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -40,6 +44,28 @@ unsafe extern "C" fn add_counted(
     }
     // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
     unsafe { call_with_all(this, arguments, positional, keywords, &ADD_WITH_COUNT) }
+}
+
+unsafe extern "C" fn count_growing(this: Object, key: Object) -> Object {
+    // SAFETY: called through the descriptor of a class that extends this one.
+    unsafe { call::<CountFilter, u64>(this, key, CountFilter::count_one) }
+}
+
+/// PyO3's `CountFilter.add`, as above.
+static ADD_GROWING_WITH_COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+unsafe extern "C" fn add_growing(
+    this: Object,
+    arguments: *const Object,
+    positional: ffi::Py_ssize_t,
+    keywords: Object,
+) -> Object {
+    if positional == 1 && keywords.is_null() {
+        // SAFETY: called through the descriptor of a class that extends this one, with one argument.
+        return unsafe { call::<CountFilter, bool>(this, *arguments, CountFilter::add_one) };
+    }
+    // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
+    unsafe { call_with_all(this, arguments, positional, keywords, &ADD_GROWING_WITH_COUNT) }
 }
 
 /// Calls PyO3's method with everything that was given.
@@ -132,13 +158,38 @@ static COUNT: Definition = Definition(ffi::PyMethodDef {
         .as_ptr(),
 });
 
+static ADD_GROWING: Definition = Definition(ffi::PyMethodDef {
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: add_growing },
+    ..ADD_COUNTED.0
+});
+
+static COUNT_GROWING: Definition = Definition(ffi::PyMethodDef {
+    ml_meth: ffi::PyMethodDefPointer { PyCFunction: count_growing },
+    ml_doc: c"count($self, key, /)\n--\n\nHow often the key was added: never too small unless a counter is stuck, see `estimate`."
+        .as_ptr(),
+    ..COUNT.0
+});
+
 /// Puts the methods on their classes.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     let with_count = py.get_type::<CountingBloomFilter>().getattr("add")?.unbind();
     ADD_WITH_COUNT.get_or_init(py, || with_count);
     put::<BloomFilter>(py, "add", &ADD)?;
     put::<CountingBloomFilter>(py, "add", &ADD_COUNTED)?;
-    put::<CountingBloomFilter>(py, "count", &COUNT)
+    put::<CountingBloomFilter>(py, "count", &COUNT)?;
+    let with_count = py.get_type::<CountFilter>().getattr("add")?.unbind();
+    ADD_GROWING_WITH_COUNT.get_or_init(py, || with_count);
+    put_growing::<SpectralBloomFilter>(py)?;
+    put_growing::<DynamicCountFilter>(py)?;
+    put_growing::<PartitionedSpectralBloomFilter>(py)?;
+    put_growing::<PartitionedDynamicCountFilter>(py)
+}
+
+/// On each class of its own: the interpreter takes its short way only where the descriptor's class is
+/// the object's.
+fn put_growing<C: PyClass>(py: Python<'_>) -> PyResult<()> {
+    put::<C>(py, "add", &ADD_GROWING)?;
+    put::<C>(py, "count", &COUNT_GROWING)
 }
 
 fn put<C: PyClass>(py: Python<'_>, name: &str, definition: &'static Definition) -> PyResult<()> {

@@ -1,6 +1,8 @@
 //! The verbs over many keys, each with what it needs of its filter.
 
+use crate::count::Any;
 use crate::keys::Batch;
+use crate::weights::Weights;
 use bloomery_core::{
     BloomFilter, CountingBloomFilter, Error, Hasher, KeySource, ScalableBloomFilter,
 };
@@ -148,6 +150,102 @@ impl Batch for ContainsLocked<'_> {
     fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
         let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
         filter.contains_many(keys, out, threads);
+        Ok(())
+    }
+}
+
+/// Adds to a filter of growing counters, each key as often as its weight says.
+pub(crate) struct AddCounted<'a> {
+    pub(crate) filter: &'a Any,
+    pub(crate) writers: &'a AtomicUsize,
+    pub(crate) weights: Option<Weights>,
+}
+
+/// Removes from one.
+pub(crate) struct RemoveCounted<'a> {
+    pub(crate) filter: &'a Any,
+    pub(crate) writers: &'a AtomicUsize,
+    pub(crate) weights: Option<Weights>,
+}
+
+/// Asks one how often keys are inside.
+pub(crate) struct AskCount<'a>(pub(crate) &'a Any);
+
+/// Asks one whether keys are inside.
+pub(crate) struct AskContains<'a>(pub(crate) &'a Any);
+
+impl Batch for AddCounted<'_> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        *self.filter.hasher()
+    }
+
+    fn writers(&self) -> Option<&AtomicUsize> {
+        Some(self.writers)
+    }
+
+    fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
+        if let Some(weights) = &self.weights {
+            weights.choose(rows);
+        }
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+        let counts = self.weights.as_ref().map(Weights::next);
+        self.filter.add_many(keys, counts.as_deref(), out, threads)
+    }
+}
+
+impl Batch for RemoveCounted<'_> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        *self.filter.hasher()
+    }
+
+    fn writers(&self) -> Option<&AtomicUsize> {
+        Some(self.writers)
+    }
+
+    fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
+        if let Some(weights) = &self.weights {
+            weights.choose(rows);
+        }
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], _: usize) -> Outcome {
+        let counts = self.weights.as_ref().map(Weights::next);
+        self.filter.remove_many(keys, counts.as_deref(), out)
+    }
+}
+
+impl Batch for AskCount<'_> {
+    type Answer = u64;
+    const DTYPE: &'static str = "uint64";
+
+    fn hasher(&self) -> Hasher {
+        *self.0.hasher()
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], threads: usize) -> Outcome {
+        self.0.count_many(keys, out, threads);
+        Ok(())
+    }
+}
+
+impl Batch for AskContains<'_> {
+    type Answer = bool;
+    const DTYPE: &'static str = "bool";
+
+    fn hasher(&self) -> Hasher {
+        *self.0.hasher()
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+        self.0.contains_many(keys, out, threads);
         Ok(())
     }
 }

@@ -159,8 +159,9 @@ pub(crate) fn partitions(words: &Bound<'_, PyAny>, cells: u64) -> PyResult<(u64,
     } else if words.hasattr("choose")? {
         words.call_method1("choose", (cells,))?.extract::<u64>()?
     } else {
-        params::whole("partitions", words)
-            .map_err(|_| refuse(words.repr().map_or_else(|_| "?".into(), |text| text.to_string())))?
+        params::whole("partitions", words).map_err(|_| {
+            refuse(words.repr().map_or_else(|_| "?".into(), |text| text.to_string()))
+        })?
     };
     if chosen == 0 || chosen > cells {
         return Err(refuse(format!("{chosen} for {cells} counters")));

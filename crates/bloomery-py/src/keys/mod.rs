@@ -40,6 +40,9 @@ pub(crate) trait Batch: Sync {
         Ok(())
     }
 
+    /// Told before each part of a batch which of its rows come next.
+    fn choose(&self, _rows: &mut dyn Iterator<Item = usize>) {}
+
     /// Answers every row in order, or says how many rows went well before the error.
     fn run<S: KeySource + ?Sized>(
         &self,
@@ -131,11 +134,27 @@ impl<B: Batch> Answers<B> {
         keys: &S,
         threads: usize,
     ) -> PyResult<()> {
+        self.extend_rows(py, batch, keys, None, threads)
+    }
+
+    /// The same when the keys are those of some rows only.
+    fn extend_rows<S: KeySource + ?Sized>(
+        &mut self,
+        py: Python<'_>,
+        batch: &B,
+        keys: &S,
+        rows: Option<&[usize]>,
+        threads: usize,
+    ) -> PyResult<()> {
         let start = self.values.len();
         let guard = batch.writers().map(crate::writers::Registered::new);
         batch.ready(py).map_err(|error| with_added(py, error, start))?;
         self.values.resize(start + keys.len(), B::Answer::default());
         let out = &mut self.values[start..];
+        match rows {
+            Some(rows) => batch.choose(&mut rows.iter().copied()),
+            None => batch.choose(&mut (start..start + keys.len())),
+        }
         let result = py.detach(|| batch.run(keys, out, threads));
         drop(guard);
         result.map_err(|(rows, error)| with_added(py, errors::to_python(py, error), start + rows))
@@ -152,7 +171,9 @@ impl<B: Batch> Answers<B> {
         let start = self.values.len();
         let present: Vec<KeyHash> = keys.iter().filter_map(|key| *key).collect();
         let mut answers = Answers::<B>::with_capacity(present.len());
-        answers.extend(py, batch, present.as_slice(), threads)?;
+        let rows: Vec<usize> =
+            (start..).zip(keys).filter_map(|(row, key)| key.map(|_| row)).collect();
+        answers.extend_rows(py, batch, present.as_slice(), Some(&rows), threads)?;
         self.values.resize(start + keys.len(), B::Answer::default());
         let rows = self.values[start..].iter_mut().zip(keys).filter(|(_, key)| key.is_some());
         for ((slot, _), answer) in rows.zip(answers.values) {

@@ -1,0 +1,120 @@
+//! How often each key of a batch counts: an array beside the keys, or the second column of a table.
+
+use crate::buffer::View;
+use crate::errors::parameter;
+use crate::params;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// The counts of a batch, and those of the rows that run next.
+pub(crate) struct Weights {
+    all: Vec<u64>,
+    next: Mutex<Vec<u64>>,
+}
+
+impl Weights {
+    /// The rows of the batch that run next.
+    pub(crate) fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
+        let chosen = rows.map(|row| self.all.get(row).copied().unwrap_or(1)).collect();
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
+    }
+
+    /// Their counts.
+    pub(crate) fn next(&self) -> Vec<u64> {
+        std::mem::take(&mut self.next.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The keys, and their counts if there are any: given beside them, or as the second column of an Arrow
+/// table of two.
+pub(crate) fn of<'py>(
+    keys: &Bound<'py, PyAny>,
+    counts: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyAny>, Option<Weights>)> {
+    let py = keys.py();
+    let Some(counts) = counts else {
+        return match columns(keys)? {
+            Some((keys, counts)) => of(&keys, Some(&counts)),
+            None => Ok((keys.clone(), None)),
+        };
+    };
+    let all = read(counts)?;
+    if let Ok(rows) = keys.len()
+        && rows != all.len()
+    {
+        let got = format!("{} counts for {rows} keys", all.len());
+        let hint = "give one count for each key";
+        return Err(parameter(py, "counts", got, "as many as keys", hint));
+    }
+    Ok((keys.clone(), Some(Weights { all, next: Mutex::default() })))
+}
+
+/// The two columns of a table of keys and counts: pyarrow, Polars and pandas say them the same way.
+fn columns<'py>(
+    table: &Bound<'py, PyAny>,
+) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let names = match (table.getattr("column_names"), table.getattr("columns")) {
+        // pyarrow's `columns` are arrays, the others' are names.
+        (Ok(names), _) => names,
+        (Err(_), Ok(names)) if table.hasattr("__arrow_c_stream__")? => names,
+        _ => return Ok(None),
+    };
+    let Ok(names) = names.try_iter().and_then(|names| names.collect::<PyResult<Vec<_>>>()) else {
+        return Ok(None);
+    };
+    match names.as_slice() {
+        [keys, counts] => Ok(Some((table.get_item(keys)?, table.get_item(counts)?))),
+        _ => Ok(None),
+    }
+}
+
+/// Whole numbers from 1 up, of an array of 64-bit integers, an Arrow column, or any other iterable.
+fn read(counts: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    let py = counts.py();
+    let refuse = |row: usize, got: String| {
+        let got = format!("{got} in row {row}");
+        parameter(py, "counts", got, "whole numbers, at least 1", "leave rows of zero out")
+    };
+    let counts = if counts.hasattr("__arrow_c_stream__")? || counts.hasattr("__arrow_c_array__")? {
+        // Through NumPy, which all of them know; nulls become something that is no whole number.
+        counts.call_method0("to_numpy")?
+    } else {
+        counts.clone()
+    };
+    if counts.hasattr("dtype")?
+        && counts.getattr("dtype")?.getattr("kind")?.extract::<char>()? != 'u'
+        && counts.getattr("dtype")?.getattr("kind")?.extract::<char>()? != 'i'
+    {
+        let kind = counts.getattr("dtype")?.to_string();
+        let hint = "convert it to int64";
+        return Err(parameter(py, "counts", kind, "an array of whole numbers", hint));
+    }
+    let as_words = counts.hasattr("astype")?.then(|| counts.call_method1("astype", ("int64",)));
+    if let Some(words) = as_words.transpose()?
+        && let Some(view) = View::of(&words, ffi::PyBUF_C_CONTIGUOUS)
+    {
+        // SAFETY: contiguous 64-bit integers, kept in place by the view.
+        let words = unsafe {
+            std::slice::from_raw_parts(view.data().cast::<i64>().cast_const(), view.bytes() / 8)
+        };
+        return words
+            .iter()
+            .enumerate()
+            .map(|(row, count)| match u64::try_from(*count) {
+                Ok(count @ 1..) => Ok(count),
+                _ => Err(refuse(row, count.to_string())),
+            })
+            .collect();
+    }
+    counts
+        .try_iter()?
+        .enumerate()
+        .map(|(row, count)| {
+            let count = count?;
+            params::whole("counts", &count).map_err(|_| {
+                refuse(row, count.repr().map_or_else(|_| "?".into(), |text| text.to_string()))
+            })
+        })
+        .collect()
+}
