@@ -68,6 +68,24 @@ pub trait GrowingCells: Send + Sync + Sized {
         change: impl FnOnce(u64) -> u64,
     ) -> std::result::Result<u64, Refused>;
 
+    /// Adds `by` to cells of one block, which lie in one partition; whether one of them was zero. Or refuses
+    /// one of them: those before it are raised. Same caller.
+    #[inline(always)]
+    fn raise_block(&self, cells: &[u64], by: u64) -> std::result::Result<bool, (usize, Refused)> {
+        let mut new = false;
+        for (i, cell) in cells.iter().enumerate() {
+            let old = self.try_change(*cell, |value| value.saturating_add(by));
+            new |= old.map_err(|refused| (i, refused))? == 0;
+        }
+        Ok(new)
+    }
+
+    /// The smallest of the cells of one block.
+    #[inline(always)]
+    fn smallest_of_block(&self, cells: &[u64], guard: &Guard) -> u64 {
+        cells.iter().map(|cell| self.get(*cell, guard)).min().unwrap_or(0)
+    }
+
     /// Whether the partition is being rebuilt by another writer.
     fn is_locked(&self, partition: u64) -> bool;
 

@@ -24,7 +24,7 @@ use crate::cells::growing::{Cut, GrowingCells, Pauses, Refused, STUCK};
 use crate::cells::{Version, Words, packed};
 use crate::error::{Error, Result};
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
-use overflow::Overflow;
+use overflow::{GRAIN, Overflow};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -115,7 +115,14 @@ impl DynamicCells {
             let width = bits_of(largest >> shape.width).max(least);
             if width > 0 {
                 let high = |slot| value(first + slot) >> shape.width;
-                this.put(partition, this.lay(partition, width, high, |slot| bits_of(high(slot)))?);
+                let cells = (range.end - first) as usize;
+                let mut made = match shape.adaptive {
+                    true => Overflow::in_parts(cells, &widest(cells, |slot| bits_of(high(slot))))?,
+                    false => Overflow::flat(cells, width)?,
+                };
+                (0..cells as u64).for_each(|slot| made.set(slot, high(slot)));
+                this.recount(partition, &mut made);
+                this.put(partition, made);
             }
         }
         Ok(this)
@@ -169,30 +176,45 @@ impl DynamicCells {
         threshold.ceil() as u64
     }
 
-    /// New overflow counters for a partition, filled with `high(slot)`: y bits each, or in parts as
-    /// narrow as `needed(slot)` allows.
+    /// New overflow counters of y bits for a partition with the values of the `old` ones; in an adaptive
+    /// filter in parts, each as wide as its own `needed` says.
     fn lay(
         &self,
         partition: u64,
         y: u32,
-        high: impl Fn(u64) -> u64,
-        needed: impl Fn(u64) -> u32,
+        old: Option<&Overflow>,
+        needed: impl FnOnce() -> Vec<u32>,
     ) -> Result<Overflow> {
-        let (x, adaptive) = (self.shape.width, self.shape.adaptive);
         let range = self.cut.range(partition);
-        let cells = range.end - range.start;
-        let width_of = |slot: usize| if adaptive { needed(slot as u64) } else { y };
-        let mut made = Overflow::new(cells as usize, adaptive, width_of)?;
-        made.threshold = self.threshold(made.width());
-        let mut above = 0;
-        for slot in 0..cells {
-            let high = high(slot);
-            made.set(slot, high);
-            let low = packed::read(self.base.atomics(), self.bit(partition, slot), x);
-            above += u64::from(high << x | low >= made.threshold);
+        let cells = (range.end - range.start) as usize;
+        let mut made = match self.shape.adaptive {
+            true => Overflow::in_parts(cells, &needed())?,
+            false => Overflow::flat(cells, y)?,
+        };
+        if let Some(old) = old {
+            old.each_set(|slot, high| made.set(slot, high));
         }
-        made.above.store(above, Ordering::Relaxed);
+        self.recount(partition, &mut made);
         Ok(made)
+    }
+
+    /// Sets the threshold and counts the counters at or above it. Those without overflow are passed over
+    /// where they cannot be.
+    fn recount(&self, partition: u64, overflow: &mut Overflow) {
+        let x = self.shape.width;
+        overflow.threshold = self.threshold(overflow.width());
+        let low = |slot| packed::read(self.base.atomics(), self.bit(partition, slot), x);
+        let mut above = 0;
+        let threshold = overflow.threshold;
+        if threshold > self.base_max() {
+            overflow.each_set(|slot, high| above += u64::from(high << x | low(slot) >= threshold));
+        } else {
+            let range = self.cut.range(partition);
+            for slot in 0..range.end - range.start {
+                above += u64::from(low(slot) >= threshold || overflow.get(slot) != 0);
+            }
+        }
+        overflow.above.store(above, Ordering::Relaxed);
     }
 
     /// Exchanges a partition's overflow counters; readers of the old ones keep them until they are done.
@@ -217,6 +239,12 @@ impl DynamicCells {
         }
         y
     }
+}
+
+/// The widest of each grain of cells.
+fn widest(cells: usize, width_of: impl Fn(u64) -> u32) -> Vec<u32> {
+    let grain = |first: usize| (first..cells.min(first + GRAIN)).map(|slot| width_of(slot as u64));
+    (0..cells).step_by(GRAIN).map(|first| grain(first).max().unwrap_or(0)).collect()
 }
 
 /// Bits that a number needs; none for zero.
@@ -316,6 +344,59 @@ impl GrowingCells for DynamicCells {
         Ok(old)
     }
 
+    #[inline(always)]
+    fn raise_block(&self, cells: &[u64], by: u64) -> std::result::Result<bool, (usize, Refused)> {
+        let Some(first) = cells.first() else { return Ok(false) };
+        let (partition, slot) = self.cut.locate(*first);
+        let entry = self.partition(partition);
+        if entry.version.is_locked() {
+            return Err((0, Refused::Busy));
+        }
+        let (x, max) = (self.shape.width, self.base_max());
+        let words = self.base.atomics();
+        // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
+        let overflow = entry.overflow(unsafe { epoch::unprotected() });
+        // Where within the base counter the threshold lies: passing it there is noticed below.
+        let edge = overflow.map_or(0, |overflow| overflow.threshold & max);
+        let mut new = false;
+        for (i, cell) in cells.iter().enumerate() {
+            let bit = self.bit(partition, slot + (cell - first));
+            let low = packed::read(words, bit, x);
+            let raised = low.saturating_add(by);
+            // Most adds end here, without a look at the overflow counter.
+            if raised <= max && (raised < edge || low >= edge) && (low != 0 || overflow.is_none()) {
+                self.write_base(entry, bit, raised);
+                new |= low == 0;
+                continue;
+            }
+            let old = self.try_change(*cell, |value| value.saturating_add(by));
+            new |= old.map_err(|refused| (i, refused))? == 0;
+        }
+        Ok(new)
+    }
+
+    #[inline(always)]
+    fn smallest_of_block(&self, cells: &[u64], guard: &Guard) -> u64 {
+        let Some(first) = cells.first() else { return 0 };
+        let (partition, slot) = self.cut.locate(*first);
+        let entry = self.partition(partition);
+        let words = self.base.atomics();
+        entry.version.read(|| {
+            let overflow = entry.overflow(guard);
+            let mut least = u64::MAX;
+            for cell in cells {
+                let slot = slot + (cell - first);
+                let low = packed::read(words, self.bit(partition, slot), self.shape.width);
+                // A counter is at least its low part, so only few overflow counters need a look.
+                if low < least {
+                    let high = overflow.map_or(0, |overflow| overflow.get(slot));
+                    least = least.min(high << self.shape.width | low);
+                }
+            }
+            least
+        })
+    }
+
     fn is_locked(&self, partition: u64) -> bool {
         self.partition(partition).version.is_locked()
     }
@@ -335,11 +416,18 @@ impl GrowingCells for DynamicCells {
             let guard = &epoch::pin();
             let old = self.partition(partition).overflow(guard);
             let y = old.map_or(0, Overflow::width).max(need);
-            let high = |slot| old.map_or(0, |old| old.get(slot));
             // No counter loses bits: another cell of the same key may just have been given them.
-            let has = |slot| old.map_or(0, |old| old.width_of(slot));
-            let needed = |slot| has(slot).max(if slot == wanted { need } else { 0 });
-            let made = self.lay(partition, y, high, needed)?;
+            let needed = || {
+                let cells = self.cut.range(partition).end - self.cut.range(partition).start;
+                let mut widths = old.map_or_else(
+                    || vec![0; (cells as usize).div_ceil(GRAIN)],
+                    |old| old.widths(cells as usize),
+                );
+                let own = &mut widths[wanted as usize / GRAIN];
+                *own = need.max(*own);
+                widths
+            };
+            let made = self.lay(partition, y, old, needed)?;
             self.put(partition, made);
             Ok(self.cut.range(partition).end - self.cut.range(partition).start)
         })
@@ -357,10 +445,18 @@ impl GrowingCells for DynamicCells {
             let guard = &epoch::pin();
             let Some(old) = self.partition(partition).overflow(guard) else { return Ok(0) };
             let y = self.narrowed(partition, old.width(), guard);
-            let high = |slot| old.get(slot);
+            let needed = || {
+                let cells = self.cut.range(partition).end - self.cut.range(partition).start;
+                let mut widths = vec![0; (cells as usize).div_ceil(GRAIN)];
+                old.each_set(|slot, high| {
+                    let own = &mut widths[slot as usize / GRAIN];
+                    *own = bits_of(high).max(*own);
+                });
+                widths
+            };
             let made = match y {
                 0 => None,
-                _ => Some(self.lay(partition, y, high, |slot| bits_of(high(slot)))?),
+                _ => Some(self.lay(partition, y, Some(old), needed)?),
             };
             self.put(partition, made.filter(|made| made.width() > 0));
             Ok(self.cut.range(partition).end - self.cut.range(partition).start)

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cells in the smallest part; below that the directory costs more than it saves.
-const SMALLEST_PART: usize = 16;
+pub(super) const GRAIN: usize = 16;
 /// Bits a part costs in the directory.
 const PART_BITS: u64 = 64;
 
@@ -50,29 +50,54 @@ pub(super) struct Overflow {
 }
 
 impl Overflow {
-    /// Zeroed counters, `width(slot)` bits or more for each; `adaptive` may cut them into parts.
-    pub(super) fn new(
-        cells: usize,
-        adaptive: bool,
-        width_of: impl Fn(usize) -> u32,
-    ) -> Result<Self> {
-        let widest = (0..cells).map(&width_of).max().unwrap_or(0);
+    /// Zeroed counters of y bits.
+    pub(super) fn flat(cells: usize, y: u32) -> Result<Self> {
+        Self::over(y, 0, Vec::new(), cells as u64 * u64::from(y))
+    }
+
+    /// Zeroed counters; each grain has at least the width given for it. In one part or in many, whichever
+    /// takes less memory.
+    pub(super) fn in_parts(cells: usize, widths: &[u32]) -> Result<Self> {
+        let widest = widths.iter().copied().max().unwrap_or(0);
         let flat = cells as u64 * u64::from(widest);
-        let (mut best, mut part_shift, mut parts) = (flat, 0, Vec::new());
-        let mut size = SMALLEST_PART;
-        while adaptive && size < cells {
-            let cut: Vec<Part> = Self::cut(cells, size, &width_of);
-            let fields: u64 = Self::fields(&cut, cells, size);
-            let bits = fields + cut.len() as u64 * PART_BITS;
-            if bits < best {
-                (best, part_shift, parts) = (bits, size.trailing_zeros(), cut);
+        let (mut best, mut size, mut fields) = (flat, 0, flat);
+        let mut parts = widths.to_vec();
+        let mut candidate = GRAIN;
+        while candidate < cells {
+            let bits = Self::bits(cells, candidate, &parts);
+            let all = bits + parts.len() as u64 * PART_BITS;
+            if all < best {
+                (best, size, fields) = (all, candidate, bits);
             }
-            size *= 4;
+            parts = parts.chunks(4).map(|four| four.iter().copied().max().unwrap_or(0)).collect();
+            candidate *= 4;
         }
-        let bits =
-            if parts.is_empty() { flat } else { Self::fields(&parts, cells, 1 << part_shift) };
+        if size == 0 {
+            return Self::flat(cells, widest);
+        }
+        let mut start = 0;
+        let parts = widths
+            .chunks(size / GRAIN)
+            .enumerate()
+            .map(|(i, grains)| {
+                let part = Part::new(start, grains.iter().copied().max().unwrap_or(0));
+                start += size.min(cells - i * size) as u64 * u64::from(part.width());
+                part
+            })
+            .collect();
+        Self::over(widest, size.trailing_zeros(), parts, fields)
+    }
+
+    /// Bits of all counters in parts of `size` cells.
+    fn bits(cells: usize, size: usize, widths: &[u32]) -> u64 {
+        let part =
+            |(i, width): (usize, &u32)| size.min(cells - i * size) as u64 * u64::from(*width);
+        widths.iter().enumerate().map(part).sum()
+    }
+
+    fn over(width: u32, part_shift: u32, parts: Vec<Part>, bits: u64) -> Result<Self> {
         Ok(Overflow {
-            width: widest,
+            width,
             part_shift,
             parts: parts.into_boxed_slice(),
             fields: zeroed(packed::words_for(bits))?,
@@ -81,24 +106,57 @@ impl Overflow {
         })
     }
 
-    /// Parts of `size` cells, each as wide as its widest counter.
-    fn cut(cells: usize, size: usize, width_of: &impl Fn(usize) -> u32) -> Vec<Part> {
-        let mut start = 0;
-        let widest =
-            |first: usize| (first..cells.min(first + size)).map(width_of).max().unwrap_or(0);
-        (0..cells)
-            .step_by(size)
-            .map(|first| {
-                let part = Part::new(start, widest(first));
-                start += (size.min(cells - first)) as u64 * u64::from(part.width());
-                part
-            })
-            .collect()
+    /// The width that each grain of the cells has.
+    pub(super) fn widths(&self, cells: usize) -> Vec<u32> {
+        (0..cells).step_by(GRAIN).map(|slot| self.locate(slot as u64).1).collect()
     }
 
-    fn fields(parts: &[Part], cells: usize, size: usize) -> u64 {
-        let last = cells - (parts.len() - 1) * size;
-        parts.last().map_or(0, |part| part.start() + last as u64 * u64::from(part.width()))
+    /// Hands out every counter that is not zero. Words without any are passed over at once: under skew
+    /// that is most of them.
+    pub(super) fn each_set(&self, mut take: impl FnMut(u64, u64)) {
+        if self.parts.is_empty() {
+            return self.each_set_in(0, self.fields.len() as u64 * 64, 0, self.width, &mut take);
+        }
+        for (i, part) in (0..).zip(&self.parts) {
+            let next = self.parts.get(i as usize + 1);
+            let end = next.map_or(self.fields.len() as u64 * 64, |next| next.start());
+            self.each_set_in(part.start(), end, i << self.part_shift, part.width(), &mut take);
+        }
+    }
+
+    /// The same for the bits of one part, whose first cell is `slot`.
+    fn each_set_in(
+        &self,
+        start: u64,
+        end: u64,
+        slot: u64,
+        width: u32,
+        take: &mut impl FnMut(u64, u64),
+    ) {
+        if width == 0 {
+            return;
+        }
+        let width = u64::from(width);
+        let mut bit = start;
+        while bit + width <= end {
+            if self.fields[(bit >> 6) as usize].load(Ordering::Relaxed) == 0 {
+                // To the last counter that begins in this word, which may reach into the next.
+                let inside = (((bit | 63) - bit) / width) * width;
+                if !packed::crosses(bit + inside, width as u32) {
+                    bit += inside + width;
+                    continue;
+                }
+                bit += inside;
+                if bit + width > end {
+                    return;
+                }
+            }
+            let value = packed::read(&self.fields, bit, width as u32);
+            if value != 0 {
+                take(slot + (bit - start) / width, value);
+            }
+            bit += width;
+        }
     }
 
     /// y: the width of the widest counter.
@@ -120,11 +178,6 @@ impl Overflow {
         let part = self.parts[(slot >> self.part_shift) as usize];
         let within = slot & ((1 << self.part_shift) - 1);
         (part.start() + within * u64::from(part.width()), part.width())
-    }
-
-    /// The counter's width.
-    pub(super) fn width_of(&self, slot: u64) -> u32 {
-        self.locate(slot).1
     }
 
     /// Whether `value` fits the counter.
@@ -178,11 +231,14 @@ fn zeroed(words: u64) -> Result<Box<[AtomicU64]>> {
 mod tests {
     use super::*;
 
+    fn widths(cells: usize, hot: usize, width: u32, others: u32) -> Vec<u32> {
+        (0..cells.div_ceil(GRAIN)).map(|i| if i == hot / GRAIN { width } else { others }).collect()
+    }
+
     #[test]
-    fn a_hot_counter_widens_its_part_only_when_adaptive() {
-        let width_of = |slot: usize| if slot == 777 { 20 } else { 0 };
-        let flat = Overflow::new(1000, false, width_of).unwrap();
-        let cut = Overflow::new(1000, true, width_of).unwrap();
+    fn a_hot_counter_widens_its_part_only_when_there_are_parts() {
+        let flat = Overflow::flat(1000, 20).unwrap();
+        let cut = Overflow::in_parts(1000, &widths(1000, 777, 20, 0)).unwrap();
         assert_eq!((flat.parts(), flat.width()), (1, 20));
         assert!(cut.parts() > 1 && cut.bytes() * 2 < flat.bytes(), "{cut:?}");
         for overflow in [&flat, &cut] {
@@ -196,17 +252,33 @@ mod tests {
 
     #[test]
     fn parts_are_cut_only_where_they_save() {
-        let even = Overflow::new(1000, true, |_| 5).unwrap();
-        assert_eq!(even.parts(), 1);
-        for cells in [1, 15, 16, 17, 100, 1001] {
-            let odd =
-                Overflow::new(cells, true, |slot| if slot + 1 == cells { 40 } else { 1 }).unwrap();
-            for slot in 0..cells as u64 {
-                odd.set(slot, 1);
+        assert_eq!(Overflow::in_parts(1000, &widths(1000, 0, 5, 5)).unwrap().parts(), 1);
+        assert_eq!(Overflow::in_parts(3, &[9]).unwrap().parts(), 1);
+    }
+
+    #[test]
+    fn every_counter_that_is_set_is_handed_out_once_and_in_order() {
+        for cells in [1usize, 15, 16, 17, 100, 1001] {
+            for width in [1, 3, 7, 13, 40, 64] {
+                let hot = cells - 1;
+                let parts = widths(cells, hot, width, if width > 3 { 2 } else { 0 });
+                for overflow in [
+                    Overflow::flat(cells, width).unwrap(),
+                    Overflow::in_parts(cells, &parts).unwrap(),
+                ] {
+                    let mut expected = Vec::new();
+                    for slot in (0..cells as u64).filter(|slot| slot % 3 == 0 || slot % 37 == 5) {
+                        let value = packed::largest(overflow.locate(slot).1.max(1));
+                        if overflow.fits(slot, value) {
+                            overflow.set(slot, value);
+                            expected.push((slot, value));
+                        }
+                    }
+                    let mut seen = Vec::new();
+                    overflow.each_set(|slot, value| seen.push((slot, value)));
+                    assert_eq!(seen, expected, "{cells} cells of {width} bits");
+                }
             }
-            odd.set(cells as u64 - 1, 1 << 39);
-            assert_eq!(odd.get(cells as u64 - 1), 1 << 39);
-            assert!((0..cells as u64 - 1).all(|slot| odd.get(slot) == 1));
         }
     }
 }

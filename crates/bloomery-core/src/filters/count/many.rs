@@ -5,7 +5,7 @@
 //! and removals may fail at any row: those go one by one.
 
 use super::turn::Turn;
-use super::{CountFilter, FEW, State, smallest};
+use super::{CountFilter, FEW, State};
 use crate::batch::{self, GROUP, KeySource, Owner};
 use crate::cells::GrowingCells;
 use crate::error::Error;
@@ -208,7 +208,7 @@ impl<C: GrowingCells> State<C> {
     fn count_at(&self, group: &Group, key: usize, hash: KeyHash, guard: &Guard) -> u64 {
         let hashes = self.plan.hashes() as usize;
         let cells = group.key(key, hashes);
-        let least = smallest(&self.cells, &cells[..hashes], guard);
+        let least = self.smallest(&cells[..hashes], guard);
         self.refined(hash, least, guard)
     }
 }

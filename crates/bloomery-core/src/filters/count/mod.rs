@@ -33,6 +33,7 @@ use crate::cells::{Gate, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
 use crate::error::{Error, Result};
 use crate::filters::{Estimate, Measure, Policy};
 use crate::hash::{Hasher, KeyHash};
+use crate::placement::Layout;
 use crate::positions::MAX_HASHES;
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned};
 use recurring::Recurring;
@@ -151,7 +152,7 @@ impl<C: GrowingCells> CountFilter<C> {
     #[inline(always)]
     fn raise(&self, turn: &mut Turn<'_>, hash: KeyHash, cells: &[u64], count: u64) -> Result<bool> {
         match self.state(turn.guard()).plan.policy {
-            Policy::Plain => self.raise_plainly(turn, State::primary, cells, count),
+            Policy::Plain => self.raise_block(turn, cells, count),
             Policy::Conservative => self.raise_conservatively(turn, cells, count),
             Policy::RecurringMinimum => {
                 let new = self.raise_plainly(turn, State::primary, cells, count)?;
@@ -160,6 +161,36 @@ impl<C: GrowingCells> CountFilter<C> {
                 Ok(new)
             }
         }
+    }
+
+    /// Every cell rises; all at once where they are one block.
+    #[inline(always)]
+    fn raise_block(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) -> Result<bool> {
+        let state = self.state(turn.guard());
+        if state.plan.placement.layout != Layout::Blocked {
+            return self.raise_plainly(turn, State::primary, cells, count);
+        }
+        match state.cells.raise_block(cells, count) {
+            Ok(new) => Ok(new),
+            Err((done, _)) => self.raise_rest(turn, cells, done, count),
+        }
+    }
+
+    /// Goes on where a block was refused. Whether the key was new is known from the cells before, which
+    /// are above `count` now if they were above zero.
+    #[cold]
+    fn raise_rest(
+        &self,
+        turn: &mut Turn<'_>,
+        cells: &[u64],
+        done: usize,
+        count: u64,
+    ) -> Result<bool> {
+        let before = smallest(&self.state(turn.guard()).cells, &cells[..done], turn.guard());
+        let rest = self
+            .raise_plainly(turn, State::primary, &cells[done..], count)
+            .inspect_err(|_| self.lower(turn, State::primary, &cells[..done], count))?;
+        Ok(rest || (done > 0 && before <= count))
     }
 
     /// Every cell rises.
@@ -536,11 +567,19 @@ impl<C: GrowingCells> State<C> {
     fn count(&self, hash: KeyHash, guard: &Guard) -> u64 {
         let placement = &self.plan.placement;
         let least = if placement.hashes as usize <= FEW {
-            smallest(&self.cells, placement.all::<FEW>(hash).as_slice(), guard)
+            self.smallest(placement.all::<FEW>(hash).as_slice(), guard)
         } else {
-            smallest(&self.cells, placement.all::<MOST>(hash).as_slice(), guard)
+            self.smallest(placement.all::<MOST>(hash).as_slice(), guard)
         };
         self.refined(hash, least, guard)
+    }
+
+    #[inline(always)]
+    fn smallest(&self, cells: &[u64], guard: &Guard) -> u64 {
+        match self.plan.placement.layout {
+            Layout::Blocked => self.cells.smallest_of_block(cells, guard),
+            Layout::Classic => smallest(&self.cells, cells, guard),
+        }
     }
 
     /// What a second count of the key knows better.
