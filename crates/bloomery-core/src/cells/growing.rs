@@ -80,6 +80,13 @@ pub trait GrowingCells: Send + Sync + Sized {
         Ok(new)
     }
 
+    /// Asks the processor for what a block's cells will be read from first.
+    #[inline(always)]
+    fn prefetch_block(&self, cells: &[u64], guard: &Guard) {
+        let _ = guard;
+        cells.iter().for_each(|cell| self.prefetch(*cell));
+    }
+
     /// The smallest of the cells of one block.
     #[inline(always)]
     fn smallest_of_block(&self, cells: &[u64], guard: &Guard) -> u64 {

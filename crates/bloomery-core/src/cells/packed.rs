@@ -31,7 +31,9 @@ pub fn read(words: &[AtomicU64], bit: u64, width: u32) -> u64 {
     let (at, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
     let low = words[at].load(Ordering::Relaxed) >> shift;
     // Without a branch: of a number inside one word the second half is cut off again.
-    let next = words[(at + 1).min(words.len() - 1)].load(Ordering::Relaxed);
+    let next = (at + 1).min(words.len() - 1);
+    // SAFETY: at most the last one.
+    let next = unsafe { words.get_unchecked(next) }.load(Ordering::Relaxed);
     (low | ((next << 1) << (63 - shift))) & largest(width)
 }
 

@@ -119,14 +119,7 @@ impl Words {
     #[inline(always)]
     pub fn prefetch(&self, word: usize) {
         debug_assert!(word < self.len);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch reads nothing architecturally.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch(self.base().add(word).cast(), _MM_HINT_T0);
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = word;
+        prefetch(self.base().wrapping_add(word));
     }
 
     /// Number of set bits.
@@ -178,6 +171,19 @@ impl Words {
                 .into_iter()
                 .all(|(a, b)| a.load(Ordering::Relaxed) == b.load(Ordering::Relaxed))
     }
+}
+
+/// Asks the processor for the line at an address, which need not be anybody's.
+#[inline(always)]
+pub(crate) fn prefetch(address: *const u64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing architecturally.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch(address.cast(), _MM_HINT_T0);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 impl fmt::Debug for Words {

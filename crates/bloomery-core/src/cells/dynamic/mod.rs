@@ -18,6 +18,7 @@
 //! I2  `above` equals a recount.
 //! I3  A partition's y is never below what its largest counter needs.
 
+mod block;
 mod overflow;
 
 use crate::cells::growing::{Cut, GrowingCells, Pauses, Refused, STUCK};
@@ -346,55 +347,25 @@ impl GrowingCells for DynamicCells {
 
     #[inline(always)]
     fn raise_block(&self, cells: &[u64], by: u64) -> std::result::Result<bool, (usize, Refused)> {
-        let Some(first) = cells.first() else { return Ok(false) };
-        let (partition, slot) = self.cut.locate(*first);
-        let entry = self.partition(partition);
-        if entry.version.is_locked() {
-            return Err((0, Refused::Busy));
+        if self.shape.width.is_power_of_two() {
+            self.raise_together::<true>(cells, by)
+        } else {
+            self.raise_together::<false>(cells, by)
         }
-        let (x, max) = (self.shape.width, self.base_max());
-        let words = self.base.atomics();
-        // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
-        let overflow = entry.overflow(unsafe { epoch::unprotected() });
-        // Where within the base counter the threshold lies: passing it there is noticed below.
-        let edge = overflow.map_or(0, |overflow| overflow.threshold & max);
-        let mut new = false;
-        for (i, cell) in cells.iter().enumerate() {
-            let bit = self.bit(partition, slot + (cell - first));
-            let low = packed::read(words, bit, x);
-            let raised = low.saturating_add(by);
-            // Most adds end here, without a look at the overflow counter.
-            if raised <= max && (raised < edge || low >= edge) && (low != 0 || overflow.is_none()) {
-                self.write_base(entry, bit, raised);
-                new |= low == 0;
-                continue;
-            }
-            let old = self.try_change(*cell, |value| value.saturating_add(by));
-            new |= old.map_err(|refused| (i, refused))? == 0;
-        }
-        Ok(new)
+    }
+
+    #[inline(always)]
+    fn prefetch_block(&self, cells: &[u64], guard: &Guard) {
+        self.prefetch_together(cells, guard);
     }
 
     #[inline(always)]
     fn smallest_of_block(&self, cells: &[u64], guard: &Guard) -> u64 {
-        let Some(first) = cells.first() else { return 0 };
-        let (partition, slot) = self.cut.locate(*first);
-        let entry = self.partition(partition);
-        let words = self.base.atomics();
-        entry.version.read(|| {
-            let overflow = entry.overflow(guard);
-            let mut least = u64::MAX;
-            for cell in cells {
-                let slot = slot + (cell - first);
-                let low = packed::read(words, self.bit(partition, slot), self.shape.width);
-                // A counter is at least its low part, so only few overflow counters need a look.
-                if low < least {
-                    let high = overflow.map_or(0, |overflow| overflow.get(slot));
-                    least = least.min(high << self.shape.width | low);
-                }
-            }
-            least
-        })
+        if self.shape.width.is_power_of_two() {
+            self.smallest_together::<true>(cells, guard)
+        } else {
+            self.smallest_together::<false>(cells, guard)
+        }
     }
 
     fn is_locked(&self, partition: u64) -> bool {

@@ -180,6 +180,13 @@ impl Overflow {
         (part.start() + within * u64::from(part.width()), part.width())
     }
 
+    /// Asks the processor for the counter's line.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, slot: u64) {
+        let at = (self.locate(slot).0 >> 6) as usize;
+        crate::cells::words::prefetch(self.fields.as_ptr().wrapping_add(at).cast());
+    }
+
     /// Whether `value` fits the counter.
     #[inline(always)]
     pub(super) fn fits(&self, slot: u64, value: u64) -> bool {

@@ -39,22 +39,22 @@ impl<C: GrowingCells> CountFilter<C> {
         let times = |row: usize| counts.map_or(1, |counts| counts[row]);
         self.by_groups(keys, 0..keys.len(), |rows, digests, positions| {
             let mut turn = Turn::at(&self.gate);
-            for (i, row) in rows.enumerate() {
-                let added = match positions {
-                    Some(group) => {
-                        let cells = group.key(i, plan.hashes() as usize);
-                        self.raise(
-                            &mut turn,
-                            digests[i],
-                            &cells[..plan.hashes() as usize],
-                            times(row),
-                        )
-                    }
-                    None => self.add_in(&mut turn, digests[i], times(row)),
-                };
-                out[row] = added.map_err(|error| (row, error))?;
-            }
-            Ok(())
+            batch::at_best(|| {
+                for (i, row) in rows.enumerate() {
+                    let (turn, count) = (&mut turn, times(row));
+                    let added = match (positions, plan.hashes()) {
+                        // The usual number, known to the compiler.
+                        (Some(group), 4) => self.raise(turn, digests[i], &group.key::<4>(i), count),
+                        (Some(group), hashes) => {
+                            let cells = &group.key::<FEW>(i)[..hashes as usize];
+                            self.raise(turn, digests[i], cells, count)
+                        }
+                        (None, _) => self.add_in(turn, digests[i], count),
+                    };
+                    out[row] = added.map_err(|error| (row, error))?;
+                }
+                Ok(())
+            })
         })
     }
 
@@ -142,13 +142,15 @@ impl<C: GrowingCells> CountFilter<C> {
             let asked = self.by_groups(keys, rows, |rows, digests, positions| {
                 let guard = &epoch::pin();
                 let state = self.state(guard);
-                for (i, row) in rows.enumerate() {
-                    let count = match positions {
-                        Some(group) => state.count_at(group, i, digests[i], guard),
-                        None => state.count(digests[i], guard),
-                    };
-                    out[row - first] = ask(count);
-                }
+                batch::at_best(|| {
+                    for (i, row) in rows.enumerate() {
+                        let count = match positions {
+                            Some(group) => state.count_at(group, i, digests[i], guard),
+                            None => state.count(digests[i], guard),
+                        };
+                        out[row - first] = ask(count);
+                    }
+                });
                 Ok::<(), Error>(())
             });
             // Asking cannot fail.
@@ -170,7 +172,17 @@ impl<C: GrowingCells> CountFilter<C> {
             let ahead = |group: &Group| {
                 let guard = &epoch::pin();
                 let cells = &self.state(guard).cells;
-                group.positions[..hashes].iter().flatten().for_each(|cell| cells.prefetch(*cell));
+                if plan.placement.layout == Layout::Blocked {
+                    (0..GROUP).for_each(|key| match hashes {
+                        4 => cells.prefetch_block(&group.key::<4>(key), guard),
+                        _ => cells.prefetch_block(&group.key::<FEW>(key)[..hashes], guard),
+                    });
+                } else {
+                    group.positions[..hashes]
+                        .iter()
+                        .flatten()
+                        .for_each(|cell| cells.prefetch(*cell));
+                }
             };
             return group::by_groups(
                 keys,
@@ -192,23 +204,21 @@ impl<C: GrowingCells> CountFilter<C> {
 }
 
 impl Group {
-    /// The cells of one key; those beyond `hashes` mean nothing.
+    /// The first K cells of one key.
     #[inline(always)]
-    fn key(&self, key: usize, hashes: usize) -> [u64; FEW] {
-        let mut cells = [0; FEW];
-        for (cell, row) in cells.iter_mut().zip(&self.positions[..hashes]) {
-            *cell = row[key];
-        }
-        cells
+    fn key<const K: usize>(&self, key: usize) -> [u64; K] {
+        std::array::from_fn(|i| self.positions[i][key])
     }
 }
 
 impl<C: GrowingCells> State<C> {
     #[inline(always)]
     fn count_at(&self, group: &Group, key: usize, hash: KeyHash, guard: &Guard) -> u64 {
-        let hashes = self.plan.hashes() as usize;
-        let cells = group.key(key, hashes);
-        let least = self.smallest(&cells[..hashes], guard);
+        let least = match self.plan.hashes() {
+            // The usual number, known to the compiler.
+            4 => self.smallest(&group.key::<4>(key), guard),
+            hashes => self.smallest(&group.key::<FEW>(key)[..hashes as usize], guard),
+        };
         self.refined(hash, least, guard)
     }
 }
