@@ -99,7 +99,7 @@ Partitions: TypeAlias = Annotated[
     ),
 ]
 Slack: TypeAlias = Annotated[
-    float | None, typer.Option("--slack", help="sbf, psbf: spare bits a counter, 0 to 1.")
+    float | None, typer.Option("--slack", help="sbf, psbf: spare bits a counter, 0 to 64.")
 ]
 OnFull: TypeAlias = Annotated[
     Literal["grow", "saturate"] | None,
