@@ -51,6 +51,18 @@ def test_open_baskets_counts_removes_and_refuses() -> None:
     ]
 
 
+def test_hot_pages_counts_hits_in_less_memory_and_forgets_an_hour() -> None:
+    pytest.importorskip("pyarrow")
+    lines = run("hot_pages.py").stdout.decode().replace(",", "").splitlines()
+    counted = [(int(line.split()[0]), int(line.split()[2])) for line in lines[:3]]
+    # The hottest pages are so far above the rest that what others add to them is below one in 100.
+    assert all(true <= count < 1.01 * true for count, true in counted)
+    took, fixed = int(lines[3].split()[3]), int(lines[4].split()[-2])
+    assert took < fixed / 2
+    left = int(lines[6].split()[0])
+    assert left == counted[0][0] - counted[0][1] // 10
+
+
 def test_every_example_is_run_here() -> None:
     source = Path(__file__).read_text()
     assert [path.name for path in EXAMPLES.glob("*.py") if f'run("{path.name}"' not in source] == []

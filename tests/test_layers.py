@@ -23,7 +23,8 @@ FACADE = "bloomery"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "records"}),
-    frozenset({"_core", "memory_models", "partitions"}),
+    frozenset({"memory_models", "partitions"}),
+    frozenset({"_core"}),
     frozenset({FACADE}),
     frozenset({"store", "guard", "monitor", "stream"}),
     frozenset({"cli", "integrations", "server"}),

@@ -35,6 +35,19 @@ def test_counting_never_counts_too_low_and_forgets(measured: dict[str, Any]) -> 
     assert chapter["after_remove"] == first["counted"] - first["true"]
 
 
+def test_hot_pages_are_counted_right_in_less_memory_the_finer_the_pieces(
+    measured: dict[str, Any],
+) -> None:
+    chapter = measured["hot_pages"]
+    assert chapter["agree"]
+    assert chapter["counted_too_low"] == 0
+    assert chapter["partitions"] > 1
+    assert chapter["hottest"] > 100 * chapter["total"] / chapter["pages"]
+    sizes = [chapter[f"{name}_bytes"] for name in ("adaptive", "partitioned", "whole", "fixed")]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 0.75 * sizes[-1]
+
+
 def test_the_growing_filter_grew(measured: dict[str, Any]) -> None:
     chapter = measured["unknown_size"]
     assert chapter["layers"] > 3

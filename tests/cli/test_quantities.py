@@ -10,9 +10,11 @@ import typer
 from bloomery.cli.quantities import (
     parse_error_rate,
     parse_items,
+    parse_partitions,
     show_bytes,
     show_count,
     show_rate,
+    show_seconds,
 )
 
 
@@ -91,3 +93,22 @@ def test_counts_are_grouped_and_infinity_is_a_word() -> None:
     assert show_count(1234567.4) == "1,234,567"
     assert show_count(math.inf) == "infinite"
     assert show_count(None) == "-"
+
+
+def test_partitions_are_a_number_or_a_word() -> None:
+    assert [parse_partitions(text) for text in ("auto", "adaptive", "1k")] == [
+        "auto",
+        "adaptive",
+        1000,
+    ]
+    for text in ("0", "Auto", "", "1.5"):
+        with pytest.raises(typer.BadParameter):
+            parse_partitions(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.0, "0 s"), (2.5, "2.50 s"), (0.9999, "1.00 s"), (0.0123, "12.3 ms"), (4.2e-7, "0.420 us")],
+)
+def test_a_pause_has_three_digits_and_a_unit(seconds: float, shown: str) -> None:
+    assert show_seconds(seconds) == shown

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
+from bloomery import CountFilter, CountingBloomFilter
 from bloomery.cli import console
 from bloomery.cli.files import filter_to_change
-from bloomery.cli.keys import key_batches
-from bloomery.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles
+from bloomery.cli.keys import key_batches, with_counts
+from bloomery.cli.kinds import Counting, require_counting
+from bloomery.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles, WithCounts
+from bloomery.cli.quantities import show_seconds
 
 
 def add(
@@ -20,6 +25,7 @@ def add(
     new: Annotated[
         bool, typer.Option("--new", help="Print the keys that were certainly not there before.")
     ] = False,
+    counts: WithCounts = False,
     shared: Annotated[
         bool,
         typer.Option("--shared", help="Map the file: each key is in at once, for all processes."),
@@ -37,15 +43,38 @@ def add(
         )
     read = added = 0
     with filter_to_change(file, shared=shared) as filter:
+        counter = require_counting(filter, file) if counts else None
         for batch in key_batches(keys or [], key or [], prints_lines=new):
-            fresh = filter.add_many(batch)
+            if counter is None:
+                fresh = filter.add_many(batch)
+            else:
+                batch, weights = with_counts(batch)
+                fresh = _add_weighted(counter, batch, weights)
             read += len(batch)
             added += int(fresh.sum())
             if new:
                 # Written before the file is saved: a key nobody read is not remembered as seen.
                 console.write_lines(list(compress(batch, fresh.tolist())))
+        pauses = _pauses(filter)
     if json:
-        console.write_json({"read": read, "added": added, "present": read - added})
+        console.write_json({"read": read, "added": added, "present": read - added} | pauses)
     else:
         console.message(f"{added:,} new, {read - added:,} already there")
+        if pauses.get("rebuilds"):
+            longest = show_seconds(pauses["longest_pause"])
+            console.message(f"{pauses['rebuilds']:,} rebuilds, the longest took {longest}")
     return 0
+
+
+def _add_weighted(filter: Counting, keys: list[bytes], counts: list[int]) -> npt.NDArray[np.bool_]:
+    if isinstance(filter, CountingBloomFilter):
+        return np.array([filter.add(k, n) for k, n in zip(keys, counts, strict=True)], dtype=bool)
+    return filter.add_many(keys, counts)
+
+
+def _pauses(filter: object) -> dict[str, Any]:
+    """What growing counters did while keys went in: a file does not tell it afterwards."""
+    if not isinstance(filter, CountFilter):
+        return {}
+    stats = filter.stats()
+    return {"rebuilds": stats.rebuilds, "longest_pause": stats.longest_pause}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bloomery import CountingBloomFilter
 from bloomery.cli import console
 from bloomery.cli.files import read_filter
 from bloomery.cli.keys import key_batches
+from bloomery.cli.kinds import Counting, require_counting
 from bloomery.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles
 
 
@@ -20,41 +22,43 @@ def count(
 
     A count is never too small, unless its counters are full; it can be too large.
     """
-    filter = read_filter(file)
-    if not isinstance(filter, CountingBloomFilter):
-        raise console.CommandError(
-            f"{file} holds a {filter.stats().kind} filter, which does not count",
-            hint="`bloomery new FILE --kind counting` makes one that does",
-        )
-    full = 2**filter.counter_bits - 1
+    filter = require_counting(read_filter(file), file)
     found = at_limit = 0
     for number, batch in enumerate(key_batches(keys or [], key or [], prints_lines=True)):
         counts = filter.count_many(batch)
+        full = _full(filter, batch, counts)
         found += int(np.count_nonzero(counts))
-        at_limit += int((counts == full).sum())
-        pairs = zip(counts.tolist(), batch, strict=True)
+        at_limit += sum(full)
         if json:
             # Keys given as options come first. They are few: worth a call each for the bounds.
             bounded = bool(key) and number == 0
             lines = [
                 console.to_json(
                     console.key_json(name)
-                    | {"count": count, "saturated": count == full}
+                    | {"count": count, "saturated": saturated}
                     | (_bounds(filter, name) if bounded else {})
                 )
-                for count, name in pairs
+                for count, name, saturated in zip(counts.tolist(), batch, full, strict=True)
             ]
         else:
-            lines = [b"%d\t%s" % pair for pair in pairs]
+            lines = [b"%d\t%s" % pair for pair in zip(counts.tolist(), batch, strict=True)]
         console.write_lines(lines)
     if at_limit:
         console.message(
-            f"counts at {full}, the limit of {filter.counter_bits}-bit counters: {at_limit:,};"
-            " the true ones may be larger"
+            f"counts whose counters are full: {at_limit:,}; the true ones may be larger"
         )
     return 0 if found else 1
 
 
-def _bounds(filter: CountingBloomFilter, key: bytes) -> dict[str, Any]:
+def _full(filter: Counting, keys: list[bytes], counts: npt.NDArray[Any]) -> list[bool]:
+    """For each key, whether the counters that hold its count have lost count."""
+    if isinstance(filter, CountingBloomFilter):
+        return [bool(full) for full in counts == 2**filter.counter_bits - 1]
+    if not filter.stats().saturated:
+        return [False] * len(keys)
+    return [filter.estimate(key).saturated for key in keys]
+
+
+def _bounds(filter: Counting, key: bytes) -> dict[str, Any]:
     answer = filter.estimate(key)
     return {"lower": answer.lower, "upper": answer.upper, "confidence": answer.confidence}

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PARAMETERS = (
-    "capacity", "error_rate", "layout", "bits", "hashes", "counter_bits", "policy",
-    "growth", "tightening", "derivation", "hash", "seed",
+    "capacity", "error_rate", "total", "partitions", "layout", "bits", "hashes", "counter_bits",
+    "policy", "growth", "tightening", "derivation", "hash", "seed",
 )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def _facts_table(facts: dict[str, Any]) -> Table:
     table.add_row("fill", show_rate(stats["fill"]))
     table.add_row("error now", show_rate(stats["predicted_error"]))
     table.add_row("memory", show_bytes(stats["bytes"]))
-    if stats["counter_bits"] > 1:
+    if facts["kind"] not in {"bloom", "scalable"}:
         table.add_row("saturated", f"{stats['saturated']:,} counters")
     return table
 

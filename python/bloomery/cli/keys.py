@@ -42,6 +42,21 @@ def key_batches(
                 yield from split_lines(_chunks(source, advance))
 
 
+def with_counts(lines: list[bytes]) -> tuple[list[bytes], list[int]]:
+    """The keys and the counts of lines `count<TAB>key`."""
+    keys, counts = [], []
+    for line in lines:
+        count, tab, key = line.partition(b"\t")
+        if not (tab and count.isdigit() and len(count) < 20 and int(count)):
+            raise CommandError(
+                f"not a line `count<TAB>key`: {os.fsdecode(line[:100])}",
+                hint="a count is a whole number from 1, of up to 19 digits",
+            )
+        keys.append(key)
+        counts.append(int(count))
+    return keys, counts
+
+
 def split_lines(chunks: Iterator[bytes]) -> Iterator[list[bytes]]:
     """Whole lines of each chunk; the begun line at its end waits for the next chunk."""
     begun: list[bytes] = []  # a list: a long line is joined once, not copied for each chunk

@@ -6,29 +6,46 @@ A later structure joins `new`, `plan` and its comparison by one line here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomery import (
+    BloomFilter,
+    CountFilter,
+    CountingBloomFilter,
+    DynamicCountFilter,
+    PartitionedDynamicCountFilter,
+    PartitionedSpectralBloomFilter,
+    ScalableBloomFilter,
+    SpectralBloomFilter,
+)
 from bloomery.cli.console import CommandError
 
-Filter: TypeAlias = BloomFilter | ScalableBloomFilter | CountingBloomFilter
+Counting: TypeAlias = CountingBloomFilter | CountFilter
+Filter: TypeAlias = BloomFilter | ScalableBloomFilter | Counting
 
 
 @dataclass(frozen=True)
 class Kind:
     """One structure: its class and the sizing parameters that go with it."""
 
-    cls: type[BloomFilter] | type[ScalableBloomFilter] | type[CountingBloomFilter]
+    cls: Any
     takes: frozenset[str]
 
+
+_COUNTERS = frozenset({"layout", "policy", "hashes", "derivation"})
+_GROWING = _COUNTERS | {"total", "cells"}
+_SPECTRAL = _GROWING | {"slack", "on_full"}
+_DYNAMIC = _GROWING | {"counter_bits", "shrink"}
 
 KINDS = {
     "bloom": Kind(BloomFilter, frozenset({"layout", "bits", "hashes", "derivation"})),
     "scalable": Kind(ScalableBloomFilter, frozenset({"growth", "tightening", "derivation"})),
-    "counting": Kind(
-        CountingBloomFilter,
-        frozenset({"layout", "counter_bits", "policy", "bits", "hashes", "derivation"}),
-    ),
+    "counting": Kind(CountingBloomFilter, _COUNTERS | {"counter_bits", "bits"}),
+    "sbf": Kind(SpectralBloomFilter, _SPECTRAL),
+    "dcf": Kind(DynamicCountFilter, _DYNAMIC),
+    "psbf": Kind(PartitionedSpectralBloomFilter, _SPECTRAL | {"partitions"}),
+    "pdcf": Kind(PartitionedDynamicCountFilter, _DYNAMIC | {"partitions"}),
 }
 
 EVERY_KIND_TAKES = frozenset({"capacity", "error_rate", "hash", "seed"})
@@ -45,3 +62,13 @@ def parameters(kind: str, **given: Any) -> dict[str, Any]:
                 hint=f"it goes with --kind {' or '.join(owners)}",
             )
     return chosen
+
+
+def require_counting(filter: Filter, file: Path) -> Counting:
+    """The filter, if it counts."""
+    if isinstance(filter, CountingBloomFilter | CountFilter):
+        return filter
+    raise CommandError(
+        f"{file} holds a {filter.stats().kind} filter, which does not count",
+        hint="`bloomery new FILE --kind counting` makes one that does",
+    )

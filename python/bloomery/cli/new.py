@@ -20,11 +20,17 @@ from bloomery.cli.options import (
     FilterFile,
     Force,
     Growth,
+    Hashes,
     Items,
     KindName,
     Layout,
+    OnFull,
+    Partitions,
     Policy,
+    Shrink,
+    Slack,
     Tightening,
+    Total,
 )
 from bloomery.cli.quantities import parse_items, show_bytes
 
@@ -33,7 +39,9 @@ def new(
     file: FilterFile,
     items: Items = None,
     error: ErrorRate = None,
-    kind: KindName = "bloom",
+    kind: KindName = None,
+    total: Total = None,
+    partitions: Partitions = None,
     layout: Layout = None,
     bits: Annotated[
         int | None,
@@ -41,11 +49,21 @@ def new(
             "--bits", parser=parse_items, metavar="N", help="Size in bits, instead of --items."
         ),
     ] = None,
-    hashes: Annotated[
-        int | None, typer.Option("--hashes", help="Cells per key; goes with --bits.")
+    cells: Annotated[
+        int | None,
+        typer.Option(
+            "--cells",
+            parser=parse_items,
+            metavar="N",
+            help="sbf, dcf, psbf, pdcf: number of counters, instead of --items.",
+        ),
     ] = None,
+    hashes: Hashes = None,
     counter_bits: CounterBits = None,
     policy: Policy = None,
+    slack: Slack = None,
+    on_full: OnFull = None,
+    shrink: Shrink = None,
     growth: Growth = None,
     tightening: Tightening = None,
     derivation: Derivation = None,
@@ -61,10 +79,12 @@ def new(
     force: Force = False,
     json: AsJson = False,
 ) -> int:
-    """Make an empty filter file for --items keys, or with --bits and --hashes."""
-    if items is None and bits is None and kind != "scalable":
+    """Make an empty filter file for --items keys, or with --bits or --cells and --hashes."""
+    kind = kind or "bloom"
+    size = "cells" if "cells" in KINDS[kind].takes else "bits"
+    if items is None and bits is None and cells is None and kind != "scalable":
         raise console.CommandError(
-            "how large? neither --items nor --bits is given",
+            f"how large? neither --items nor --{size} is given",
             hint=f"bloomery new {file} --items 10M --error 1%",
         )
     if shared and kind != "bloom":
@@ -78,9 +98,15 @@ def new(
         error_rate=error,
         layout=layout,
         bits=bits,
+        cells=cells,
         hashes=hashes,
+        total=total,
+        partitions=partitions,
         counter_bits=counter_bits,
         policy=policy,
+        slack=slack,
+        on_full=on_full,
+        shrink=shrink,
         growth=growth,
         tightening=tightening,
         derivation=derivation,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from bloomery.cli.quantities import parse_error_rate, parse_items
+from bloomery.cli.quantities import parse_error_rate, parse_items, parse_partitions
 
 FilterFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FILE", help="The filter file.", show_default=False)
@@ -48,22 +48,77 @@ ErrorRate: TypeAlias = Annotated[
     ),
 ]
 KindName: TypeAlias = Annotated[
-    Literal["bloom", "scalable", "counting"],
-    typer.Option("--kind", help="bloom: membership; scalable: grows; counting: counts, removes."),
+    Literal["bloom", "scalable", "counting", "sbf", "dcf", "psbf", "pdcf"] | None,
+    typer.Option(
+        "--kind",
+        help="bloom: membership; scalable: grows; counting: counts, removes;"
+        " sbf, dcf, psbf, pdcf: counts without an upper end, for hot keys.",
+        show_default=False,
+    ),
 ]
 Layout: TypeAlias = Annotated[
     Literal["blocked", "classic"] | None,
     typer.Option(
         "--layout",
-        help="bloom, counting: blocked is faster, classic smaller at low error rates.",
+        help="Not scalable: blocked is faster, classic smaller at low error rates.",
     ),
 ]
 CounterBits: TypeAlias = Annotated[
-    int | None, typer.Option("--counter-bits", help="counting: 4, 8, 16 or 32 bits a counter.")
+    int | None,
+    typer.Option(
+        "--counter-bits",
+        help="counting: 4, 8, 16 or 32 bits a counter; dcf, pdcf: 1 to 32 in the base array.",
+    ),
 ]
 Policy: TypeAlias = Annotated[
-    Literal["plain", "conservative"] | None,
-    typer.Option("--policy", help="counting: conservative counts closer but cannot remove."),
+    Literal["plain", "conservative", "recurring_minimum"] | None,
+    typer.Option(
+        "--policy",
+        help="Of counters: conservative counts closer but cannot remove;"
+        " recurring_minimum (sbf, psbf) counts doubtful keys a second time.",
+    ),
+]
+Total: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--total",
+        parser=parse_items,
+        metavar="M",
+        help="sbf, dcf, psbf, pdcf: occurrences of all keys together; 10 a key if not given.",
+        show_default=False,
+    ),
+]
+Partitions: TypeAlias = Annotated[
+    Any,
+    typer.Option(
+        "--partitions",
+        parser=parse_partitions,
+        metavar="N|auto|adaptive",
+        help="psbf, pdcf: pieces that are rebuilt alone; adaptive splits a hot piece further.",
+        show_default=False,
+    ),
+]
+Slack: TypeAlias = Annotated[
+    float | None, typer.Option("--slack", help="sbf, psbf: spare bits a counter, 0 to 64.")
+]
+OnFull: TypeAlias = Annotated[
+    Literal["grow", "saturate"] | None,
+    typer.Option("--on-full", help="sbf, psbf: what happens when the spare bits are used up."),
+]
+Shrink: TypeAlias = Annotated[
+    float | None,
+    typer.Option("--shrink", help="dcf, pdcf: how eagerly memory is given back, 0 to 1."),
+]
+Hashes: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--hashes",
+        help="Cells per key: with --bits or --cells; sbf, dcf, psbf, pdcf: also with --items.",
+    ),
+]
+WithCounts: TypeAlias = Annotated[
+    bool,
+    typer.Option("--counts", help="Lines are `count<TAB>key`, as `bloomery count` prints them."),
 ]
 Growth: TypeAlias = Annotated[
     float | None, typer.Option("--growth", help="scalable: how much larger each new layer is.")

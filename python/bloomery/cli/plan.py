@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from bloomery.cli import console
+import typer
+
+from bloomery.cli import console, skew
 from bloomery.cli.kinds import KINDS, parameters
 from bloomery.cli.options import (
     AsJson,
@@ -13,11 +15,17 @@ from bloomery.cli.options import (
     Derivation,
     ErrorRate,
     Growth,
+    Hashes,
     Items,
     KindName,
     Layout,
+    OnFull,
+    Partitions,
     Policy,
+    Shrink,
+    Slack,
     Tightening,
+    Total,
 )
 from bloomery.cli.quantities import show_bytes, show_count, show_rate
 from bloomery.errors import BloomeryError
@@ -45,10 +53,26 @@ SIBLINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 def plan(
     items: Items = None,
     error: ErrorRate = None,
-    kind: KindName = "bloom",
+    kind: KindName = None,
+    total: Total = None,
+    skew_of_keys: Annotated[
+        float | None,
+        typer.Option(
+            "--skew",
+            metavar="THETA",
+            min=0,
+            max=10,
+            help="Compare for hot keys: the key of rank r comes in proportion to 1/r^THETA.",
+        ),
+    ] = None,
+    partitions: Partitions = None,
     layout: Layout = None,
+    hashes: Hashes = None,
     counter_bits: CounterBits = None,
     policy: Policy = None,
+    slack: Slack = None,
+    on_full: OnFull = None,
+    shrink: Shrink = None,
     growth: Growth = None,
     tightening: Tightening = None,
     derivation: Derivation = None,
@@ -56,26 +80,39 @@ def plan(
 ) -> int:
     """Tell the size and the error rate of a filter without making it.
 
-    Compares it with the sibling structures and with a Python set of strings.
+    Compares it with the sibling structures and with a Python set of strings. With --total or
+    --skew it compares the structures that count, by the papers' models and as measured.
     """
     if items is None:
         raise console.CommandError(
             "how many keys? --items is missing", hint="bloomery plan --items 10M --error 1%"
         )
     error = 0.01 if error is None else error
+    counts = total is not None or skew_of_keys is not None
+    kind = kind or ("pdcf" if counts else "bloom")
     chosen: Plan = KINDS[kind].cls.plan(
         **parameters(
             kind,
             capacity=items,
             error_rate=error,
+            total=total,
+            partitions=partitions,
             layout=layout,
+            hashes=hashes,
             counter_bits=counter_bits,
             policy=policy,
+            slack=slack,
+            on_full=on_full,
+            shrink=shrink,
             growth=growth,
             tightening=tightening,
             derivation=derivation,
         )
     )
+    if counts:
+        theta = 1.0 if skew_of_keys is None else skew_of_keys
+        stream = skew.Stream(items, total or 10 * items, theta)
+        return _show_skewed(chosen, stream, skew.compare(stream, error, layout, hashes), json)
     rows = [_sibling_row(*sibling, items, error) for sibling in SIBLINGS]
     rows.append(_set_row(items))
     if json:
@@ -87,6 +124,25 @@ def plan(
         )
     else:
         console.show(_plan_table(chosen), "", _comparison(rows, chosen), _assumption(rows[-1]))
+    return 0
+
+
+def _show_skewed(chosen: Plan, stream: skew.Stream, rows: list[dict[str, Any]], json: bool) -> int:
+    if json:
+        console.write_json(
+            {
+                "plan": chosen.as_dict() | {"bits_per_key": chosen.bits_per_key},
+                "stream": {
+                    "items": stream.items,
+                    "total": stream.total,
+                    "skew": stream.theta,
+                    "largest": stream.largest,
+                },
+                "alternatives": rows,
+            }
+        )
+    else:
+        console.show(_plan_table(chosen), "", skew.table(stream, rows), skew.LEGEND)
     return 0
 
 
@@ -129,8 +185,17 @@ def _plan_table(plan: Plan) -> Table:
     form = plan.layout if plan.policy is None else f"{plan.layout}, {plan.policy}"
     table.add_row("kind", plan.kind, form)
     table.add_row("keys", show_count(plan.capacity), "distinct, at capacity")
-    cell = "bits" if plan.counter_bits == 1 else f"counters of {plan.counter_bits} bits"
+    cell = f"counters of {plan.counter_bits} bits"
+    if plan.kind in {"sbf", "psbf"}:
+        cell = f"counters of {plan.design_bits:.1f} bits on average"
+    elif plan.policy is None:
+        cell = "bits"
     table.add_row("cells", show_count(plan.cells), cell)
+    if plan.partitions is not None:
+        table.add_row(
+            "partitions", show_count(plan.partitions), "adaptive" if plan.adaptive else ""
+        )
+        table.add_row("occurrences", show_count(plan.total), "of all keys together")
     table.add_row("hashes", str(plan.hashes), f"cells per key, {plan.derivation} derivation")
     table.add_row("memory", show_bytes(plan.bytes), f"{plan.bytes:,} bytes")
     table.add_row("bits per key", f"{plan.bits_per_key:.2f}")

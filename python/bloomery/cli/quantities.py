@@ -28,6 +28,11 @@ def parse_items(text: str) -> int:
     return int(value)
 
 
+def parse_partitions(text: str) -> int | str:
+    """`auto`, `adaptive` or a number of partitions."""
+    return text if text in {"auto", "adaptive"} else parse_items(text)
+
+
 def parse_error_rate(text: str) -> float:
     """`0.001`, `1e-3` or `0.1%` as a rate between 0 and 1."""
     digits, factor = text.strip(), Decimal(1)
@@ -63,6 +68,15 @@ def show_rate(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.2e}" if 0 < value < 1e-6 else f"{_three_digits(value * 100)} %"
+
+
+def show_seconds(value: float) -> str:
+    """`12.3 ms`: pauses are far below a second."""
+    units = ["s", "ms", "us"]
+    while value and value < 0.9995 and len(units) > 1:
+        value *= 1000
+        units.pop(0)
+    return f"{_three_digits(value)} {units[0]}"
 
 
 def _three_digits(value: float) -> str:
