@@ -65,6 +65,7 @@ impl<C: GrowingCells> CountFilter<C> {
         out: &mut [bool],
         threads: usize,
     ) -> Outcome {
+        let _uncut = self.cutting.read().unwrap_or_else(PoisonError::into_inner);
         let answers = batch::atomic_bools(out);
         let plan = self.plan();
         let blocks = plan.cut().per_partition();

@@ -39,8 +39,8 @@ use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned};
 use recurring::Recurring;
 pub(crate) use recurring::second_placement;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
 use turn::Turn;
 
 const MOST: usize = MAX_HASHES as usize;
@@ -60,6 +60,9 @@ struct State<C: GrowingCells> {
 pub struct CountFilter<C: GrowingCells> {
     hasher: Hasher,
     gate: Gate,
+    /// Read by batches whose threads share out the partitions, written by who cuts them anew. Always
+    /// before the gate.
+    cutting: RwLock<()>,
     state: Atomic<State<C>>,
 }
 
@@ -85,7 +88,12 @@ impl<C: GrowingCells> CountFilter<C> {
         stuck: impl Fn(u64) -> bool,
     ) -> Result<Self> {
         let state = State::laid_out(plan.checked()?, Arc::default(), value, stuck)?;
-        Ok(CountFilter { hasher, gate: Gate::default(), state: Atomic::new(state) })
+        Ok(Self::over(hasher, state))
+    }
+
+    fn over(hasher: Hasher, state: State<C>) -> Self {
+        let state = Atomic::new(state);
+        CountFilter { hasher, gate: Gate::default(), cutting: RwLock::default(), state }
     }
 
     #[inline(always)]
@@ -413,7 +421,7 @@ impl<C: GrowingCells> CountFilter<C> {
         let guard = &epoch::pin();
         let state = self.state(guard);
         let copied = state.again(state.plan, Arc::default())?;
-        Ok(CountFilter { hasher: self.hasher, gate: Gate::default(), state: Atomic::new(copied) })
+        Ok(Self::over(self.hasher, copied))
     }
 
     /// Looks at one moment of the filter: its plan, its counters and, under recurring minimum, the second
@@ -463,6 +471,7 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Puts another state into the place of ours, with no writer inside.
     fn replace(&self, make: impl FnOnce(&State<C>) -> Result<State<C>>) -> Result<()> {
+        let _cutting = self.cutting.write().unwrap_or_else(PoisonError::into_inner);
         let guard = &epoch::pin();
         let _turn = self.quiet_turn(guard);
         let made = Owned::new(make(self.state(guard))?);
