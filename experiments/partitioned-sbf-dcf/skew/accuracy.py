@@ -8,7 +8,7 @@ from skew.setting import SEED, Claim, Counts, Filter, Keys, Outcome, Row, exact_
 
 
 def e10(n: int, mean: int, thetas: tuple[float, ...], partitions: int) -> Outcome:
-    """Section 7.2.1: PDCF gets the memory of PSBF, DCF that of SBF, and has more counters for it."""
+    """Section 7.2.1: PDCF gets the memory of PSBF, DCF that of SBF, all spent on more counters."""
     rows: list[Row] = []
     for theta in thetas:
         keys = zipf(np.random.default_rng(SEED), n, theta, mean * n)
@@ -19,7 +19,9 @@ def e10(n: int, mean: int, thetas: tuple[float, ...], partitions: int) -> Outcom
             first.add_many(keys)
             budget = first.stats().bytes
             rows.append(_accuracy(name, theta, first, true, budget))
-            rows.append(_accuracy(richer, theta, _spend(richer, n, keys, cut, budget), true, budget))
+            rows.append(
+                _accuracy(richer, theta, _spend(richer, n, keys, cut, budget), true, budget)
+            )
     claims = []
     for theta in thetas:
         share = {row["filter"]: row["exact_share"] for row in rows if row["theta"] == theta}

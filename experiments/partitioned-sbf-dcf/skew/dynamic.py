@@ -73,7 +73,7 @@ def run(counts: Filter, workload: Workload) -> Row:
             call(key)
 
     for start in range(0, len(calls), length):
-        seconds += timed(lambda start=start: segment(start))
+        seconds += timed(segment, start)
         peak = max(peak, counts.stats().bytes)
     return {"seconds": seconds, **rebuild_figures(counts), "bytes": peak}
 
@@ -150,8 +150,8 @@ def pause(
         best: Row = {}
         for number in range(runs):
             counts = make(name, n, len(keys), **{"shrink": 0.5, **options})
-            seconds = timed(lambda counts=counts: counts.add_many(keys))
-            seconds += timed(lambda counts=counts: counts.remove_many(gone))
+            seconds = timed(counts.add_many, keys)
+            seconds += timed(counts.remove_many, gone)
             row = {"filter": name, "run": number, "seconds": seconds, **rebuild_figures(counts)}
             if not best or row["longest_rebuild_us"] < best["longest_rebuild_us"]:
                 best = row

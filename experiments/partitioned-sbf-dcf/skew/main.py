@@ -85,9 +85,7 @@ def write(path: Path, rows: list[Row]) -> None:
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()
         for row in rows:
-            table.writerow(
-                {k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()}
-            )
+            table.writerow({k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()})
 
 
 def draw(name: str, rows: list[Row], folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from skew.setting import (
     ELEMENT_BYTES,
     ENTRY_BYTES,
     HASHES,
+    OUR_ENTRY_BYTES,
     SEED,
     Claim,
     Filter,
@@ -61,7 +63,7 @@ def e7(n: int, means: tuple[int, ...], shares: tuple[float, ...], partitions: in
     worst = min(row["dcf_over_pdcf"] for row in less)
     full = [row["dcf_over_pdcf"] for row in rows if row["occ"] == 1]
     by_share = [np.mean([r["dcf_over_pdcf"] for r in rows if r["occ"] == s]) for s in shares]
-    grows = all(a > b for a, b in zip(by_share, by_share[1:], strict=False))
+    grows = all(a > b for a, b in pairwise(by_share))
     losing = [row for row in rows if row["psbf_over_pdcf"] < 1]
     where = ", ".join(f"occ {row['occ']:g} M/n {row['mean']}" for row in losing) or "nowhere"
     least = min(row["mean"] for row in losing) if losing else max(means)
@@ -106,7 +108,8 @@ def _by_filter(label: Row, n: int, keys: Keys) -> list[Row]:
         "entry_bytes": ENTRY_BYTES,
     }
     printed = SkewModel(**requests, **_oversized(cells, levels, x, even)).choose(len(cells))
-    hot = LevelModel(**requests, counters_with=level_counts(levels)).choose(len(cells))
+    ours = {**requests, "entry_bytes": OUR_ENTRY_BYTES}
+    hot = LevelModel(**ours, counters_with=level_counts(levels)).choose(len(cells))
     rows = [{**label, "n": n, "total": total, "filter": "DCF", "chosen": "one", **first}]
     for name, chosen, options in (
         ("SBF", "one", {}),
@@ -123,7 +126,7 @@ def _by_filter(label: Row, n: int, keys: Keys) -> list[Row]:
 
 
 def _fill(counts: Filter, keys: Keys) -> Row:
-    seconds = timed(lambda: counts.add_many(keys))
+    seconds = timed(counts.add_many, keys)
     figures = rebuild_figures(counts)
     cells = counts.stats().cells
     figures["bits_per_counter"] = figures["bytes"] * 8 / cells

@@ -7,7 +7,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, plt, two_plots
+from matplotlib import pyplot as plt
+
+from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, two_plots
 from skew.setting import Row
 
 COLOURS = {"SBF": GREY, "PSBF": GREEN, "DCF": BLUE, "PDCF": ORANGE}

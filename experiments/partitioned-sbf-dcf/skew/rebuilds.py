@@ -7,7 +7,7 @@ import numpy as np
 from bloomery.partitions import EvenModel, LevelModel
 from skew.setting import (
     ELEMENT_BYTES,
-    ENTRY_BYTES,
+    OUR_ENTRY_BYTES,
     SEED,
     Claim,
     Filter,
@@ -34,7 +34,7 @@ def e6(n: int, mean: int, partitions: tuple[int, ...]) -> Outcome:
         keys = zipf(np.random.default_rng(SEED), n, theta, mean * n)
         for c in partitions:
             counts = make("PDCF", n, mean * n, partitions=c)
-            seconds = timed(lambda counts=counts: counts.add_many(keys))
+            seconds = timed(counts.add_many, keys)
             figures = rebuild_figures(counts)
             rate = len(keys) / (seconds - figures["rebuild_seconds"])
             buffer = figures["mean_rebuild_us"] * 1e-6 * rate * ELEMENT_BYTES
@@ -76,7 +76,7 @@ def e8(sizes: tuple[int, ...], mean: int) -> Outcome:
             rebuild_seconds=whole["mean_rebuild_us"] * 1e-6,
             requests_per_second=rate,
             element_bytes=ELEMENT_BYTES,
-            entry_bytes=ENTRY_BYTES,
+            entry_bytes=OUR_ENTRY_BYTES,
             counters_with=hot,
         )
         row = _static("PDCF", n, keys, gone, partitions=busy.choose(cells))[0]
@@ -90,12 +90,12 @@ def _static(
     name: str, n: int, keys: Keys, gone: Keys, **options: int
 ) -> tuple[Row, tuple[float, ...]]:
     counts: Filter = make(name, n, len(keys), **options)
-    seconds = timed(lambda: counts.add_many(keys)) + timed(lambda: counts.count_many(keys))
+    seconds = timed(counts.add_many, keys) + timed(counts.count_many, keys)
     full = counts.stats()
     levels: tuple[float, ...] = ()
     if name == "DCF":
         levels = level_counts(extra_bits(counts.cells(), (len(keys) // n).bit_length()))
-    seconds += timed(lambda: counts.remove_many(gone))
+    seconds += timed(counts.remove_many, gone)
     figures = rebuild_figures(counts)
     access = (seconds - figures["rebuild_seconds"]) / (3 * len(keys)) * 1e9
     row = {"n": n, "cells": full.cells, "access_ns": access, **figures, "bytes": full.bytes}
@@ -161,11 +161,11 @@ def e11(n: int, mean: int, frequencies: tuple[float, ...]) -> Outcome:
         [
             Claim("partitions ~ sqrt(frequency)", f"{root:.0f}x", f"{more:.0f}x", more > root / 2),
             Claim(
-                "counters moved in a rebuild ~ 1/c", f"{more:.0f}x", f"{shorter:.0f}x",
+                "counters moved in a rebuild ~ 1/c",
+                f"{more:.0f}x",
+                f"{shorter:.0f}x",
                 0.5 < shorter / more < 2,
             ),
-            Claim(
-                "rebuild time ~ 1/c", f"{more:.0f}x", ratio(less, 1), 0.5 < less / more < 2
-            ),
+            Claim("rebuild time ~ 1/c", f"{more:.0f}x", ratio(less, 1), 0.5 < less / more < 2),
         ],
     )

@@ -27,6 +27,7 @@ SEED = 20_080_901
 ERROR_RATE, HASHES = 0.05, 3
 ELEMENT_BYTES = 4
 ENTRY_BYTES = 10  # a pointer of 8 bytes and a counter of 2 (section 6.1)
+OUR_ENTRY_BYTES = 48  # what a partition of PDCF takes here once it has overflow counters
 
 Keys = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
@@ -89,10 +90,10 @@ def zipf(random: np.random.Generator, n: int, theta: float, size: int) -> Keys:
     return drawn
 
 
-def timed(work: Callable[[], object]) -> float:
+def timed(work: Callable[..., object], *given: object) -> float:
     """Seconds that it takes."""
     start = time.perf_counter()
-    work()
+    work(*given)
     return time.perf_counter() - start
 
 
@@ -149,5 +150,5 @@ def level_counts(levels: npt.NDArray[np.int64]) -> tuple[float, ...]:
 
 
 def ratio(a: float, b: float) -> str:
-    """"12.3x"."""
+    """ "12.3x"."""
     return f"{a / b:.1f}x"
