@@ -52,9 +52,9 @@ def _spend(name: str, n: int, keys: Keys, cut: dict[str, int], budget: int) -> F
 
     Widths change in whole bits, so memory is not quite in proportion: halve until it is known.
     """
-    low, high = 1, 16 * n
+    low, high = 1, 64 * n
     best: Filter = None
-    for _ in range(12):
+    for _ in range(16):
         cells = (low + high) // 2
         counts = make(name, n, len(keys), cells=cells, **cut)
         counts.add_many(keys)

@@ -79,7 +79,7 @@ def _e8(rows: list[Row]) -> Any:
     _lines(right, rows, ("filter", "chosen"), "n", "access_ns")
     _log(left, "distinct keys", "mean rebuild, us")
     right.set(xscale="log", xlabel="distinct keys", ylabel="access, ns")
-    left.legend(fontsize=8)
+    right.legend(loc="center")
     return figure
 
 
