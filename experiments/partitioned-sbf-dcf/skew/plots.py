@@ -86,7 +86,7 @@ def _e8(rows: list[Row]) -> Any:
 def _e9(rows: list[Row]) -> Any:
     figure, axes = one_plot()
     n, step = rows[-1]["n"], rows[0]["step"]
-    of = [row for row in rows if (row["n"], row["step"]) == (n, step)]
+    of = [row for row in rows if (row["n"], row["step"], row["draw"]) == (n, step, 0)]
     labels = [f"{row['filter']}, c = {row['partitions']}, {row['mode']}" for row in of]
     places = list(range(len(of)))[::-1]
     total = [row["seconds"] for row in of]
@@ -144,7 +144,7 @@ def _pause(rows: list[Row]) -> Any:
     labels = [f"{row['filter']}, c = {row['partitions']}" for row in rows]
     longest = [row["longest_rebuild_us"] for row in rows]
     axes.barh(labels[::-1], longest[::-1], color=[COLOURS[row["filter"]] for row in rows][::-1])
-    axes.set(xscale="log", xlabel="longest pause, us")
+    axes.set(xscale="log", xlim=(1, None), xlabel="longest pause, us")
     return figure
 
 
