@@ -18,10 +18,10 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build test lint bench proof docs plots fuzz lock clean
+.PHONY: help run build test lint bench proof experiments docs plots fuzz lock clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## set up everything and take the tour: bloomery demo
 	$(BIN)/bloomery demo
@@ -48,6 +48,9 @@ bench: rust $(VENV)/.build $(VENV)/.bench ## measure against the peers (long); w
 
 proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, needs gigabytes)
 	$(BIN)/python -m benchmarks.proof
+
+experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
+	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 
 docs: $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

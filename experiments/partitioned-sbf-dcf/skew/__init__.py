@@ -1,0 +1,1 @@
+"""The experiments of the paper on partitioned filters, run on the filters of this package."""

@@ -1,0 +1,154 @@
+"""What the experiments share: the paper's filters and streams, how a filter is measured, claims.
+
+Paper    J. Aguilar-Saborit et al., Data & Knowledge Engineering 66, 2008, section 7: P = 0.05 and
+         d = 3; m follows from both and from n, the number of distinct keys.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bloomery import (
+    DynamicCountFilter,
+    PartitionedDynamicCountFilter,
+    PartitionedSpectralBloomFilter,
+    SpectralBloomFilter,
+)
+from bloomery.partitions import EvenModel
+
+SEED = 20_080_901
+ERROR_RATE, HASHES = 0.05, 3
+ELEMENT_BYTES = 4
+ENTRY_BYTES = 10  # a pointer of 8 bytes and a counter of 2 (section 6.1)
+OUR_ENTRY_BYTES = 48  # what a partition of PDCF takes here once it has overflow counters
+
+Keys = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
+Row = dict[str, Any]
+Filter = Any  # one of the four; they have the same verbs
+
+CLASSES: dict[str, Callable[..., Filter]] = {
+    "SBF": SpectralBloomFilter,
+    "PSBF": PartitionedSpectralBloomFilter,
+    "DCF": DynamicCountFilter,
+    "PDCF": PartitionedDynamicCountFilter,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of the paper or of our specification, and what became of it."""
+
+    text: str
+    theirs: str
+    ours: str
+    holds: bool
+
+    def row(self) -> Row:
+        """For the CSV and the terminal."""
+        verdict = "holds" if self.holds else "falls short"
+        return {"claim": self.text, "theirs": self.theirs, "ours": self.ours, "verdict": verdict}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an experiment gives."""
+
+    rows: list[Row]
+    claims: list[Claim]
+
+
+def make(name: str, n: int, total: int, **options: Any) -> Filter:
+    """A filter in the paper's setting: all that is not said here is an option.
+
+    The paper shrinks at once and its spectral filters never get more memory; ours may.
+    """
+    paper = {"shrink": 1.0} if "DCF" in name else {"on_full": "saturate"}
+    setting = {"hashes": HASHES, "layout": "classic", "total": total, **paper, **options}
+    if "cells" in setting:
+        return CLASSES[name](**setting)
+    return CLASSES[name](n, ERROR_RATE, **setting)
+
+
+@lru_cache(maxsize=64)
+def _shares(n: int, theta: float) -> npt.NDArray[np.float64]:
+    weights = np.arange(1, n + 1) ** -theta
+    shares: npt.NDArray[np.float64] = np.cumsum(weights) / weights.sum()
+    return shares
+
+
+def zipf(random: np.random.Generator, n: int, theta: float, size: int) -> Keys:
+    """Keys 0 to n - 1, key r in proportion to 1 / (r + 1)^theta; theta = 0 is even."""
+    drawn: Keys = np.minimum(np.searchsorted(_shares(n, theta), random.random(size)), n - 1)
+    return drawn
+
+
+def timed(work: Callable[..., object], *given: object) -> float:
+    """Seconds that it takes."""
+    start = time.perf_counter()
+    work(*given)
+    return time.perf_counter() - start
+
+
+def rebuild_figures(filter: Filter) -> Row:
+    """Rebuilds of a filter: how many, how long, and how many counters each moved.
+
+    The last figure is the same on every machine.
+    """
+    stats = filter.stats()
+    rebuilds = max(stats.rebuilds, 1)
+    return {
+        "partitions": stats.partitions,
+        "bytes": stats.bytes,
+        "rebuilds": stats.rebuilds,
+        "rebuild_seconds": stats.pauses,
+        "mean_rebuild_us": stats.pauses / rebuilds * 1e6,
+        "longest_rebuild_us": stats.longest_pause * 1e6,
+        "counters_moved": stats.moved / rebuilds,
+    }
+
+
+def exact_share(filter: Filter, true: Counts) -> float:
+    """The paper's accuracy: the share of present keys whose count is right."""
+    present = np.flatnonzero(true)
+    return float(np.mean(filter.count_many(present).astype(np.int64) == true[present]))
+
+
+def even_partitions(
+    cells: int,
+    rebuild_seconds: float,
+    requests_per_second: float,
+    entry_bytes: float = ENTRY_BYTES,
+) -> int:
+    """c by Eq. 3 from the rebuild time and the rate that were observed."""
+    model = EvenModel(
+        rebuild_seconds=rebuild_seconds,
+        requests_per_second=requests_per_second,
+        element_bytes=ELEMENT_BYTES,
+        entry_bytes=entry_bytes,
+    )
+    return model.choose(cells)
+
+
+def extra_bits(cells: npt.NDArray[np.uint64], counter_bits: int) -> npt.NDArray[np.int64]:
+    """For each counter the bits that it needs beyond x: its level in a dynamic count filter."""
+    over = (cells >> np.uint64(counter_bits)).astype(np.float64)
+    levels: npt.NDArray[np.int64] = np.frexp(over)[1].astype(np.int64)  # bit length; 0 of 0
+    return levels
+
+
+def level_counts(levels: npt.NDArray[np.int64]) -> tuple[float, ...]:
+    """h_1, h_2, ...: counters that need at least 1, 2, ... extra bits."""
+    return tuple(float(np.sum(levels >= level)) for level in range(1, int(levels.max()) + 1))
+
+
+def ratio(a: float, b: float) -> str:
+    """ "12.3x"."""
+    return f"{a / b:.1f}x"
