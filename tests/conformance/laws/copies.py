@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import bloomery
+from bloomery.records import Stats
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
 from tests.conformance.streams import mixed, words
@@ -22,6 +24,13 @@ def filled_filter(subject: Subject) -> Any:
     return filled
 
 
+def without_history(stats: Stats) -> Stats:
+    """What is inside, whatever rebuilds led to it: a copy of growing counters is laid out afresh."""
+    if stats.partitions is None:
+        return stats
+    return replace(stats, bytes=0, rebuilds=0, moved=0, longest_pause=0.0, pauses=0.0)
+
+
 def evolve(subject: Subject, filled: Any) -> Iterator[Any]:
     """Every verb that changes a filter, and what it answered, step by step."""
     yield filled.add_many(mixed(1500, "later")).tolist()
@@ -34,7 +43,7 @@ def evolve(subject: Subject, filled: Any) -> Iterator[Any]:
     if "merge" in subject.structure.traits:
         yield filled.merge(filled.copy())
     yield filled.contains_many([*words(500, "absent"), *mixed(500)]).tolist()
-    yield filled.stats()
+    yield without_history(filled.stats())
 
 
 def both_evolve_alike(subject: Subject, make_copy: Callable[[Any], Any]) -> None:
@@ -129,7 +138,7 @@ def an_empty_filter_survives_every_copy(subject: Subject) -> None:
 @law()
 def a_copy_keeps_every_parameter(subject: Subject) -> None:
     original = subject.new()
-    names = [name for name in vars(type(original)) if not name.startswith("_")]
+    names = [name for name in dir(type(original)) if not name.startswith("_")]
     properties = [name for name in names if not callable(getattr(original, name))]
     kept = [name for name in properties if name != "path"]  # a copy of a mapped filter is in memory
     assert kept
