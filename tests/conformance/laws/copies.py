@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import bloomery
-from bloomery.records import Stats
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
 from tests.conformance.streams import mixed, words
+from tests.history import without_history
 
 
 def filled_filter(subject: Subject) -> Any:
@@ -22,13 +21,6 @@ def filled_filter(subject: Subject) -> Any:
     if subject.removes:
         filled.remove("key-0")
     return filled
-
-
-def without_history(stats: Stats) -> Stats:
-    """What is inside, whatever rebuilds led to it: a copy of growing counters is laid out afresh."""
-    if stats.partitions is None:
-        return stats
-    return replace(stats, bytes=0, rebuilds=0, moved=0, longest_pause=0.0, pauses=0.0)
 
 
 def evolve(subject: Subject, filled: Any) -> Iterator[Any]:

@@ -122,7 +122,8 @@ def repartitioning_changes_no_answer(subject: Subject) -> None:
     filled = subject.new()
     filled.add_many(keys, counts)
     cells, answers = filled.cells().tolist(), filled.count_many(keys).tolist()
-    for cut in (1, 3, 50, "auto", 11):
+    cuts: list[Any] = [1, 3, 50, "auto", 11]
+    for cut in cuts:
         filled.repartition(cut)
         assert filled.partitions == filled.stats().partitions
         # Whole blocks, or whole m' = ceil(m / c): a few partitions less may be enough.
