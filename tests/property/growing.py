@@ -62,12 +62,12 @@ def models(made: dict[str, Any], counter_bits: int, shrink: float, slack: float)
     common: tuple[Any, ...] = (dcf.positions, dcf.stats().cells, dcf.hashes)
     dynamic: Any = {"policy": dcf.policy, "counter_bits": counter_bits, "shrink": shrink}
     spectral: Any = {"policy": dcf.policy, "slack": slack}
-    cut: Any = {"partitions": made["pdcf"].partitions}
+    count: int = made["pdcf"].partitions
     return {
         "dcf": ReferenceDynamicCountFilter(*common, **dynamic),
         "sbf": ReferenceSpectralBloomFilter(*common, **spectral),
-        "pdcf": ReferencePartitionedDynamicCountFilter(*common, **dynamic, **cut),
-        "psbf": ReferencePartitionedSpectralBloomFilter(*common, **spectral, **cut),
+        "pdcf": ReferencePartitionedDynamicCountFilter(*common, partitions=count, **dynamic),
+        "psbf": ReferencePartitionedSpectralBloomFilter(*common, partitions=count, **spectral),
     }
 
 
