@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomery import (
+    BloomFilter,
+    CountingBloomFilter,
+    DynamicCountFilter,
+    PartitionedDynamicCountFilter,
+    PartitionedSpectralBloomFilter,
+    ScalableBloomFilter,
+    SpectralBloomFilter,
+)
 
 Case = tuple[set[str], dict[str, Any]]
 GOAL: dict[str, Any] = {"capacity": 100, "error_rate": 0.01}
@@ -39,6 +47,43 @@ SIZED: list[Case] = [
     ({"capacity"}, {"error_rate": 0.01}),
 ]
 
+CELLS: dict[str, Any] = {"cells": 1024, "hashes": 3}
+UNMEASURABLE = (math.nan, math.inf, -math.inf)
+
+GROWING: list[Case] = [
+    *EVERYWHERE,
+    *refused(CELLS, "cells", 0, -1, 1.5, "9", True),
+    *refused(CELLS, "hashes", 0, -1, 65, 2**32),
+    *refused(GOAL, "hashes", 0, -1, 65, 2**32),
+    *refused(GOAL, "total", 0, -1, 99, 1.5, "many", math.nan),
+    *refused(GOAL, "policy", "liberal", ""),
+    *refused(GOAL, "layout", "striped", "Blocked", ""),
+    *refused(CELLS | {"layout": "blocked"}, "hashes", 3, 5, 7, 9, 16, 64),
+    *refused(GOAL | {"layout": "blocked"}, "derivation", "double", "slices"),
+    ({"cells", "derivation"}, {"cells": 1000, "hashes": 3, "derivation": "slices"}),
+    ({"cells"}, GOAL | CELLS),
+    ({"cells"}, CELLS | {"error_rate": 0.01}),
+    ({"capacity"}, {}),
+    ({"capacity"}, {"error_rate": 0.01}),
+    ({"capacity"}, {"hashes": 3}),
+    ({"hashes"}, {"cells": 1024}),
+]
+SPECTRAL: list[Case] = [
+    *GROWING,
+    *refused(GOAL, "slack", -0.1, *UNMEASURABLE),
+    *refused(GOAL, "on_full", "explode", ""),
+]
+DYNAMIC: list[Case] = [
+    *GROWING,
+    *refused(GOAL, "policy", "recurring_minimum"),
+    *refused(GOAL, "counter_bits", 0, -1, 33, 64, 1.5, 2**40),
+    *refused(GOAL, "shrink", -0.01, 1.01, *UNMEASURABLE),
+]
+CUTS: list[Case] = [
+    *refused(GOAL, "partitions", 0, -1, 1.5, "many", "", True, math.nan, 2**64, 2**40),
+    *refused(CELLS, "partitions", 1025),
+]
+
 BAD: dict[Any, list[Case]] = {
     BloomFilter: [
         *EVERYWHERE,
@@ -65,6 +110,10 @@ BAD: dict[Any, list[Case]] = {
         ({"bits", "derivation"}, {"bits": 4000, "hashes": 3, "derivation": "slices"}),
         *refused({"hashes": 3, "counter_bits": 32}, "bits", 31),
     ],
+    SpectralBloomFilter: SPECTRAL,
+    DynamicCountFilter: DYNAMIC,
+    PartitionedSpectralBloomFilter: SPECTRAL + CUTS,
+    PartitionedDynamicCountFilter: DYNAMIC + CUTS,
 }
 
 EDGES_EVERYWHERE: list[dict[str, Any]] = [
@@ -79,6 +128,40 @@ EDGES_SIZED: list[dict[str, Any]] = [
     {"bits": 64, "hashes": 1},
     {"bits": 65536, "hashes": 64},
     *({"bits": 1024, "hashes": 25, "derivation": how} for how in ("enhanced", "double", "slices")),
+]
+EDGES_GROWING: list[dict[str, Any]] = [
+    *EDGES_EVERYWHERE,
+    {"cells": 1, "hashes": 1},
+    {"cells": 2, "hashes": 5},
+    {"cells": 64, "hashes": 64},
+    *({"cells": 1024, "hashes": 25, "derivation": how} for how in ("enhanced", "double", "slices")),
+    *({"cells": 128, "hashes": k, "layout": "blocked"} for k in (1, 2, 4, 8)),
+    GOAL | {"total": 100},
+    GOAL | {"total": 2**63},
+    GOAL | {"hashes": 3},
+    {"cells": 1000, "hashes": 3, "capacity": 7, "total": 7},
+]
+EDGES_SPECTRAL: list[dict[str, Any]] = [
+    *EDGES_GROWING,
+    GOAL | {"slack": 0.0},
+    GOAL | {"slack": 0.0, "on_full": "saturate"},
+    *(
+        {"cells": n, "hashes": 4, "layout": how, "policy": "recurring_minimum"}
+        for n, how in ((1, "classic"), (3, "classic"), (128, "blocked"), (384, "blocked"))
+    ),
+]
+EDGES_DYNAMIC: list[dict[str, Any]] = [
+    *EDGES_GROWING,
+    *(GOAL | {"counter_bits": bits} for bits in (1, 7, 31, 32)),
+    *(GOAL | {"shrink": shrink} for shrink in (0.0, 1.0)),
+]
+EDGES_CUT: list[dict[str, Any]] = [
+    *(
+        {"cells": 1024, "hashes": 4, "layout": how, "partitions": cut}
+        for how in ("blocked", "classic")
+        for cut in (1, 2, 1000, 1023, 1024, "auto", "adaptive")
+    ),
+    *({"cells": 1, "hashes": 1, "partitions": cut} for cut in (1, "auto", "adaptive")),
 ]
 
 EDGE: dict[Any, list[dict[str, Any]]] = {
@@ -104,6 +187,10 @@ EDGE: dict[Any, list[dict[str, Any]]] = {
         {"capacity": 1, "error_rate": 0.5, "layout": "blocked"},
         {"capacity": 100, "error_rate": 1e-9, "layout": "blocked"},
     ],
+    SpectralBloomFilter: EDGES_SPECTRAL,
+    DynamicCountFilter: EDGES_DYNAMIC,
+    PartitionedSpectralBloomFilter: EDGES_SPECTRAL + EDGES_CUT,
+    PartitionedDynamicCountFilter: EDGES_DYNAMIC + EDGES_CUT,
 }
 
 ABSURD_GOALS: list[dict[str, Any]] = [
@@ -115,6 +202,12 @@ ABSURD_SIZES: list[dict[str, Any]] = [
     {"bits": 2**62, "hashes": 3},
     {"bits": 2**64, "hashes": 3},
     {"bits": 2**200, "hashes": 3},
+]
+ABSURD_CELLS: list[dict[str, Any]] = [
+    *ABSURD_GOALS,
+    *({"cells": cells, "hashes": 3} for cells in (2**50, 2**62, 2**64 - 1, 2**64, 2**200)),
+    *(goal | {"layout": "blocked"} for goal in ABSURD_GOALS),
+    *(goal | {"total": 2**64 - 1} for goal in ABSURD_GOALS),
 ]
 ABSURD: dict[Any, list[dict[str, Any]]] = {
     BloomFilter: ABSURD_GOALS + ABSURD_SIZES,
@@ -128,4 +221,13 @@ ABSURD: dict[Any, list[dict[str, Any]]] = {
             for bits in (2**50, 2**62, 2**64 - 1, 2**64)
         ),
     ],
+    **dict.fromkeys(
+        (
+            SpectralBloomFilter,
+            DynamicCountFilter,
+            PartitionedSpectralBloomFilter,
+            PartitionedDynamicCountFilter,
+        ),
+        ABSURD_CELLS,
+    ),
 }

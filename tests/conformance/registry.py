@@ -11,7 +11,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomery import (
+    BloomFilter,
+    CountingBloomFilter,
+    DynamicCountFilter,
+    PartitionedDynamicCountFilter,
+    PartitionedSpectralBloomFilter,
+    ScalableBloomFilter,
+    SpectralBloomFilter,
+)
+from bloomery._core import CountFilter
 
 CAPACITY = 10_000
 SECRET = bytes(range(16))
@@ -40,6 +49,13 @@ class Structure:
     def sizing(self) -> dict[str, Any]:
         """The parameters that a plan is made from."""
         return {name: v for name, v in self.parameters.items() if name not in HASHING}
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The parameters as a filter shows them: chosen partitions as their number."""
+        chosen = self.parameters.get("partitions") in ("auto", "adaptive")
+        plan = self.cls.plan(**self.sizing)
+        return self.parameters | ({"partitions": plan.partitions} if chosen else {})
 
     @property
     def hashing(self) -> dict[str, Any]:
@@ -75,6 +91,12 @@ class Subject:
         """Whether `remove` exists and the policy allows it."""
         return "remove" in self.structure.traits and "conservative" not in self.structure.traits
 
+    @property
+    def limit(self) -> int:
+        """The largest value of a counter: where growing ones end, at 64 bits, they stick too."""
+        grows = issubclass(self.structure.cls, CountFilter)
+        return int(2 ** (64 if grows else self.structure.parameters["counter_bits"])) - 1
+
     def __enter__(self) -> Self:
         return self
 
@@ -89,7 +111,11 @@ class Subject:
 
 
 GOAL = {"capacity": CAPACITY, "error_rate": 0.01}
+BLOCKED = GOAL | {"layout": "blocked"}
 CLASSIC = GOAL | {"layout": "classic"}
+OFTEN = {"total": CAPACITY}
+"""Planned for one occurrence a key, so that counters outgrow their fields all the time."""
+PAPER = {"capacity": CAPACITY, "error_rate": 0.05, "hashes": 3, "layout": "classic"}
 
 STRUCTURES: tuple[Structure, ...] = (
     *(
@@ -116,4 +142,49 @@ STRUCTURES: tuple[Structure, ...] = (
         for width in widths
         for policy in ("plain", "conservative")
     ),
+    *(
+        Structure(f"sbf-{layout}-{policy}", SpectralBloomFilter, goal | {"policy": policy})
+        for layout, goal, policy in (
+            ("blocked", BLOCKED, "plain"),
+            ("blocked", BLOCKED, "recurring_minimum"),
+            ("classic", CLASSIC, "conservative"),
+        )
+    ),
+    Structure("sbf-saturate", SpectralBloomFilter, BLOCKED | {"on_full": "saturate"}),
+    *(
+        Structure(f"dcf-{layout}-{policy}", DynamicCountFilter, goal | {"policy": policy})
+        for layout, goal, policy in (
+            ("blocked", BLOCKED, "plain"),
+            ("blocked", BLOCKED, "conservative"),
+            ("classic", CLASSIC | OFTEN, "plain"),
+        )
+    ),
+    *(
+        Structure(
+            f"psbf-{goal['layout']}-{cut}-{policy}",
+            PartitionedSpectralBloomFilter,
+            goal | {"partitions": cut, "policy": policy},
+        )
+        for goal, cut, policy in (
+            (BLOCKED, "auto", "plain"),
+            (BLOCKED, 7, "conservative"),
+            (CLASSIC | OFTEN, 7, "plain"),
+            (CLASSIC, "adaptive", "recurring_minimum"),
+        )
+    ),
+    *(
+        Structure(
+            f"pdcf-{goal['layout']}-{cut}-{policy}",
+            PartitionedDynamicCountFilter,
+            goal | {"partitions": cut, "policy": policy},
+        )
+        for goal, cut, policy in (
+            (BLOCKED, "auto", "plain"),
+            (BLOCKED, "adaptive", "conservative"),
+            (CLASSIC | OFTEN, 7, "plain"),
+            (CLASSIC | OFTEN, "adaptive", "plain"),
+        )
+    ),
+    Structure("pdcf-paper", PartitionedDynamicCountFilter, PAPER),
+    Structure("dcf-cells", DynamicCountFilter, {"cells": 100_003, "hashes": 5}),
 )

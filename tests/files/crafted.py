@@ -90,6 +90,23 @@ def _seal(data: bytearray, sections: list[int]) -> None:
     data[len(data) - len(table) :] = table
 
 
+def sections_of(data: bytes) -> list[bytes]:
+    """The bytes of each section."""
+    sizes = [number_at(data, end - 8, 8) for end in _section_ends(data)]
+    starts = [header_length(data) + sum(sizes[:i]) for i in range(len(sizes))]
+    return [data[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+
+
+def with_sections(data: bytes, sections: list[bytes]) -> bytes:
+    """The snapshot with these sections, as many as before, and everything about them made right."""
+    blocks = sum(-(-len(section) // BLOCK) for section in sections)
+    body = b"".join(sections)
+    changed = bytearray(data[: header_length(data)] + body + bytes(4 * blocks))
+    for end, section in zip(_section_ends(data), sections, strict=True):
+        changed[end - 8 : end] = len(section).to_bytes(8, "little")
+    return with_header(bytes(changed), FILE_LENGTH_AT, len(changed).to_bytes(8, "little"))
+
+
 def with_cells(data: bytes, cells: bytes) -> bytes:
     """A snapshot of one section with these cells, and the checksum table made right."""
     start = header_length(data)

@@ -15,7 +15,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomery import (
+    BloomFilter,
+    CountingBloomFilter,
+    DynamicCountFilter,
+    PartitionedDynamicCountFilter,
+    PartitionedSpectralBloomFilter,
+    ScalableBloomFilter,
+    SpectralBloomFilter,
+)
+from bloomery._core import CountFilter
 
 FOLDER = Path(__file__).parent / "v1"
 ANSWERS = FOLDER / "answers.json"
@@ -24,7 +33,13 @@ PRESENT = [f"present {i}" for i in range(24)] + ["", "ü€😀"]
 ABSENT = [f"absent {i}" for i in range(24)]
 NUMBERS = [0, 1, 5, 2**63, 2**64 - 1, -1, -(2**63)]
 
-Filter = BloomFilter | ScalableBloomFilter | CountingBloomFilter
+Growing = (
+    SpectralBloomFilter
+    | DynamicCountFilter
+    | PartitionedSpectralBloomFilter
+    | PartitionedDynamicCountFilter
+)
+Filter = BloomFilter | ScalableBloomFilter | CountingBloomFilter | Growing
 
 
 def _fill(made: Any) -> Any:
@@ -37,6 +52,33 @@ def _fill_counting(made: CountingBloomFilter) -> CountingBloomFilter:
     _fill(made)
     for times, key in enumerate(PRESENT[:20], start=1):
         made.add(key, times)
+    return made
+
+
+def _fill_growing(made: Any) -> Any:
+    """Counts of every size up to 2^45; a few keys are taken out again where that is allowed."""
+    _fill(made)
+    made.add_many(PRESENT[:20], [3**power for power in range(20)])
+    made.add(PRESENT[0], 2**45)
+    if made.policy != "conservative":
+        made.remove_many(PRESENT[1:6])
+    return made
+
+
+def _stick(made: Any) -> Any:
+    """Counters that ran past 64 bits."""
+    _fill_growing(made)
+    made.add(PRESENT[3], 2**63)
+    made.add(PRESENT[3], 2**63)
+    return made
+
+
+def _crowd(made: Any) -> Any:
+    """Other keys that are all taken out again: under recurring minimum they leave marks."""
+    others = [f"other {i}" for i in range(60)]
+    made.add_many(others)
+    _fill_growing(made)
+    made.remove_many(others)
     return made
 
 
@@ -88,6 +130,44 @@ MAKERS: dict[str, Callable[[], Filter]] = {
             secret=SECRET,
         )
     ),
+    "sbf-empty": lambda: SpectralBloomFilter(10, 0.01),
+    "sbf-blocked": lambda: _fill_growing(SpectralBloomFilter(60, 0.02)),
+    "sbf-classic-conservative": lambda: _fill_growing(
+        SpectralBloomFilter(60, 0.02, policy="conservative", layout="classic", slack=0.5, seed=7)
+    ),
+    "sbf-recurring-minimum": lambda: _crowd(
+        SpectralBloomFilter(
+            40, 0.1, policy="recurring_minimum", layout="classic", hash="keyed", secret=SECRET
+        )
+    ),
+    "sbf-saturated": lambda: _fill_growing(
+        SpectralBloomFilter(cells=512, hashes=4, slack=0.0, total=90, on_full="saturate")
+    ),
+    "psbf-blocked": lambda: _fill_growing(
+        PartitionedSpectralBloomFilter(60, 0.02, total=900, partitions=3)
+    ),
+    "psbf-recurring-minimum": lambda: _crowd(
+        PartitionedSpectralBloomFilter(
+            cells=256, hashes=5, derivation="slices", policy="recurring_minimum"
+        )
+    ),
+    "dcf-empty": lambda: DynamicCountFilter(10, 0.01),
+    "dcf-blocked": lambda: _fill_growing(DynamicCountFilter(60, 0.02)),
+    "dcf-classic-odd": lambda: _fill_growing(
+        DynamicCountFilter(cells=331, hashes=3, counter_bits=2, shrink=1.0, seed=2**64 - 1)
+    ),
+    "dcf-stuck": lambda: _stick(DynamicCountFilter(60, 0.02, policy="conservative")),
+    "pdcf-blocked": lambda: _fill_growing(PartitionedDynamicCountFilter(60, 0.02, partitions=5)),
+    "pdcf-adaptive": lambda: _fill_growing(
+        PartitionedDynamicCountFilter(
+            60, 0.05, hashes=3, total=5000, partitions="adaptive", layout="classic"
+        )
+    ),
+    "pdcf-keyed": lambda: _fill_growing(
+        PartitionedDynamicCountFilter(
+            60, 0.02, partitions=503, shrink=0.25, derivation="double", hash="keyed", secret=SECRET
+        )
+    ),
 }
 
 
@@ -104,7 +184,7 @@ def answers_of(made: Filter) -> dict[str, Any]:
         "absent": [key for key in PRESENT + ABSENT if key not in made],
         "numbers": [str(number) for number in NUMBERS if number in made],
     }
-    if isinstance(made, CountingBloomFilter):
+    if isinstance(made, CountingBloomFilter | CountFilter):
         said["counts"] = {key: made.count(key) for key in PRESENT + ABSENT}
     return said
 

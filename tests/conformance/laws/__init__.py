@@ -11,6 +11,7 @@ from tests.conformance.laws import (
     parameters,
     shared,
     threads,
+    weights,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "parameters",
     "shared",
     "threads",
+    "weights",
 ]

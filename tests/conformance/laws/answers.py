@@ -10,7 +10,7 @@ import pickle
 import pytest
 
 from tests.conformance.law import law
-from tests.conformance.registry import Subject
+from tests.conformance.registry import HASHING, Subject
 from tests.conformance.streams import EDGES, mixed, words
 
 
@@ -153,8 +153,8 @@ def equal_filters_are_those_with_the_same_parameters_and_cells(subject: Subject)
 def repr_names_the_class_and_its_parameters(subject: Subject) -> None:
     shown = repr(subject.new())
     assert subject.structure.cls.__name__ in shown
-    for name, value in subject.structure.sizing.items():
-        if name != "derivation":  # a detail, like everything about hashing
+    for name, value in subject.structure.shown.items():
+        if name not in ("derivation", *HASHING):  # details
             assert f"{name}={value}" in shown
 
 

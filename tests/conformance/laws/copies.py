@@ -11,6 +11,7 @@ import bloomery
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
 from tests.conformance.streams import mixed, words
+from tests.history import without_history
 
 
 def filled_filter(subject: Subject) -> Any:
@@ -34,7 +35,7 @@ def evolve(subject: Subject, filled: Any) -> Iterator[Any]:
     if "merge" in subject.structure.traits:
         yield filled.merge(filled.copy())
     yield filled.contains_many([*words(500, "absent"), *mixed(500)]).tolist()
-    yield filled.stats()
+    yield without_history(filled.stats())
 
 
 def both_evolve_alike(subject: Subject, make_copy: Callable[[Any], Any]) -> None:
@@ -129,7 +130,7 @@ def an_empty_filter_survives_every_copy(subject: Subject) -> None:
 @law()
 def a_copy_keeps_every_parameter(subject: Subject) -> None:
     original = subject.new()
-    names = [name for name in vars(type(original)) if not name.startswith("_")]
+    names = [name for name in dir(type(original)) if not name.startswith("_")]
     properties = [name for name in names if not callable(getattr(original, name))]
     kept = [name for name in properties if name != "path"]  # a copy of a mapped filter is in memory
     assert kept

@@ -1,0 +1,236 @@
+"""Files of growing counters that no program of ours writes, with checksums that are right.
+
+Parameters are a record of 64 bytes, total, partitions, 24 bytes of shape, and how many stuck cells,
+stuck second cells and marks there are. Sections are directory, fields and stuck cells, and again
+for the second filter with its marks.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+import bloomery
+from bloomery import errors
+from tests.files.crafted import PRELUDE, sections_of, with_header, with_sections
+from tests.golden.make_golden import FOLDER, path_of
+
+GROWING = sorted(
+    path.stem
+    for path in FOLDER.glob("*.bloomery")
+    if path.stem.split("-")[0].endswith(("bf", "cf"))
+)
+RECORD = PRELUDE + 64
+TOTAL, PARTITIONS, SHAPE, STUCK, STUCK_AGAIN, MARKS = (RECORD + at for at in (0, 8, 16, 40, 48, 56))
+DIRECTORY, FIELDS, STUCK_CELLS, SECOND_DIRECTORY, SECOND_FIELDS, SECOND_STUCK, MARK_LIST = range(7)
+
+
+def _refused(data: bytes) -> str:
+    with pytest.raises(errors.SnapshotError) as caught:
+        bloomery.from_bytes(data)
+    assert type(caught.value) is errors.SnapshotError, repr(caught.value)
+    assert caught.value.hint
+    return str(caught.value)
+
+
+def _refused_or_sound(data: bytes) -> bool:
+    """Whether it was refused; if not, it is another filter, whole and written as we would."""
+    try:
+        loaded = bloomery.from_bytes(data)
+    except errors.SnapshotError:
+        return True
+    loaded.validate()
+    assert loaded.to_bytes() == data
+    return False
+
+
+def _golden(name: str) -> bytes:
+    return path_of(name).read_bytes()
+
+
+def _changed(data: bytes, number: int, offset: int, new: bytes) -> bytes:
+    """`new` at an offset of one section."""
+    sections = sections_of(data)
+    old = sections[number]
+    assert offset + len(new) <= len(old)
+    sections[number] = old[:offset] + new + old[offset + len(new) :]
+    return with_sections(data, sections)
+
+
+def _words(*numbers: int) -> bytes:
+    """Numbers as a section: one a word, whole lines."""
+    packed = struct.pack(f"<{len(numbers)}Q", *numbers)
+    return packed + bytes(-len(packed) % 64)
+
+
+def _list_of(data: bytes, number: int, count_at: int) -> list[int]:
+    (count,) = struct.unpack_from("<Q", data, count_at)
+    return list(struct.unpack_from(f"<{count}Q", sections_of(data)[number]))
+
+
+def test_the_craft_itself_is_right() -> None:
+    assert len(GROWING) == 14
+    for name in GROWING:
+        data = _golden(name)
+        assert with_sections(data, sections_of(data)) == data
+        assert len(sections_of(data)) == (7 if "recurring" in name else 3)
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_directory_of_other_widths_is_refused(name: str) -> None:
+    data = _golden(name)
+    directory = sections_of(data)[DIRECTORY]
+    for width in (65, 66, 128, 255):
+        assert "64 bits" in _refused(_changed(data, DIRECTORY, 0, bytes([width])))
+    others = set(range(65)) - {directory[0]}
+    # Another width moves all later fields; once in a while that is a filter too.
+    changed = [_changed(data, DIRECTORY, 0, bytes([width])) for width in others]
+    assert sum(map(_refused_or_sound, changed)) > 50
+    assert "cells" in _refused(_changed(data, DIRECTORY, len(directory) - 1, b"\x01"))
+
+
+@pytest.mark.parametrize("name", [name for name in GROWING if "empty" not in name])
+def test_fields_that_do_not_fit_the_directory_are_refused(name: str) -> None:
+    data = _golden(name)
+    sections = sections_of(data)
+    fields = sections[FIELDS]
+    _refused(_changed(data, FIELDS, 0, bytes(len(fields))))  # every run is wider than its counters
+    _refused_or_sound(_changed(data, FIELDS, len(fields) - 1, b"\x80"))
+    if name == "dcf-classic-odd":  # 331 counters end within a byte
+        _refused(_changed(data, FIELDS, len(fields) - 1, b"\x80"))
+    for other in (fields[:-64], fields + bytes(64), b""):
+        _refused(with_sections(data, [sections[0], other, *sections[2:]]))
+
+
+@pytest.mark.parametrize("name", ["sbf-saturated", "dcf-stuck"])
+def test_a_list_of_stuck_cells_goes_up_and_stays_inside(name: str) -> None:
+    data = _golden(name)
+    stuck = _list_of(data, STUCK_CELLS, STUCK)
+    cells = bloomery.from_bytes(data).stats().cells
+    assert len(stuck) > 1
+    lies: list[list[int]] = [
+        stuck[::-1],
+        [stuck[0], *stuck[:-1]],
+        [*stuck[:-1], cells],
+        [*stuck[:-1], 2**64 - 1],
+    ]
+    for lie in lies:
+        assert "stuck" in _refused(_changed(data, STUCK_CELLS, 0, _words(*lie)))
+    for count in (0, len(stuck) - 1, len(stuck) + 1, 2**61, 2**64 - 1):
+        _refused(with_header(data, STUCK, count.to_bytes(8, "little")))
+
+
+@pytest.mark.parametrize("name", ["dcf-blocked", "sbf-blocked"])
+def test_a_file_without_lists_promises_none(name: str) -> None:
+    data = _golden(name)
+    assert _list_of(data, STUCK_CELLS, STUCK) == []
+    for at, count in ((STUCK, 2**64 - 1), (STUCK_AGAIN, 1), (MARKS, 1), (MARKS, 2**64 - 1)):
+        assert "sections" in _refused(with_header(data, at, count.to_bytes(8, "little")))
+
+
+@pytest.mark.xfail(strict=True, reason="the list is passed over")
+def test_a_dynamic_counter_below_the_largest_value_is_not_stuck() -> None:
+    _refused(with_header(_golden("dcf-blocked"), STUCK, b"\x01"))  # cell 0, says the list
+
+
+@pytest.mark.xfail(strict=True, reason="the list is passed over")
+def test_a_cell_at_the_largest_value_is_stuck() -> None:
+    """2^64 - 1 is where a counter has lost count, so a list without the cell is a lie."""
+    data = _golden("dcf-stuck")
+    sections = sections_of(data)
+    loaded: Any = bloomery.from_bytes(data)
+    full = [cell for cell, value in enumerate(loaded.cells()) if value == 2**64 - 1]
+    assert full == _list_of(data, STUCK_CELLS, STUCK)
+    short = with_sections(data, [*sections[:STUCK_CELLS], _words(*full[:-1])])
+    _refused(with_header(short, STUCK, (len(full) - 1).to_bytes(8, "little")))
+
+
+@pytest.mark.parametrize("name", ["sbf-recurring-minimum", "psbf-recurring-minimum"])
+def test_marks_are_a_set_of_digests(name: str) -> None:
+    data = _golden(name)
+    (count,) = struct.unpack_from("<Q", data, MARKS)
+    assert count > 1
+    marks = sections_of(data)[MARK_LIST]
+    assert "marks" in _refused(_changed(data, MARK_LIST, 16, marks[:16]))
+    for other in (0, count - 1, count + 9, 2**60, 2**64 - 1):
+        _refused(with_header(data, MARKS, other.to_bytes(8, "little")))
+
+
+@pytest.mark.xfail(strict=True, reason="marks in any order are taken, and written in order")
+@pytest.mark.parametrize("name", ["sbf-recurring-minimum", "psbf-recurring-minimum"])
+def test_marks_go_up(name: str) -> None:
+    """Equal filters are equal bytes, so there is one order."""
+    data = _golden(name)
+    marks = sections_of(data)[MARK_LIST]
+    assert "marks" in _refused(_changed(data, MARK_LIST, 0, marks[16:32] + marks[:16]))
+
+
+@pytest.mark.parametrize("name", ["sbf-recurring-minimum", "psbf-recurring-minimum"])
+def test_the_second_counters_are_checked_as_the_first(name: str) -> None:
+    data = _golden(name)
+    sections = sections_of(data)
+    _refused(_changed(data, SECOND_DIRECTORY, 0, b"\x41"))
+    _refused(_changed(data, SECOND_FIELDS, 0, bytes(len(sections[SECOND_FIELDS]))))
+    for count in (100, 2**64 - 1):
+        _refused(with_header(data, STUCK_AGAIN, count.to_bytes(8, "little")))
+    lists = [*sections[:SECOND_STUCK], _words(2**40), sections[MARK_LIST]]
+    _refused(with_header(with_sections(data, lists), STUCK_AGAIN, b"\x01"))
+
+
+@pytest.mark.parametrize(
+    ("name", "offset", "new", "blame"),
+    [
+        ("psbf-blocked", PARTITIONS, _words(0)[:8], "partitions"),
+        ("psbf-blocked", PARTITIONS, _words(641)[:8], "partitions"),
+        ("sbf-blocked", PARTITIONS, _words(2)[:8], "partitions"),
+        ("dcf-blocked", PARTITIONS, _words(2)[:8], "partitions"),
+        ("dcf-blocked", SHAPE, struct.pack("<d", 1.5), "shrink"),
+        ("dcf-blocked", SHAPE, struct.pack("<d", float("nan")), "shrink"),
+        ("dcf-blocked", SHAPE + 8, b"\x02", "shape"),
+        ("dcf-blocked", SHAPE + 9, b"\x01", "shape"),
+        ("sbf-blocked", SHAPE, struct.pack("<d", -0.5), "slack"),
+        ("sbf-blocked", SHAPE, struct.pack("<d", float("nan")), "slack"),
+        ("sbf-blocked", SHAPE + 8, struct.pack("<d", 65.0), "design_bits"),
+        ("sbf-blocked", SHAPE + 8, struct.pack("<d", float("nan")), "design_bits"),
+        ("sbf-blocked", SHAPE + 16, b"\x02", "shape"),
+        ("sbf-blocked", SHAPE + 17, b"\x01", "shape"),
+        ("dcf-blocked", PRELUDE + 4, b"\x00", "counter_bits"),
+        ("dcf-blocked", PRELUDE + 4, b"\x21", "counter_bits"),
+        ("dcf-blocked", PRELUDE + 3, b"\x00", "policy"),
+        ("dcf-blocked", PRELUDE + 3, b"\x04", "policy"),
+        ("dcf-blocked", PRELUDE + 3, b"\x03", "sections"),
+        ("dcf-blocked", PRELUDE + 16, _words(639)[:8], "cells"),
+    ],
+)
+def test_parameters_that_no_constructor_takes(
+    name: str, offset: int, new: bytes, blame: str
+) -> None:
+    assert blame in _refused(with_header(_golden(name), offset, new))
+
+
+@pytest.mark.xfail(strict=True, reason="the total of a file is not checked")
+@pytest.mark.parametrize("name", ["dcf-blocked", "psbf-blocked"])
+def test_a_total_below_the_capacity_is_refused(name: str) -> None:
+    for total in (0, 59):
+        data = with_header(_golden(name), TOTAL, total.to_bytes(8, "little"))
+        assert "total" in _refused(data)
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_the_policy_says_whether_there_is_a_second_filter(name: str) -> None:
+    data = _golden(name)
+    others = (1, 2) if data[PRELUDE + 3] == 3 else (3,)
+    for policy in others:
+        assert "sections" in _refused(with_header(data, PRELUDE + 3, bytes([policy])))
+
+
+@pytest.mark.xfail(strict=True, reason="the policy is not compared with what the kind offers")
+def test_a_dynamic_count_filter_has_no_second_filter() -> None:
+    """A file of the spectral one under its name, with a base width and a hysteresis."""
+    data = _golden("sbf-recurring-minimum")
+    shape = struct.pack("<d16x", 0.5)
+    for offset, new in ((PRELUDE + 4, b"\x04"), (SHAPE, shape), (10, b"\x05")):
+        data = with_header(data, offset, new)
+    assert "policy" in _refused(data)

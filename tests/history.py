@@ -1,0 +1,14 @@
+"""Statistics without what depends on how a filter came to be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bloomery.records import Stats
+
+
+def without_history(stats: Stats) -> Stats:
+    """What is inside, whatever rebuilds led to it: copies of growing counters are laid out anew."""
+    if stats.partitions is None:
+        return stats
+    return replace(stats, bytes=0, rebuilds=0, moved=0, longest_pause=0.0, pauses=0.0)

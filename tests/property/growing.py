@@ -1,0 +1,94 @@
+"""The four filters of growing counters, `CountingBloomFilter` and their models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import bloomery
+from bloomery import (
+    CountingBloomFilter,
+    DynamicCountFilter,
+    PartitionedDynamicCountFilter,
+    PartitionedSpectralBloomFilter,
+    SpectralBloomFilter,
+)
+from bloomery.reference import (
+    ReferenceDynamicCountFilter,
+    ReferencePartitionedDynamicCountFilter,
+    ReferencePartitionedSpectralBloomFilter,
+    ReferenceSpectralBloomFilter,
+)
+from bloomery.reference.positions import BLOCK_COUNTERS, counter_blocked, double, enhanced, slices
+
+SIZES: list[dict[str, Any]] = [
+    {"cells": 61, "hashes": 3, "layout": "classic"},
+    {"cells": 3, "hashes": 5, "layout": "classic"},
+    {"cells": 64, "hashes": 4, "layout": "classic", "derivation": "double"},
+    {"cells": 16, "hashes": 9, "layout": "classic", "derivation": "slices"},
+    {"cells": 128, "hashes": 8, "layout": "blocked"},
+    {"cells": 640, "hashes": 4, "layout": "blocked"},
+    {"cells": 384, "hashes": 2, "layout": "blocked", "hash": "keyed", "secret": bytes(16)},
+]
+
+
+def filters(
+    size: dict[str, Any],
+    policy: str,
+    *,
+    partitions: Any = 3,
+    counter_bits: int = 2,
+    shrink: float = 0.5,
+    slack: float = 0.1,
+) -> dict[str, Any]:
+    """One of each, compiled."""
+    dynamic: Any = {"policy": policy, "counter_bits": counter_bits, "shrink": shrink}
+    spectral: Any = {"policy": policy, "slack": slack}
+    cut: Any = {"partitions": partitions}
+    same = {name: value for name, value in size.items() if name != "cells"}
+    counting: Any = {"bits": 32 * size["cells"], "counter_bits": 32, "policy": policy}
+    return {
+        "dcf": DynamicCountFilter(**size, **dynamic),
+        "sbf": SpectralBloomFilter(**size, **spectral),
+        "pdcf": PartitionedDynamicCountFilter(**size, **dynamic, **cut),
+        "psbf": PartitionedSpectralBloomFilter(**size, **spectral, **cut),
+        "counting": CountingBloomFilter(**same, **counting),
+    }
+
+
+def models(made: dict[str, Any], counter_bits: int, shrink: float, slack: float) -> dict[str, Any]:
+    """The model of each, with its positions."""
+    dcf = made["dcf"]
+    common: tuple[Any, ...] = (dcf.positions, dcf.stats().cells, dcf.hashes)
+    dynamic: Any = {"policy": dcf.policy, "counter_bits": counter_bits, "shrink": shrink}
+    spectral: Any = {"policy": dcf.policy, "slack": slack}
+    count: int = made["pdcf"].partitions
+    return {
+        "dcf": ReferenceDynamicCountFilter(*common, **dynamic),
+        "sbf": ReferenceSpectralBloomFilter(*common, **spectral),
+        "pdcf": ReferencePartitionedDynamicCountFilter(*common, partitions=count, **dynamic),
+        "psbf": ReferencePartitionedSpectralBloomFilter(*common, partitions=count, **spectral),
+    }
+
+
+def second_cells(filled: Any) -> int:
+    """Half as many counters, in whole blocks where there are blocks."""
+    cells = int(filled.stats().cells)
+    if filled.layout == "blocked":
+        return -(-cells // 2 // BLOCK_COUNTERS) * BLOCK_COUNTERS
+    return max(cells // 2, 1) if filled.derivation == "slices" else -(-cells // 2)
+
+
+def second_positions(filled: Any, key: Any, **hashing: Any) -> Sequence[int]:
+    """Where a marked key counts again under recurring minimum: by the digest of its digest."""
+
+    def rehash(data: bytes, seed: int) -> int:
+        return bloomery.digest(data, seed=seed)
+
+    first = bloomery.digest(key, **hashing)
+    digest, m, k = rehash(first.to_bytes(16, "little"), 1), second_cells(filled), filled.hashes
+    if filled.layout == "blocked":
+        return counter_blocked(digest, m, k)
+    if filled.derivation == "slices":
+        return slices(digest, m, k, rehash)
+    return (double if filled.derivation == "double" else enhanced)(digest, m, k)
