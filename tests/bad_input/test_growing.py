@@ -128,15 +128,11 @@ def test_what_cannot_be_iterated_is_no_counts(filled: Any, counts: Any) -> None:
             verb(["a", "b"], counts)
 
 
-@pytest.mark.xfail(strict=True, reason="taken row by row, whatever its shape is")
 def test_counts_of_two_dimensions() -> None:
     made = DynamicCountFilter(100, 0.01)
     refused(errors.ParameterError, made.add_many, ["a", "b"], np.ones((2, 1), int), name="counts")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="rows without a count count once, counts without a row never"
-)
 @each("counts", [[1], [1, 2, 3]])
 def test_an_iterator_of_keys_has_as_many_counts(counts: list[int]) -> None:
     for kind in KINDS:
@@ -145,7 +141,6 @@ def test_an_iterator_of_keys_has_as_many_counts(counts: list[int]) -> None:
         refused(errors.ParameterError, act, name="counts")
 
 
-@pytest.mark.xfail(strict=True, reason="read as signed, and refused as a negative number")
 def test_unsigned_counts_from_2_63_on_are_taken() -> None:
     made = DynamicCountFilter(100, 0.01)
     made.add_many(["a", "b"], np.array([2**63, 1], dtype=np.uint64))
@@ -245,7 +240,6 @@ def test_a_model_that_gives_too_few_or_too_many(kind: Any, answer: int) -> None:
         refused(errors.ParameterError, act, name="partitions")
 
 
-@pytest.mark.xfail(strict=True, reason="the conversion's own error comes out")
 @each("kind", PARTITIONED)
 @each("answer", [-1, 2**64, 1.5, "seven", None])
 def test_a_model_that_gives_no_number(kind: Any, answer: Any) -> None:
@@ -269,7 +263,6 @@ def test_a_model_chooses(kind: Any) -> None:
     assert kind(100, 0.01, layout="classic", partitions=Nonsense(5)).partitions == 5
 
 
-@pytest.mark.xfail(strict=True, reason="the file says what was asked for, the plan what there is")
 @each("kind", PARTITIONED)
 def test_as_many_partitions_as_whole_blocks_allow_are_stored(kind: Any) -> None:
     """91 blocks cannot be cut into 80 equal pieces: 46 of two blocks are what it gets."""
@@ -280,7 +273,6 @@ def test_as_many_partitions_as_whole_blocks_allow_are_stored(kind: Any) -> None:
     assert made.to_bytes() == planned.to_bytes()
 
 
-@pytest.mark.xfail(strict=True, reason="`repartition` takes the number alone")
 def test_a_filter_that_is_cut_adaptively_later_is_adaptive() -> None:
     made = PartitionedDynamicCountFilter(1_000, 0.01, partitions=4)
     made.repartition("adaptive")
@@ -372,19 +364,10 @@ def test_a_merge_names_the_field_that_differs(kind: Any, change: Any, field: str
     assert (left.to_bytes(), right.to_bytes()) == before
 
 
-KIND_IS_FORGOTTEN = pytest.mark.xfail(
-    strict=True, reason="whole and partitioned are told apart by the number of partitions alone"
-)
-
-
 @pytest.mark.parametrize(
     ("kind", "other"),
     [
-        pytest.param(
-            kind,
-            other,
-            marks=KIND_IS_FORGOTTEN if (kind in SPECTRAL) == (other in SPECTRAL) else (),
-        )
+        (kind, other)
         for kind in KINDS
         for other in KINDS
         if kind is not other

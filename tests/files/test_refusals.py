@@ -140,8 +140,6 @@ def test_another_kind_is_named(name: str, tmp_path: Path) -> None:
 # --- Lies -------------------------------------------------------------------------------------
 
 HUGE = 1 << 45
-WIDTH = "a spectral filter has no `counter_bits`, and any that a file has are passed over"
-STUCK = "a dynamic count filter passes over a list of stuck cells that are not at 2^64 - 1"
 
 
 def _claims(data: bytes) -> list[bytes]:
@@ -200,17 +198,12 @@ def test_no_more_is_allocated_than_the_file_is_long(tmp_path: Path) -> None:
         "scalable",
         "counting-4",
         "counting-blocked",
-        *(
-            pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=reason))
-            for name, reason in (
-                ("sbf-blocked", WIDTH),
-                ("sbf-recurring-minimum", WIDTH),
-                ("sbf-saturated", WIDTH),
-                ("psbf-blocked", WIDTH),
-                ("dcf-classic-odd", STUCK),
-                ("pdcf-adaptive", STUCK),
-            )
-        ),
+        "sbf-blocked",
+        "sbf-recurring-minimum",
+        "sbf-saturated",
+        "psbf-blocked",
+        "dcf-classic-odd",
+        "pdcf-adaptive",
         "dcf-stuck",
     ],
 )

@@ -5,6 +5,7 @@ use crate::errors::parameter;
 use crate::params;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use std::sync::{Mutex, PoisonError};
 
 /// The counts of a batch, and those of the rows that run next.
@@ -40,14 +41,16 @@ pub(crate) fn of<'py>(
         };
     };
     let all = read(counts)?;
-    if let Ok(rows) = keys.len()
-        && rows != all.len()
-    {
+    // What has no length is taken whole, or its counts could not be compared before the first key.
+    let keys =
+        if keys.len().is_ok() { keys.clone() } else { py.get_type::<PyList>().call1((keys,))? };
+    let rows = keys.len()?;
+    if rows != all.len() {
         let got = format!("{} counts for {rows} keys", all.len());
         let hint = "give one count for each key";
         return Err(parameter(py, "counts", got, "as many as keys", hint));
     }
-    Ok((keys.clone(), Some(Weights { all, next: Mutex::default() })))
+    Ok((keys, Some(Weights { all, next: Mutex::default() })))
 }
 
 /// The two columns of a table of keys and counts: pyarrow, Polars and pandas say them the same way.
@@ -76,36 +79,44 @@ fn read(counts: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let got = format!("{got} in row {row}");
         parameter(py, "counts", got, "whole numbers, at least 1", "leave rows of zero out")
     };
+    let wrong = |got: String| {
+        parameter(
+            py,
+            "counts",
+            got,
+            "a column of whole numbers",
+            "convert it to int64, without nulls",
+        )
+    };
     let counts = if counts.hasattr("__arrow_c_stream__")? || counts.hasattr("__arrow_c_array__")? {
         // Through NumPy, which all of them know; nulls become something that is no whole number.
-        counts.call_method0("to_numpy")?
+        counts.call_method0("to_numpy").map_err(|error| wrong(error.value(py).to_string()))?
     } else {
         counts.clone()
     };
-    if counts.hasattr("dtype")?
-        && counts.getattr("dtype")?.getattr("kind")?.extract::<char>()? != 'u'
-        && counts.getattr("dtype")?.getattr("kind")?.extract::<char>()? != 'i'
-    {
-        let kind = counts.getattr("dtype")?.to_string();
-        let hint = "convert it to int64";
-        return Err(parameter(py, "counts", kind, "an array of whole numbers", hint));
-    }
-    let as_words = counts.hasattr("astype")?.then(|| counts.call_method1("astype", ("int64",)));
-    if let Some(words) = as_words.transpose()?
-        && let Some(view) = View::of(&words, ffi::PyBUF_C_CONTIGUOUS)
-    {
-        // SAFETY: contiguous 64-bit integers, kept in place by the view.
-        let words = unsafe {
-            std::slice::from_raw_parts(view.data().cast::<i64>().cast_const(), view.bytes() / 8)
-        };
-        return words
-            .iter()
-            .enumerate()
-            .map(|(row, count)| match u64::try_from(*count) {
-                Ok(count @ 1..) => Ok(count),
-                _ => Err(refuse(row, count.to_string())),
-            })
-            .collect();
+    if counts.hasattr("dtype")? && counts.hasattr("astype")? {
+        let kind: char = counts.getattr("dtype")?.getattr("kind")?.extract()?;
+        let flat = counts.getattr("ndim").and_then(|n| n.extract::<usize>()).is_ok_and(|n| n == 1);
+        if !flat || (kind != 'i' && kind != 'u') {
+            return Err(wrong(format!("an array of {}", counts.getattr("dtype")?)));
+        }
+        // Signed ones keep their sign, so that a negative count is shown as it is.
+        let words =
+            counts.call_method1("astype", (if kind == 'u' { "uint64" } else { "int64" },))?;
+        if let Some(view) = View::of(&words, ffi::PyBUF_C_CONTIGUOUS) {
+            // SAFETY: contiguous 64-bit integers, kept in place by the view.
+            let words = unsafe {
+                std::slice::from_raw_parts(view.data().cast::<u64>().cast_const(), view.bytes() / 8)
+            };
+            let taken = |(row, count): (usize, &u64)| match *count {
+                0 => Err(refuse(row, "0".to_owned())),
+                count if kind == 'i' && count > i64::MAX as u64 => {
+                    Err(refuse(row, (count as i64).to_string()))
+                }
+                count => Ok(count),
+            };
+            return words.iter().enumerate().map(taken).collect();
+        }
     }
     counts
         .try_iter()?

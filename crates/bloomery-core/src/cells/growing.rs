@@ -36,6 +36,12 @@ pub trait GrowingCells: Send + Sync + Sized {
         stuck: impl Fn(u64) -> bool,
     ) -> Result<Self>;
 
+    /// Refuses to go on when cells of one shape cannot take the place of cells of the other.
+    fn require_same_shape(ours: &Self::Shape, theirs: &Self::Shape) -> Result<()> {
+        let _ = (ours, theirs);
+        Ok(())
+    }
+
     /// What they are like.
     fn shape(&self) -> &Self::Shape;
 

@@ -11,7 +11,7 @@ pub use bloom::{BloomFilter, BloomPlan};
 pub(crate) use count::second_placement;
 pub use count::{
     CountFilter, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits,
-    dynamic_bytes,
+    dynamic_bytes, second_plan,
 };
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub use estimate::Estimate;

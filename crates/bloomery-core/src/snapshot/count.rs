@@ -15,7 +15,9 @@ use super::values::{self, Values};
 use super::write::{Section, Snapshot};
 use crate::cells::{DynamicShape, GrowingCells, OnFull, SpectralShape, Words, bytes_for};
 use crate::error::{Error, Result};
-use crate::filters::{CountFilter, CountPlan, check_base_bits, check_shrink, second_placement};
+use crate::filters::{
+    CountFilter, CountPlan, Policy, check_base_bits, check_shrink, second_placement,
+};
 use crate::hash::Hasher;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -27,6 +29,9 @@ const PARAMETERS: usize = RECORD + 8 + 8 + SHAPE + 3 * 8;
 pub trait ShapeRecord: Copy + PartialEq {
     /// The kinds of the whole and of the partitioned filter of such cells.
     const KINDS: (Kind, Kind);
+
+    /// What such a filter can do with counters.
+    const POLICIES: &'static [Policy];
 
     /// Bits of a base counter; zero where there is none.
     fn counter_bits(&self) -> u32;
@@ -40,6 +45,7 @@ pub trait ShapeRecord: Copy + PartialEq {
 
 impl ShapeRecord for DynamicShape {
     const KINDS: (Kind, Kind) = (Kind::Dynamic, Kind::PartitionedDynamic);
+    const POLICIES: &'static [Policy] = &Policy::USUAL;
 
     fn counter_bits(&self) -> u32 {
         self.width
@@ -62,6 +68,7 @@ impl ShapeRecord for DynamicShape {
 
 impl ShapeRecord for SpectralShape {
     const KINDS: (Kind, Kind) = (Kind::Spectral, Kind::PartitionedSpectral);
+    const POLICIES: &'static [Policy] = &Policy::SPECTRAL;
 
     fn counter_bits(&self) -> u32 {
         0
@@ -195,9 +202,19 @@ impl<S: ShapeRecord> Promised<S> {
         if decoded.encode() != shape {
             return Err(Error::Field { name: "shape", got: "unknown fields".to_owned() });
         }
+        if decoded.counter_bits() != record.counter_bits() {
+            let got = record.counter_bits().to_string();
+            return Err(Error::Field { name: "counter_bits", got });
+        }
         let (total, partitions) = (u64_at(bytes, RECORD), u64_at(bytes, RECORD + 8));
         let partitioned = header.kind == S::KINDS.1;
         let (plan, hasher) = record.count(decoded, total, partitions, partitioned)?;
+        if plan.partitions != partitions {
+            return Err(Error::Field { name: "partitions", got: partitions.to_string() });
+        }
+        if !S::POLICIES.contains(&plan.policy) {
+            return Err(Error::Field { name: "policy", got: plan.policy.name().to_owned() });
+        }
         let rest = RECORD + 16 + SHAPE;
         let promised = Promised {
             plan,
@@ -247,24 +264,32 @@ impl<S: ShapeRecord> Promised<S> {
         let is_stuck = |cell| stuck.binary_search(&cell).is_ok();
         let filter =
             CountFilter::with_values(self.plan, self.hasher, |cell| values.get(cell), is_stuck)?;
+        let promised = |cells: &C, guard: &_| {
+            (0..cells.len()).all(|cell| cells.is_stuck(cell, guard) == is_stuck(cell))
+        };
+        if !filter.look(promised) {
+            return Err(Error::Field { name: "stuck", got: "other cells".to_owned() });
+        }
         if let Some(placement) = second_placement(&self.plan) {
             let values = Values::new(placement.cells, next()?, next()?)?;
             let stuck = listed(&next()?, self.stuck_again, placement.cells)?;
             let words = next()?;
-            let marked: HashSet<u128> = (words.atomics().chunks_exact(2))
+            let marks: Vec<u128> = (words.atomics().chunks_exact(2))
                 .take(self.marks as usize)
                 .map(|pair| {
                     let [low, high] = [0, 1].map(|i: usize| pair[i].load(Ordering::Relaxed));
                     u128::from(high) << 64 | u128::from(low)
                 })
                 .collect();
-            if marked.len() as u64 != self.marks || !words.is_zero_from(self.marks * 128) {
+            let sorted = marks.windows(2).all(|pair| pair[0] < pair[1]);
+            if marks.len() as u64 != self.marks || !sorted || !words.is_zero_from(self.marks * 128)
+            {
                 return Err(Error::Field { name: "marks", got: "no list of digests".to_owned() });
             }
             filter.resume(
                 |cell| values.get(cell),
                 |cell| stuck.binary_search(&cell).is_ok(),
-                marked,
+                HashSet::from_iter(marks),
             )?;
         }
         filter.validate()?;

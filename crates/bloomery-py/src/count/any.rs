@@ -1,6 +1,6 @@
 //! A filter of growing counters, whichever cells it has.
 
-use bloomery_core::cells::{DynamicCells, Rebuilds, SpectralCells};
+use bloomery_core::cells::{DynamicCells, DynamicShape, Rebuilds, SpectralCells, SpectralShape};
 use bloomery_core::filters::{CountFilter, Measure};
 use bloomery_core::snapshot::{Frozen, Kind};
 use bloomery_core::{
@@ -56,6 +56,20 @@ impl Any {
                 error_rate: plan.error_rate,
             }
         })
+    }
+
+    pub(crate) fn dynamic(&self) -> Option<DynamicShape> {
+        match self {
+            Any::Dynamic(filter) => Some(filter.plan().shape),
+            Any::Spectral(_) => None,
+        }
+    }
+
+    pub(crate) fn spectral(&self) -> Option<SpectralShape> {
+        match self {
+            Any::Spectral(filter) => Some(filter.plan().shape),
+            Any::Dynamic(_) => None,
+        }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -142,24 +156,34 @@ impl Any {
         }))
     }
 
+    fn require_same_kind(&self, other: &Any) -> Result<()> {
+        if self.kind() == other.kind() {
+            return Ok(());
+        }
+        Err(Error::incompatible("kind", self.kind().name(), other.kind().name()))
+    }
+
     pub(crate) fn require_compatible(&self, other: &Any) -> Result<()> {
+        self.require_same_kind(other)?;
         match (self, other) {
             (Any::Dynamic(a), Any::Dynamic(b)) => a.require_compatible(b),
             (Any::Spectral(a), Any::Spectral(b)) => a.require_compatible(b),
-            (a, b) => Err(Error::incompatible("kind", a.kind().name(), b.kind().name())),
+            (a, b) => a.require_same_kind(b),
         }
     }
 
     pub(crate) fn merge(&self, other: &Any) -> Result<()> {
+        self.require_same_kind(other)?;
         match (self, other) {
             (Any::Dynamic(a), Any::Dynamic(b)) => a.merge(b),
             (Any::Spectral(a), Any::Spectral(b)) => a.merge(b),
-            (a, b) => Err(Error::incompatible("kind", a.kind().name(), b.kind().name())),
+            (a, b) => a.require_same_kind(b),
         }
     }
 
     pub(crate) fn same_as(&self, other: &Any) -> bool {
         match (self, other) {
+            (a, b) if a.kind() != b.kind() => false,
             (Any::Dynamic(a), Any::Dynamic(b)) => a.same_as(b),
             (Any::Spectral(a), Any::Spectral(b)) => a.same_as(b),
             _ => false,
@@ -177,8 +201,13 @@ impl Any {
         each!(self, filter => filter.clear())
     }
 
-    pub(crate) fn repartition(&self, partitions: u64) -> Result<()> {
-        each!(self, filter => filter.repartition(partitions))
+    pub(crate) fn repartition(&self, partitions: u64, adaptive: bool) -> Result<()> {
+        match self {
+            Any::Dynamic(filter) => {
+                filter.repartition(partitions, |shape| DynamicShape { adaptive, ..shape })
+            }
+            Any::Spectral(filter) => filter.repartition(partitions, |shape| shape),
+        }
     }
 
     pub(crate) fn measure(&self) -> Measure {

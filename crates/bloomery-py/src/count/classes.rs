@@ -123,6 +123,16 @@ impl SpectralBloomFilter {
     fn from_bytes(cls: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         files::to_object(cls.py(), files::from_bytes(data, Some(Kind::Spectral))?)
     }
+
+    #[getter]
+    fn slack(this: &Bound<'_, Self>) -> Option<f64> {
+        this.as_super().get().core.spectral().map(|shape| shape.slack)
+    }
+
+    #[getter]
+    fn on_full(this: &Bound<'_, Self>) -> Option<&'static str> {
+        this.as_super().get().core.spectral().map(|shape| goal::on_full_name(shape.on_full))
+    }
 }
 
 /// A spectral Bloom filter in partitions: a rebuild touches one of them.
@@ -246,9 +256,19 @@ impl PartitionedSpectralBloomFilter {
     fn repartition(this: &Bound<'_, Self>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = this.py();
         let base = this.as_super().get();
-        let (partitions, _) = goal::partitions(partitions, base.common().placement.cells)?;
+        let (partitions, adaptive) = goal::partitions(partitions, base.common().placement.cells)?;
         let _registered = writers::Registered::new(&base.writers);
-        py.detach(|| base.core.repartition(partitions)).or_raise(py)
+        py.detach(|| base.core.repartition(partitions, adaptive)).or_raise(py)
+    }
+
+    #[getter]
+    fn slack(this: &Bound<'_, Self>) -> Option<f64> {
+        this.as_super().get().core.spectral().map(|shape| shape.slack)
+    }
+
+    #[getter]
+    fn on_full(this: &Bound<'_, Self>) -> Option<&'static str> {
+        this.as_super().get().core.spectral().map(|shape| goal::on_full_name(shape.on_full))
     }
 }
 
@@ -362,6 +382,16 @@ impl DynamicCountFilter {
     #[classmethod]
     fn from_bytes(cls: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         files::to_object(cls.py(), files::from_bytes(data, Some(Kind::Dynamic))?)
+    }
+
+    #[getter]
+    fn counter_bits(this: &Bound<'_, Self>) -> Option<u32> {
+        this.as_super().get().core.dynamic().map(|shape| shape.width)
+    }
+
+    #[getter]
+    fn shrink(this: &Bound<'_, Self>) -> Option<f64> {
+        this.as_super().get().core.dynamic().map(|shape| shape.shrink)
     }
 }
 
@@ -486,9 +516,24 @@ impl PartitionedDynamicCountFilter {
     fn repartition(this: &Bound<'_, Self>, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = this.py();
         let base = this.as_super().get();
-        let (partitions, _) = goal::partitions(partitions, base.common().placement.cells)?;
+        let (partitions, adaptive) = goal::partitions(partitions, base.common().placement.cells)?;
         let _registered = writers::Registered::new(&base.writers);
-        py.detach(|| base.core.repartition(partitions)).or_raise(py)
+        py.detach(|| base.core.repartition(partitions, adaptive)).or_raise(py)
+    }
+
+    #[getter]
+    fn counter_bits(this: &Bound<'_, Self>) -> Option<u32> {
+        this.as_super().get().core.dynamic().map(|shape| shape.width)
+    }
+
+    #[getter]
+    fn shrink(this: &Bound<'_, Self>) -> Option<f64> {
+        this.as_super().get().core.dynamic().map(|shape| shape.shrink)
+    }
+
+    #[getter]
+    fn adaptive(this: &Bound<'_, Self>) -> Option<bool> {
+        this.as_super().get().core.dynamic().map(|shape| shape.adaptive)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::records::record;
 use bloomery_core::cells::{Cut, DynamicShape, OnFull, SpectralCells, SpectralShape};
 use bloomery_core::filters::{
     CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
+    second_plan,
 };
 use bloomery_core::{Layout, Placement, Policy};
 use pyo3::prelude::*;
@@ -157,7 +158,9 @@ pub(crate) fn partitions(words: &Bound<'_, PyAny>, cells: u64) -> PyResult<(u64,
         };
         return Ok((models()?.call_method1("auto", (cells,))?.extract()?, adaptive));
     } else if words.hasattr("choose")? {
-        words.call_method1("choose", (cells,))?.extract::<u64>()?
+        let chosen = words.call_method1("choose", (cells,))?;
+        let got = || chosen.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+        chosen.extract::<u64>().map_err(|_| refuse(got()))?
     } else {
         params::whole("partitions", words).map_err(|_| {
             refuse(words.repr().map_or_else(|_| "?".into(), |text| text.to_string()))
@@ -223,7 +226,8 @@ pub(crate) fn plan_record<'py, S: ShapeFields>(
         fields.set_item("cells", plan.cells())?;
         fields.set_item("hashes", plan.hashes())?;
         fields.set_item("counter_bits", plan.shape.counter_bits())?;
-        fields.set_item("bytes", plan.shape.bytes(&plan.cut()))?;
+        let second = second_plan(plan).map_or(0, |second| second.shape.bytes(&second.cut()));
+        fields.set_item("bytes", plan.shape.bytes(&plan.cut()) + second)?;
         fields.set_item("predicted_error", error_at(1.0))?;
         fields.set_item("predicted_error_overfull", error_at(2.0))?;
         fields.set_item("policy", plan.policy.name())?;

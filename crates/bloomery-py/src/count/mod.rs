@@ -220,10 +220,8 @@ impl CountFilter {
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let measure = py.detach(|| self.core.measure());
         let (common, rebuilds) = (self.common(), self.core.rebuilds());
-        let counter_bits = match &self.core {
-            Any::Dynamic(filter) => filter.plan().shape.width,
-            Any::Spectral(_) => 1,
-        };
+        // A spectral counter has one bit at least.
+        let counter_bits = self.core.dynamic().map_or(1, |shape| shape.width);
         record(py, "Stats", |fields| {
             fields.set_item("kind", self.core.kind().name())?;
             fields.set_item("items", measure.items)?;
@@ -296,9 +294,18 @@ impl CountFilter {
             _ => String::new(),
         };
         let placement = common.placement;
+        let core = &this.get().core;
+        let dynamic = core
+            .dynamic()
+            .map(|shape| format!("counter_bits={} shrink={} ", shape.width, shape.shrink));
+        let spectral = core.spectral().map(|shape| {
+            format!("slack={} on_full={} ", shape.slack, goal::on_full_name(shape.on_full))
+        });
         Ok(format!(
-            "<{} {goal}layout={} policy={} partitions={} cells={} hashes={}>",
+            "<{} {goal}total={} {}layout={} policy={} partitions={} cells={} hashes={}>",
             this.get_type().name()?,
+            common.total,
+            dynamic.or(spectral).unwrap_or_default(),
             placement.layout.name(),
             common.policy.name(),
             common.partitions,

@@ -267,6 +267,13 @@ impl GrowingCells for DynamicCells {
         Self::from_values(cut, shape, pauses, value, |_| 0)
     }
 
+    fn require_same_shape(ours: &DynamicShape, theirs: &DynamicShape) -> Result<()> {
+        if ours.width == theirs.width {
+            return Ok(());
+        }
+        Err(Error::incompatible("counter_bits", ours.width, theirs.width))
+    }
+
     fn shape(&self) -> &DynamicShape {
         &self.shape
     }

@@ -122,8 +122,9 @@ impl SpectralCells {
         if each / 8 > physical_memory() {
             return u64::MAX;
         }
-        let one = Fields::bytes_of(each, shape.bits(each, each)) + size_of::<Partition>() as u64;
-        cut.partitions().saturating_mul(one)
+        let one = |len| Fields::bytes_of(len, shape.bits(len, len)) + size_of::<Partition>() as u64;
+        let last = cut.range(cut.partitions() - 1);
+        one(each).saturating_mul(cut.partitions() - 1).saturating_add(one(last.end - last.start))
     }
 
     /// N, the bits of all base arrays, and how many of them no value needs.

@@ -38,6 +38,7 @@ use crate::positions::MAX_HASHES;
 use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned};
 use recurring::Recurring;
 pub(crate) use recurring::second_placement;
+pub use recurring::second_plan;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -384,7 +385,9 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Refuses to go on when `other` was made with other parameters.
     pub fn require_compatible(&self, other: &CountFilter<C>) -> Result<()> {
-        self.plan().require_same(&other.plan())?;
+        let (ours, theirs) = (self.plan(), other.plan());
+        ours.require_same(&theirs)?;
+        C::require_same_shape(&ours.shape, &theirs.shape)?;
         self.hasher.require_same(&other.hasher)
     }
 
@@ -410,10 +413,16 @@ impl<C: GrowingCells> CountFilter<C> {
         self.replace(empty)
     }
 
-    /// Cuts the cells into other partitions; the counters stay the same.
-    pub fn repartition(&self, partitions: u64) -> Result<()> {
-        let plan = CountPlan { partitions, ..self.plan() }.checked()?;
-        self.replace(|ours| ours.with_plan(CountPlan { partitions, ..plan }))
+    /// Cuts the cells into other partitions, of another shape if they shall have one; the counters stay the
+    /// same.
+    pub fn repartition(
+        &self,
+        partitions: u64,
+        shape: impl FnOnce(C::Shape) -> C::Shape,
+    ) -> Result<()> {
+        let plan = self.plan();
+        let plan = CountPlan { partitions, shape: shape(plan.shape), ..plan }.checked()?;
+        self.replace(|ours| ours.with_plan(plan))
     }
 
     /// A copy.

@@ -102,13 +102,17 @@ impl CountGoal {
         if total >= expected {
             return Ok(total);
         }
-        Err(Error::parameter(
-            "total",
-            total,
-            "at least `capacity`: every distinct key occurs once or more",
-            "give the number of all occurrences, the paper's M",
-        ))
+        Err(total_refused(total))
     }
+}
+
+fn total_refused(total: u64) -> Error {
+    Error::parameter(
+        "total",
+        total,
+        "at least `capacity`: every distinct key occurs once or more",
+        "give the number of all occurrences, the paper's M",
+    )
 }
 
 impl<S: Copy + PartialEq> CountPlan<S> {
@@ -129,6 +133,9 @@ impl<S: Copy + PartialEq> CountPlan<S> {
                 "\"auto\" chooses about the square root of the counters",
             ));
         }
+        if self.total < self.capacity.unwrap_or(1) {
+            return Err(total_refused(self.total));
+        }
         if !self.partitioned && self.partitions != 1 {
             return Err(Error::parameter(
                 "partitions",
@@ -137,7 +144,8 @@ impl<S: Copy + PartialEq> CountPlan<S> {
                 "use the partitioned class",
             ));
         }
-        Ok(self)
+        // Blocks are not cut, so there may be fewer than were asked for.
+        Ok(CountPlan { partitions: self.cut().partitions(), ..self })
     }
 
     /// Number of counters, m.

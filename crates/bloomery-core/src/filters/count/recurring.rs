@@ -47,6 +47,11 @@ fn half<S: Copy>(plan: &CountPlan<S>) -> CountPlan<S> {
     CountPlan { placement, partitions, ..*plan }
 }
 
+/// The plan of the second filter, if there is one.
+pub fn second_plan<S: Copy>(plan: &CountPlan<S>) -> Option<CountPlan<S>> {
+    (plan.policy == Policy::RecurringMinimum).then(|| half(plan))
+}
+
 /// Which cells a key has in the second filter, if there is one.
 pub(crate) fn second_placement<S: Copy>(plan: &CountPlan<S>) -> Option<Placement> {
     (plan.policy == Policy::RecurringMinimum).then(|| half(plan).placement)
