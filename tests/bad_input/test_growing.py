@@ -366,12 +366,7 @@ def test_a_merge_names_the_field_that_differs(kind: Any, change: Any, field: str
 
 @pytest.mark.parametrize(
     ("kind", "other"),
-    [
-        (kind, other)
-        for kind in KINDS
-        for other in KINDS
-        if kind is not other
-    ],
+    [(kind, other) for kind in KINDS for other in KINDS if kind is not other],
 )
 @each("cut", [1, 7])
 def test_kinds_do_not_mix_in_a_merge(kind: Any, other: Any, cut: int) -> None:

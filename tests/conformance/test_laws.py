@@ -10,7 +10,6 @@ from tests.conformance.law import Law
 from tests.conformance.laws import LAWS
 from tests.conformance.registry import STRUCTURES, Structure, Subject
 
-
 CASES = [
     pytest.param(structure, law, id=f"{structure.name}:{law.name}")
     for structure in STRUCTURES

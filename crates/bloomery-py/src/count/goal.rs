@@ -1,14 +1,14 @@
 //! What a user wants of a filter of growing counters, from Python's words to the core's plans.
 
 use crate::errors::{OrRaise, parameter};
-use crate::params::{self, DEFAULT_ERROR_RATE};
+use crate::params::{self, DEFAULT_ERROR_RATE, field};
 use crate::records::record;
 use bloomery_core::cells::{Cut, DynamicShape, OnFull, SpectralCells, SpectralShape};
 use bloomery_core::filters::{
     CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
     second_plan,
 };
-use bloomery_core::{Layout, Placement, Policy};
+use bloomery_core::{Derivation, Layout, Placement, Policy};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -235,4 +235,31 @@ pub(crate) fn plan_record<'py, S: ShapeFields>(
         fields.set_item("partitions", plan.cut().partitions())?;
         plan.shape.fields(fields)
     })
+}
+
+/// The plan of a `Plan` record.
+pub(crate) fn plan_of<S: ShapeFields>(
+    plan: &Bound<'_, PyAny>,
+    partitioned: bool,
+    offered: &[Policy],
+    shape: S,
+) -> PyResult<CountPlan<S>> {
+    let py = plan.py();
+    CountPlan {
+        placement: Placement {
+            layout: Layout::parse(&field::<String>(plan, "layout")?).or_raise(py)?,
+            derivation: Derivation::parse(&field::<String>(plan, "derivation")?).or_raise(py)?,
+            cells: field(plan, "cells")?,
+            hashes: field(plan, "hashes")?,
+        },
+        policy: Policy::parse(&field::<String>(plan, "policy")?, offered).or_raise(py)?,
+        shape,
+        partitioned,
+        partitions: field(plan, "partitions")?,
+        total: field(plan, "total")?,
+        capacity: field(plan, "capacity")?,
+        error_rate: field(plan, "error_rate")?,
+    }
+    .checked()
+    .or_raise(py)
 }

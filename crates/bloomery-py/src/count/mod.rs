@@ -2,17 +2,17 @@
 //! partitioned.
 //!
 //! They have the same verbs, so these are on one base class, `CountFilter`; a class of its own has what
-//! makes it: its constructor and its plan (`classes.rs`).
+//! makes it: its constructor and its plan (`spectral.rs`,
+//! `dynamic.rs`).
 
 mod any;
-mod classes;
+mod dynamic;
 mod goal;
+mod spectral;
 
 pub(crate) use any::Any;
-pub(crate) use classes::{
-    DynamicCountFilter, PartitionedDynamicCountFilter, PartitionedSpectralBloomFilter,
-    SpectralBloomFilter, to_object,
-};
+pub(crate) use dynamic::{DynamicCountFilter, PartitionedDynamicCountFilter};
+pub(crate) use spectral::{PartitionedSpectralBloomFilter, SpectralBloomFilter};
 
 use crate::errors::{OrRaise, parameter};
 use crate::key::hash_key;
@@ -22,6 +22,7 @@ use crate::verbs::{AddCounted, AskContains, AskCount, RemoveCounted};
 use crate::{files, params, weights, writers};
 use any::Common;
 use bloomery_core::epoch;
+use bloomery_core::snapshot::Kind;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::atomic::AtomicUsize;
@@ -363,4 +364,20 @@ impl CountFilter {
     fn seed(&self) -> u64 {
         self.core.hasher().seed()
     }
+}
+
+/// The Python object of a filter.
+pub(crate) fn to_object(py: Python<'_>, core: Any) -> PyResult<Py<PyAny>> {
+    let kind = core.kind();
+    let base = PyClassInitializer::from(CountFilter::new(core));
+    Ok(match kind {
+        Kind::Spectral => Py::new(py, base.add_subclass(SpectralBloomFilter))?.into_any(),
+        Kind::PartitionedSpectral => {
+            Py::new(py, base.add_subclass(PartitionedSpectralBloomFilter))?.into_any()
+        }
+        Kind::PartitionedDynamic => {
+            Py::new(py, base.add_subclass(PartitionedDynamicCountFilter))?.into_any()
+        }
+        _ => Py::new(py, base.add_subclass(DynamicCountFilter))?.into_any(),
+    })
 }

@@ -4,8 +4,9 @@
 //! in one, so every thread rebuilds only what is its own. Classic keys have cells in many partitions,
 //! and removals may fail at any row: those go one by one.
 
+use super::state::State;
 use super::turn::Turn;
-use super::{CountFilter, FEW, State};
+use super::{CountFilter, FEW};
 use crate::batch::{self, GROUP, KeySource, Owner};
 use crate::cells::GrowingCells;
 use crate::error::Error;

@@ -21,40 +21,33 @@
 mod many;
 mod plan;
 mod recurring;
+mod state;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod whole;
 
 pub use plan::{
     CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
 };
 
-use crate::cells::{Gate, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
+use crate::cells::{Gate, GrowingCells, Refused, STUCK};
 use crate::error::{Error, Result};
-use crate::filters::{Estimate, Measure, Policy};
+use crate::filters::{Estimate, Policy};
 use crate::hash::{Hasher, KeyHash};
 use crate::placement::Layout;
 use crate::positions::MAX_HASHES;
-use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned};
-use recurring::Recurring;
+use crossbeam_epoch::{self as epoch, Atomic, Guard};
 pub(crate) use recurring::second_placement;
 pub use recurring::second_plan;
-use std::collections::HashSet;
+use state::{Pick, State, smallest};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use turn::Turn;
 
 const MOST: usize = MAX_HASHES as usize;
 /// Most filters have at most eight hashes, so that a key's cells fit one line of the stack.
 const FEW: usize = 8;
-
-/// Everything that is replaced at once by `merge`, `clear` and `repartition`.
-#[derive(Debug)]
-struct State<C: GrowingCells> {
-    plan: CountPlan<C::Shape>,
-    cells: C,
-    recurring: Option<Recurring<C>>,
-}
 
 /// A filter whose counters grow.
 #[derive(Debug)]
@@ -380,251 +373,6 @@ impl<C: GrowingCells> CountFilter<C> {
         let probes = cells.len() as u32;
         Estimate::new(value, stuck, probes, &state.plan.placement, get, confidence)
     }
-
-    // ---- whole filters
-
-    /// Refuses to go on when `other` was made with other parameters.
-    pub fn require_compatible(&self, other: &CountFilter<C>) -> Result<()> {
-        let (ours, theirs) = (self.plan(), other.plan());
-        ours.require_same(&theirs)?;
-        C::require_same_shape(&ours.shape, &theirs.shape)?;
-        self.hasher.require_same(&other.hasher)
-    }
-
-    /// Adds the other's counters to ours. Exactly the filter of both streams under `plain`; an upper
-    /// bound under the other policies.
-    pub fn merge(&self, other: &CountFilter<C>) -> Result<()> {
-        self.require_compatible(other)?;
-        let guard = &epoch::pin();
-        let theirs = &other.state(guard).cells;
-        self.replace(|ours| {
-            let (a, b) = (&ours.cells, theirs);
-            let value = |cell| a.get(cell, guard).saturating_add(b.get(cell, guard));
-            let stuck = |cell| a.is_stuck(cell, guard) || b.is_stuck(cell, guard);
-            State::laid_out(ours.plan, Arc::clone(a.pauses()), value, stuck)
-        })
-    }
-
-    /// Forgets everything.
-    pub fn clear(&self) -> Result<()> {
-        let empty = |ours: &State<C>| {
-            State::laid_out(ours.plan, Arc::clone(ours.cells.pauses()), |_| 0, |_| false)
-        };
-        self.replace(empty)
-    }
-
-    /// Cuts the cells into other partitions, of another shape if they shall have one; the counters stay the
-    /// same.
-    pub fn repartition(
-        &self,
-        partitions: u64,
-        shape: impl FnOnce(C::Shape) -> C::Shape,
-    ) -> Result<()> {
-        let plan = self.plan();
-        let plan = CountPlan { partitions, shape: shape(plan.shape), ..plan }.checked()?;
-        self.replace(|ours| ours.with_plan(plan))
-    }
-
-    /// A copy.
-    pub fn copy(&self) -> Result<Self> {
-        let guard = &epoch::pin();
-        let state = self.state(guard);
-        let copied = state.again(state.plan, Arc::default())?;
-        Ok(Self::over(self.hasher, copied))
-    }
-
-    /// Looks at one moment of the filter: its plan, its counters and, under recurring minimum, the second
-    /// counters with their marks. No writer is inside meanwhile.
-    pub(crate) fn still<T>(
-        &self,
-        look: impl FnOnce(&CountPlan<C::Shape>, &C, Option<(&C, &HashSet<u128>)>) -> Result<T>,
-    ) -> Result<T> {
-        let guard = &epoch::pin();
-        let _turn = self.quiet_turn(guard);
-        let state = self.state(guard);
-        match &state.recurring {
-            None => look(&state.plan, &state.cells, None),
-            Some(second) => {
-                second.parts(|cells, marks| look(&state.plan, &state.cells, Some((cells, marks))))
-            }
-        }
-    }
-
-    /// Gives a fresh filter the second counters of a saved one.
-    pub(crate) fn resume(
-        &self,
-        value: impl Fn(u64) -> u64,
-        stuck: impl Fn(u64) -> bool,
-        marked: HashSet<u128>,
-    ) -> Result<()> {
-        self.replace(|ours| {
-            let mut state = ours.with_plan(ours.plan)?;
-            let pauses = Arc::clone(ours.cells.pauses());
-            let second = Recurring::laid_out(&ours.plan, pauses, value, stuck, marked)?;
-            state.recurring = Some(second);
-            Ok(state)
-        })
-    }
-
-    /// A turn in which nobody rebuilds.
-    fn quiet_turn(&self, guard: &Guard) -> Turn<'_> {
-        let mut turn = Turn::at(&self.gate);
-        loop {
-            let state = self.state(guard);
-            if !state.is_locked() {
-                return turn;
-            }
-            turn.outside(|| wait_while(|| state.is_locked()));
-        }
-    }
-
-    /// Puts another state into the place of ours, with no writer inside.
-    fn replace(&self, make: impl FnOnce(&State<C>) -> Result<State<C>>) -> Result<()> {
-        let _cutting = self.cutting.write().unwrap_or_else(PoisonError::into_inner);
-        let guard = &epoch::pin();
-        let _turn = self.quiet_turn(guard);
-        let made = Owned::new(make(self.state(guard))?);
-        let old = self.state.swap(made, Ordering::AcqRel, guard);
-        // SAFETY: it was unlinked above, inside the gate.
-        unsafe { guard.defer_destroy(old) };
-        Ok(())
-    }
-
-    /// Whether both have the same parameters and the same counters.
-    pub fn same_as(&self, other: &CountFilter<C>) -> bool {
-        if self.require_compatible(other).is_err() {
-            return false;
-        }
-        let guard = &epoch::pin();
-        let (a, b) = (self.state(guard), other.state(guard));
-        a.plan.shape == b.plan.shape && a.same_counters(b, guard)
-    }
-
-    /// Measures the cells: one pass over all of them.
-    pub fn measure(&self) -> Measure {
-        let guard = &epoch::pin();
-        let state = self.state(guard);
-        let mut saturated = 0;
-        let used = (0..state.plan.cells()).map(|cell| {
-            saturated += u64::from(state.cells.is_stuck(cell, guard));
-            state.cells.get(cell, guard) != 0
-        });
-        let (items, fill, error) = state.plan.placement.measure(used);
-        Measure { items, fill, error, saturated }
-    }
-
-    /// Memory in bytes.
-    pub fn bytes(&self) -> u64 {
-        let guard = &epoch::pin();
-        let state = self.state(guard);
-        state.cells.bytes() + state.recurring.as_ref().map_or(0, Recurring::bytes)
-    }
-
-    /// What the rebuilds so far were like.
-    pub fn rebuilds(&self) -> Rebuilds {
-        self.look(|cells, _| cells.pauses().so_far())
-    }
-
-    /// Checks every invariant.
-    pub fn validate(&self) -> Result<()> {
-        let guard = &epoch::pin();
-        let state = self.state(guard);
-        state.plan.checked()?;
-        state.cells.validate()?;
-        state.recurring.as_ref().map_or(Ok(()), Recurring::validate)
-    }
-}
-
-/// Which of a state's cells are meant: the primary or, under recurring minimum, the secondary ones.
-type Pick<C> = fn(&State<C>) -> &C;
-
-impl<C: GrowingCells> State<C> {
-    fn laid_out(
-        plan: CountPlan<C::Shape>,
-        pauses: Arc<Pauses>,
-        value: impl Fn(u64) -> u64,
-        stuck: impl Fn(u64) -> bool,
-    ) -> Result<Self> {
-        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, stuck)?;
-        let recurring = match plan.policy {
-            Policy::RecurringMinimum => Some(Recurring::new(&plan, pauses)?),
-            _ => None,
-        };
-        Ok(State { plan, cells, recurring })
-    }
-
-    /// Whether somebody rebuilds a partition.
-    fn is_locked(&self) -> bool {
-        let any = |cells: &C| (0..cells.cut().partitions()).any(|p| cells.is_locked(p));
-        any(&self.cells)
-            || self.recurring.as_ref().is_some_and(|second| second.parts(|c, _| any(c)))
-    }
-
-    fn primary(&self) -> &C {
-        &self.cells
-    }
-
-    /// The same counters under another plan: other partitions.
-    fn with_plan(&self, plan: CountPlan<C::Shape>) -> Result<Self> {
-        self.again(plan, Arc::clone(self.cells.pauses()))
-    }
-
-    fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
-        let guard = &epoch::pin();
-        let value = |cell| self.cells.get(cell, guard);
-        let stuck = |cell| self.cells.is_stuck(cell, guard);
-        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, stuck)?;
-        let recurring = match &self.recurring {
-            Some(recurring) => Some(recurring.again(&plan, pauses)?),
-            None => None,
-        };
-        Ok(State { plan, cells, recurring })
-    }
-
-    #[inline(always)]
-    fn count(&self, hash: KeyHash, guard: &Guard) -> u64 {
-        let placement = &self.plan.placement;
-        let least = if placement.hashes as usize <= FEW {
-            self.smallest(placement.all::<FEW>(hash).as_slice(), guard)
-        } else {
-            self.smallest(placement.all::<MOST>(hash).as_slice(), guard)
-        };
-        self.refined(hash, least, guard)
-    }
-
-    #[inline(always)]
-    fn smallest(&self, cells: &[u64], guard: &Guard) -> u64 {
-        match self.plan.placement.layout {
-            Layout::Blocked => self.cells.smallest_of_block(cells, guard),
-            Layout::Classic => smallest(&self.cells, cells, guard),
-        }
-    }
-
-    /// What a second count of the key knows better.
-    #[inline(always)]
-    fn refined(&self, hash: KeyHash, least: u64, guard: &Guard) -> u64 {
-        match &self.recurring {
-            None => least,
-            Some(recurring) => recurring.refined(hash, least, guard),
-        }
-    }
-
-    fn same_counters(&self, other: &State<C>, guard: &Guard) -> bool {
-        let same = |cell| {
-            self.cells.get(cell, guard) == other.cells.get(cell, guard)
-                && self.cells.is_stuck(cell, guard) == other.cells.is_stuck(cell, guard)
-        };
-        (0..self.plan.cells()).all(same)
-            && match (&self.recurring, &other.recurring) {
-                (Some(ours), Some(theirs)) => ours.same_as(theirs, guard),
-                (ours, theirs) => ours.is_none() && theirs.is_none(),
-            }
-    }
-}
-
-#[inline(always)]
-fn smallest<C: GrowingCells>(store: &C, cells: &[u64], guard: &Guard) -> u64 {
-    cells.iter().map(|cell| store.get(*cell, guard)).min().unwrap_or(0)
 }
 
 /// Rebuilds a partition outside of the gate, while it is locked.

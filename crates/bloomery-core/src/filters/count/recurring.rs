@@ -10,8 +10,9 @@
 //!          begins them anew; its counts stay upper bounds.
 
 use super::plan::CountPlan;
+use super::state::{Pick, State, smallest};
 use super::turn::Turn;
-use super::{CountFilter, MOST, Pick, State, smallest};
+use super::{CountFilter, MOST};
 use crate::cells::{GrowingCells, Pauses};
 use crate::error::Result;
 use crate::filters::Policy;

@@ -1,0 +1,112 @@
+//! What a filter holds: its plan, its counters and, under recurring minimum, the second ones.
+
+use super::plan::CountPlan;
+use super::recurring::Recurring;
+use super::{FEW, MOST};
+use crate::cells::{GrowingCells, Pauses};
+use crate::error::Result;
+use crate::filters::Policy;
+use crate::hash::KeyHash;
+use crate::placement::Layout;
+use crossbeam_epoch::{self as epoch, Guard};
+use std::sync::Arc;
+
+/// Everything that is replaced at once by `merge`, `clear` and `repartition`.
+#[derive(Debug)]
+pub(super) struct State<C: GrowingCells> {
+    pub(super) plan: CountPlan<C::Shape>,
+    pub(super) cells: C,
+    pub(super) recurring: Option<Recurring<C>>,
+}
+
+/// Which of a state's cells are meant: the primary or, under recurring minimum, the secondary ones.
+pub(super) type Pick<C> = fn(&State<C>) -> &C;
+
+impl<C: GrowingCells> State<C> {
+    pub(super) fn laid_out(
+        plan: CountPlan<C::Shape>,
+        pauses: Arc<Pauses>,
+        value: impl Fn(u64) -> u64,
+        stuck: impl Fn(u64) -> bool,
+    ) -> Result<Self> {
+        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, stuck)?;
+        let recurring = match plan.policy {
+            Policy::RecurringMinimum => Some(Recurring::new(&plan, pauses)?),
+            _ => None,
+        };
+        Ok(State { plan, cells, recurring })
+    }
+
+    /// Whether somebody rebuilds a partition.
+    pub(super) fn is_locked(&self) -> bool {
+        let any = |cells: &C| (0..cells.cut().partitions()).any(|p| cells.is_locked(p));
+        any(&self.cells)
+            || self.recurring.as_ref().is_some_and(|second| second.parts(|c, _| any(c)))
+    }
+
+    pub(super) fn primary(&self) -> &C {
+        &self.cells
+    }
+
+    /// The same counters under another plan: other partitions.
+    pub(super) fn with_plan(&self, plan: CountPlan<C::Shape>) -> Result<Self> {
+        self.again(plan, Arc::clone(self.cells.pauses()))
+    }
+
+    pub(super) fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
+        let guard = &epoch::pin();
+        let value = |cell| self.cells.get(cell, guard);
+        let stuck = |cell| self.cells.is_stuck(cell, guard);
+        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, stuck)?;
+        let recurring = match &self.recurring {
+            Some(recurring) => Some(recurring.again(&plan, pauses)?),
+            None => None,
+        };
+        Ok(State { plan, cells, recurring })
+    }
+
+    #[inline(always)]
+    pub(super) fn count(&self, hash: KeyHash, guard: &Guard) -> u64 {
+        let placement = &self.plan.placement;
+        let least = if placement.hashes as usize <= FEW {
+            self.smallest(placement.all::<FEW>(hash).as_slice(), guard)
+        } else {
+            self.smallest(placement.all::<MOST>(hash).as_slice(), guard)
+        };
+        self.refined(hash, least, guard)
+    }
+
+    #[inline(always)]
+    pub(super) fn smallest(&self, cells: &[u64], guard: &Guard) -> u64 {
+        match self.plan.placement.layout {
+            Layout::Blocked => self.cells.smallest_of_block(cells, guard),
+            Layout::Classic => smallest(&self.cells, cells, guard),
+        }
+    }
+
+    /// What a second count of the key knows better.
+    #[inline(always)]
+    pub(super) fn refined(&self, hash: KeyHash, least: u64, guard: &Guard) -> u64 {
+        match &self.recurring {
+            None => least,
+            Some(recurring) => recurring.refined(hash, least, guard),
+        }
+    }
+
+    pub(super) fn same_counters(&self, other: &State<C>, guard: &Guard) -> bool {
+        let same = |cell| {
+            self.cells.get(cell, guard) == other.cells.get(cell, guard)
+                && self.cells.is_stuck(cell, guard) == other.cells.is_stuck(cell, guard)
+        };
+        (0..self.plan.cells()).all(same)
+            && match (&self.recurring, &other.recurring) {
+                (Some(ours), Some(theirs)) => ours.same_as(theirs, guard),
+                (ours, theirs) => ours.is_none() && theirs.is_none(),
+            }
+    }
+}
+
+#[inline(always)]
+pub(super) fn smallest<C: GrowingCells>(store: &C, cells: &[u64], guard: &Guard) -> u64 {
+    cells.iter().map(|cell| store.get(*cell, guard)).min().unwrap_or(0)
+}

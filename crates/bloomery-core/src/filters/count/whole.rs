@@ -1,0 +1,169 @@
+//! Whole filters: merging, copying, cutting anew, measuring.
+//!
+//! What replaces all counters is made aside and put into place in one step, inside the gate: readers go on
+//! with the old ones.
+
+use super::recurring::Recurring;
+use super::state::State;
+use super::turn::Turn;
+use super::{CountFilter, CountPlan, wait_while};
+use crate::cells::{GrowingCells, Rebuilds};
+use crate::error::Result;
+use crate::filters::Measure;
+use crossbeam_epoch::{self as epoch, Guard, Owned};
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+impl<C: GrowingCells> CountFilter<C> {
+    /// Refuses to go on when `other` was made with other parameters.
+    pub fn require_compatible(&self, other: &CountFilter<C>) -> Result<()> {
+        let (ours, theirs) = (self.plan(), other.plan());
+        ours.require_same(&theirs)?;
+        C::require_same_shape(&ours.shape, &theirs.shape)?;
+        self.hasher.require_same(&other.hasher)
+    }
+
+    /// Adds the other's counters to ours. Exactly the filter of both streams under `plain`; an upper
+    /// bound under the other policies.
+    pub fn merge(&self, other: &CountFilter<C>) -> Result<()> {
+        self.require_compatible(other)?;
+        let guard = &epoch::pin();
+        let theirs = &other.state(guard).cells;
+        self.replace(|ours| {
+            let (a, b) = (&ours.cells, theirs);
+            let value = |cell| a.get(cell, guard).saturating_add(b.get(cell, guard));
+            let stuck = |cell| a.is_stuck(cell, guard) || b.is_stuck(cell, guard);
+            State::laid_out(ours.plan, Arc::clone(a.pauses()), value, stuck)
+        })
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) -> Result<()> {
+        let empty = |ours: &State<C>| {
+            State::laid_out(ours.plan, Arc::clone(ours.cells.pauses()), |_| 0, |_| false)
+        };
+        self.replace(empty)
+    }
+
+    /// Cuts the cells into other partitions, of another shape if they shall have one; the counters stay the
+    /// same.
+    pub fn repartition(
+        &self,
+        partitions: u64,
+        shape: impl FnOnce(C::Shape) -> C::Shape,
+    ) -> Result<()> {
+        let plan = self.plan();
+        let plan = CountPlan { partitions, shape: shape(plan.shape), ..plan }.checked()?;
+        self.replace(|ours| ours.with_plan(plan))
+    }
+
+    /// A copy.
+    pub fn copy(&self) -> Result<Self> {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        let copied = state.again(state.plan, Arc::default())?;
+        Ok(Self::over(self.hasher, copied))
+    }
+
+    /// Looks at one moment of the filter: its plan, its counters and, under recurring minimum, the second
+    /// counters with their marks. No writer is inside meanwhile.
+    pub(crate) fn still<T>(
+        &self,
+        look: impl FnOnce(&CountPlan<C::Shape>, &C, Option<(&C, &HashSet<u128>)>) -> Result<T>,
+    ) -> Result<T> {
+        let guard = &epoch::pin();
+        let _turn = self.quiet_turn(guard);
+        let state = self.state(guard);
+        match &state.recurring {
+            None => look(&state.plan, &state.cells, None),
+            Some(second) => {
+                second.parts(|cells, marks| look(&state.plan, &state.cells, Some((cells, marks))))
+            }
+        }
+    }
+
+    /// Gives a fresh filter the second counters of a saved one.
+    pub(crate) fn resume(
+        &self,
+        value: impl Fn(u64) -> u64,
+        stuck: impl Fn(u64) -> bool,
+        marked: HashSet<u128>,
+    ) -> Result<()> {
+        self.replace(|ours| {
+            let mut state = ours.with_plan(ours.plan)?;
+            let pauses = Arc::clone(ours.cells.pauses());
+            let second = Recurring::laid_out(&ours.plan, pauses, value, stuck, marked)?;
+            state.recurring = Some(second);
+            Ok(state)
+        })
+    }
+
+    /// A turn in which nobody rebuilds.
+    fn quiet_turn(&self, guard: &Guard) -> Turn<'_> {
+        let mut turn = Turn::at(&self.gate);
+        loop {
+            let state = self.state(guard);
+            if !state.is_locked() {
+                return turn;
+            }
+            turn.outside(|| wait_while(|| state.is_locked()));
+        }
+    }
+
+    /// Puts another state into the place of ours, with no writer inside.
+    fn replace(&self, make: impl FnOnce(&State<C>) -> Result<State<C>>) -> Result<()> {
+        let _cutting = self.cutting.write().unwrap_or_else(PoisonError::into_inner);
+        let guard = &epoch::pin();
+        let _turn = self.quiet_turn(guard);
+        let made = Owned::new(make(self.state(guard))?);
+        let old = self.state.swap(made, Ordering::AcqRel, guard);
+        // SAFETY: it was unlinked above, inside the gate.
+        unsafe { guard.defer_destroy(old) };
+        Ok(())
+    }
+
+    /// Whether both have the same parameters and the same counters.
+    pub fn same_as(&self, other: &CountFilter<C>) -> bool {
+        if self.require_compatible(other).is_err() {
+            return false;
+        }
+        let guard = &epoch::pin();
+        let (a, b) = (self.state(guard), other.state(guard));
+        a.plan.shape == b.plan.shape && a.same_counters(b, guard)
+    }
+
+    /// Measures the cells: one pass over all of them.
+    pub fn measure(&self) -> Measure {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        let mut saturated = 0;
+        let used = (0..state.plan.cells()).map(|cell| {
+            saturated += u64::from(state.cells.is_stuck(cell, guard));
+            state.cells.get(cell, guard) != 0
+        });
+        let (items, fill, error) = state.plan.placement.measure(used);
+        Measure { items, fill, error, saturated }
+    }
+
+    /// Memory in bytes.
+    pub fn bytes(&self) -> u64 {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        state.cells.bytes() + state.recurring.as_ref().map_or(0, Recurring::bytes)
+    }
+
+    /// What the rebuilds so far were like.
+    pub fn rebuilds(&self) -> Rebuilds {
+        self.look(|cells, _| cells.pauses().so_far())
+    }
+
+    /// Checks every invariant.
+    pub fn validate(&self) -> Result<()> {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        state.plan.checked()?;
+        state.cells.validate()?;
+        state.recurring.as_ref().map_or(Ok(()), Recurring::validate)
+    }
+}
