@@ -19,6 +19,7 @@ from benchmarks.membership import ERROR_RATE
 from benchmarks.run import Run
 
 COUNTING = "bloomery, 32-bit counters"
+GROWING = "bloomery, PDCF"
 HUGE_PAGE = 2 << 20
 
 _CALLS: tuple[tuple[Verb, float], ...] = (
@@ -114,6 +115,12 @@ def _counting(run: Run) -> Iterator[Floor]:
         ours = run.counting.best(Op(distinct, verb, form, 1), COUNTING)
         work = f"counting, {verb}, {form}: times the best peer's speed ({name})"
         yield Floor(work, "at least", 3.0, ratio(best, ours))
+        growing = run.counting.best(Op(distinct, verb, form, 1), GROWING)
+        work = f"counting under skew, {verb}, {form}: times the best peer's speed ({name})"
+        yield Floor(work, "at least", 3.0, ratio(best, growing))
+        if form != "per call":
+            work = f"counting under skew, {verb}, {form}: times the time of CountingBloomFilter"
+            yield Floor(work, "at most", 2.0, ratio(growing, ours))
 
 
 def _threads(times: Timings, capacities: tuple[int, ...]) -> Iterator[Floor]:

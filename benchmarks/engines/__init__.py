@@ -29,6 +29,7 @@ MEMBERSHIP: dict[str, Callable[[], Membership]] = {
 COUNTING: dict[str, Callable[[], Counting]] = {
     "bloomery, 32-bit counters": lambda: bloomery.counting(32),
     "bloomery, 4-bit counters": lambda: bloomery.counting(4),
+    "bloomery, PDCF": bloomery.growing,
     "bounter": bounter.counting,
     "datasketches": datasketches.counting,
     "fastbloom-rs, 4-bit counters": fastbloom.counting,

@@ -51,6 +51,28 @@ def counting(counter_bits: Literal[4, 32]) -> Counting:
     )
 
 
+def growing() -> Counting:
+    from bloomery import PartitionedDynamicCountFilter
+
+    def build(distinct: int, error_rate: float) -> Filter:
+        return PartitionedDynamicCountFilter(distinct, error_rate)
+
+    return Counting(
+        name="bloomery, PDCF",
+        package="bloomery",
+        build=build,
+        add_each=_add_each_growing,
+        count_each=_count_each_growing,
+        count=lambda target, key: int(target.count(key)),
+        bits=_bits,
+        ceiling=2**64 - 1,
+        add_list=_add_many,
+        count_list=_count_many,
+        add_arrow=_add_many,
+        count_arrow=_count_many,
+    )
+
+
 def _add_each(target: Filter, keys: list[str]) -> None:
     for key in keys:
         target.add(key)
@@ -66,6 +88,17 @@ def _query_each(target: Filter, keys: list[str]) -> None:
 def _add_each_counted(target: Filter, keys: list[str]) -> None:
     for key in keys:
         target.add(key)
+
+
+# And a third, for the class that grows.
+def _add_each_growing(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.add(key)
+
+
+def _count_each_growing(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.count(key)
 
 
 def _count_each(target: Filter, keys: list[str]) -> None:
