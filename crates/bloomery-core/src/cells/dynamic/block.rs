@@ -3,6 +3,7 @@
 //! They lie in one partition, so that is found once. Base counters of 1, 2, 4, 8, 16 or 32 bits are WHOLE:
 //! none crosses a word, and one load and one store do.
 
+use super::overflow::Overflow;
 use super::{DynamicCells, Partition};
 use crate::cells::growing::{Refused, STUCK};
 use crate::cells::packed;
@@ -105,15 +106,29 @@ impl DynamicCells {
         let Some(first) = cells.first() else { return 0 };
         let (partition, slot) = self.cut.locate(*first);
         let entry = self.partition(partition);
-        let low = |slot| self.base_at::<WHOLE>(self.bit(partition, slot));
-        let slots = || cells.iter().map(|cell| slot + (cell - first));
-        let least = entry.version.read(|| match entry.overflow(guard) {
-            None => slots().map(low).min(),
-            // Every counter is looked at: whether it must be is harder to guess than to do.
-            Some(overflow) => {
-                slots().map(|slot| overflow.get(slot) << self.shape.width | low(slot)).min()
+        // A loop for each case, and no closures in them: they are not inlined.
+        entry.version.read(|| {
+            let mut least = u64::MAX;
+            let overflow = entry.overflow(guard);
+            match overflow.and_then(Overflow::even) {
+                None => {
+                    for cell in cells {
+                        let slot = slot + (cell - first);
+                        let low = self.base_at::<WHOLE>(self.bit(partition, slot));
+                        let high = overflow.map_or(0, |overflow| overflow.get(slot));
+                        least = least.min(high << self.shape.width | low);
+                    }
+                }
+                Some((fields, width)) => {
+                    for cell in cells {
+                        let slot = slot + (cell - first);
+                        let low = self.base_at::<WHOLE>(self.bit(partition, slot));
+                        let high = packed::read(fields, slot * u64::from(width), width);
+                        least = least.min(high << self.shape.width | low);
+                    }
+                }
             }
-        });
-        least.unwrap_or(0)
+            least
+        })
     }
 }

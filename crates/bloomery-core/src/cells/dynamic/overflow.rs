@@ -159,6 +159,12 @@ impl Overflow {
         }
     }
 
+    /// The counters and their width, if they have one width.
+    #[inline(always)]
+    pub(super) fn even(&self) -> Option<(&[AtomicU64], u32)> {
+        self.parts.is_empty().then_some((&self.fields, self.width))
+    }
+
     /// y: the width of the widest counter.
     pub(super) fn width(&self) -> u32 {
         self.width
