@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::{CountingBloomFilter, CountingPlan, Derivation, Hasher, KeyHash, Policy};
+use bloomery_core::{CountingBloomFilter, CountingPlan, Crew, Derivation, Hasher, KeyHash, Policy};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -84,7 +84,11 @@ fuzz_target!(|input: Input| {
             Op::AddMany(keys, threads) => {
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![false; keys.len()];
-                filter.add_many(digests.as_slice(), &mut out, usize::from(threads % 3) + 1);
+                filter.add_many(
+                    digests.as_slice(),
+                    &mut out,
+                    &mut Crew::new(usize::from(threads % 3) + 1),
+                );
                 for (digest, new) in digests.iter().zip(out) {
                     assert_eq!(new, model.add(&filter.positions(*digest), 1));
                 }

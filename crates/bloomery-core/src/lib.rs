@@ -17,6 +17,7 @@ compile_error!(
 
 pub mod batch;
 pub mod cells;
+pub mod crew;
 pub mod error;
 pub mod filters;
 pub mod hash;
@@ -25,6 +26,7 @@ pub mod sizing;
 pub mod snapshot;
 
 pub use batch::KeySource;
+pub use crew::Crew;
 pub use error::{Error, Result};
 pub use filters::{
     BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, Layout, Policy,

@@ -2,7 +2,7 @@
 
 use crate::keys::Batch;
 use bloomery_core::{
-    BloomFilter, CountingBloomFilter, Error, Hasher, KeySource, ScalableBloomFilter,
+    BloomFilter, CountingBloomFilter, Crew, Error, Hasher, KeySource, ScalableBloomFilter,
 };
 use pyo3::prelude::*;
 use std::sync::atomic::AtomicUsize;
@@ -52,8 +52,8 @@ impl Batch for Add<'_, BloomFilter> {
         (self.ready)(py)
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.filter.add_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.filter.add_many(keys, out, crew);
         Ok(())
     }
 }
@@ -74,8 +74,8 @@ impl Batch for Add<'_, CountingBloomFilter> {
         (self.ready)(py)
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.filter.add_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.filter.add_many(keys, out, crew);
         Ok(())
     }
 }
@@ -88,8 +88,8 @@ impl Batch for Contains<'_, BloomFilter> {
         *self.0.hasher()
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.0.contains_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.0.contains_many(keys, out, crew);
         Ok(())
     }
 }
@@ -102,8 +102,8 @@ impl Batch for Contains<'_, CountingBloomFilter> {
         *self.0.hasher()
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.0.contains_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.0.contains_many(keys, out, crew);
         Ok(())
     }
 }
@@ -116,8 +116,8 @@ impl Batch for Count<'_> {
         *self.0.hasher()
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], threads: usize) -> Outcome {
-        self.0.count_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], crew: &mut Crew) -> Outcome {
+        self.0.count_many(keys, out, crew);
         Ok(())
     }
 }
@@ -130,9 +130,9 @@ impl Batch for Grow<'_> {
         self.hasher
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
         // Growing goes key by key, so threads would only wait for each other.
-        let _ = threads;
+        let _ = crew;
         self.filter.write().unwrap_or_else(PoisonError::into_inner).add_many(keys, out)
     }
 }
@@ -145,9 +145,9 @@ impl Batch for ContainsLocked<'_> {
         self.hasher
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
         let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
-        filter.contains_many(keys, out, threads);
+        filter.contains_many(keys, out, crew);
         Ok(())
     }
 }

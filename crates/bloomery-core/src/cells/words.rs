@@ -9,6 +9,7 @@
 //! From 2 MiB up the memory starts on a huge-page boundary and asks for huge pages: random probes
 //! of a large filter are bound by TLB misses otherwise (three to four times slower).
 
+use crate::batch::prefetch;
 use crate::error::{Error, Result};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use std::fmt;
@@ -119,14 +120,7 @@ impl Words {
     #[inline(always)]
     pub fn prefetch(&self, word: usize) {
         debug_assert!(word < self.len);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch reads nothing architecturally.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch(self.base().add(word).cast(), _MM_HINT_T0);
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = word;
+        prefetch(self.base().wrapping_add(word));
     }
 
     /// Number of set bits.

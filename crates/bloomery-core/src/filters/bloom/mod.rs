@@ -26,6 +26,7 @@ mod avx2;
 mod avx512;
 mod line;
 mod many;
+mod own;
 mod plan;
 
 pub use plan::{BloomPlan, Layout};
