@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::{BloomFilter, BloomPlan, Derivation, Hasher, KeyHash, Layout};
+use bloomery_core::{BloomFilter, BloomPlan, Crew, Derivation, Hasher, KeyHash, Layout};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
@@ -65,7 +65,11 @@ fuzz_target!(|input: Input| {
                 let i = usize::from(which % 2);
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![false; keys.len()];
-                filters[i].add_many(digests.as_slice(), &mut out, usize::from(threads % 3) + 1);
+                filters[i].add_many(
+                    digests.as_slice(),
+                    &mut out,
+                    &mut Crew::new(usize::from(threads % 3) + 1),
+                );
                 for (digest, new) in digests.iter().zip(out) {
                     let positions = filters[i].positions(*digest);
                     assert_eq!(new, models[i].add(&positions));

@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use bloomery_core::snapshot::{Loaded, read, to_bytes};
 use bloomery_core::{
-    CountingBloomFilter, CountingPlan, Derivation, Hasher, KeyHash, Layout, Policy,
+    CountingBloomFilter, CountingPlan, Crew, Derivation, Hasher, KeyHash, Layout, Policy,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -105,7 +105,11 @@ fuzz_target!(|input: Input| {
             Op::AddMany(keys, threads) => {
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![false; keys.len()];
-                filter.add_many(digests.as_slice(), &mut out, usize::from(threads % 3) + 1);
+                filter.add_many(
+                    digests.as_slice(),
+                    &mut out,
+                    &mut Crew::new(usize::from(threads % 3) + 1),
+                );
                 for (digest, new) in digests.iter().zip(out) {
                     assert_eq!(new, model.add(&filter.positions(*digest), 1));
                 }
@@ -113,7 +117,11 @@ fuzz_target!(|input: Input| {
             Op::CountMany(keys, threads) => {
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![0; keys.len()];
-                filter.count_many(digests.as_slice(), &mut out, usize::from(threads % 3) + 1);
+                filter.count_many(
+                    digests.as_slice(),
+                    &mut out,
+                    &mut Crew::new(usize::from(threads % 3) + 1),
+                );
                 for (digest, count) in digests.iter().zip(out) {
                     assert_eq!(u64::from(count), model.count(&filter.positions(*digest)));
                     assert_eq!(u64::from(count), filter.count(*digest));

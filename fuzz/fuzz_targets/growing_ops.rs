@@ -9,7 +9,7 @@ use bloomery_core::cells::{
 };
 use bloomery_core::filters::{CountFilter, CountPlan};
 use bloomery_core::snapshot::{Loaded, ShapeRecord, read, to_bytes};
-use bloomery_core::{Derivation, Hasher, KeyHash, Layout, Placement, Policy, epoch};
+use bloomery_core::{Crew, Derivation, Hasher, KeyHash, Layout, Placement, Policy, epoch};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug, Clone)]
@@ -113,8 +113,8 @@ fn run<C: GrowingCells<Shape: ShapeRecord>>(
             Op::AddMany(keys, threads) => {
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![false; keys.len()];
-                let threads = usize::from(threads % 3) + 1;
-                filter.add_many(digests.as_slice(), None, &mut out, threads).expect("small");
+                let crew = &mut Crew::new(usize::from(threads % 3) + 1);
+                filter.add_many(digests.as_slice(), None, &mut out, crew).expect("small");
                 for (digest, new) in digests.iter().zip(out) {
                     assert_eq!(new, model.add(&filter.positions(*digest), 1));
                 }

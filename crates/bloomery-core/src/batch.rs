@@ -4,23 +4,23 @@
 //! keys takes. So while the lines of one group are on their way, the next group is hashed: two buffers
 //! of `GROUP` digests take turns.
 //!
-//! Threads. Questions split the batch by rows. Additions must answer as if made one by one in order
-//! ("was this key absent before?"), so they split by *cells*: all threads hash their share of a
-//! chunk, then each thread goes through the keys in order but changes only the cells it owns. Every
+//! Threads (`crew.rs`). Questions split the batch by rows. Additions must answer as if made one by one in
+//! order ("was this key absent before?"), so they split by *cells*: all threads hash pieces of a chunk,
+//! then each thread goes through the whole chunk in order but changes only the cells it owns. Every
 //! cell sees its keys in order, whatever the number of threads.
 
+use crate::crew::{Crew, Hands, wait_a_little};
 use crate::hash::{Hasher, KeyHash};
-use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys hashed and prefetched together.
 pub const GROUP: usize = 32;
-/// Keys that threads hash before they apply them: 3 MiB of digests and rows.
-const CHUNK: usize = 1 << 17;
-/// A thread is not worth starting for fewer keys than this.
-const WORTH_A_THREAD: usize = 1 << 13;
+/// Keys that threads hash before they apply them: 1 MiB of digests.
+const CHUNK: usize = 1 << 16;
+/// Keys that one thread takes at once.
+const PIECE: usize = 1 << 12;
 
 /// A batch of keys, hashed by row. Rows are independent, so threads may hash at once.
 pub trait KeySource: Sync {
@@ -57,12 +57,17 @@ impl KeySource for [KeyHash] {
     }
 }
 
-/// How many threads a batch really uses: no more than are worth their start, and no more than the
-/// machine has cores, because they wait for each other by spinning.
-pub fn useful_threads(rows: usize, asked: usize) -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    asked.min(*CORES.get_or_init(cores)).clamp(1, (rows / WORTH_A_THREAD).max(1))
+/// Asks the processor for the cache line of an address, which may be any.
+#[inline(always)]
+pub fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing architecturally.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch(address.cast(), _MM_HINT_T0);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }
 
 /// Runs `probe(first row, digests)` over the rows, each group after the next one was prefetched.
@@ -196,102 +201,63 @@ fn pipeline_hashed(
     }
 }
 
-/// Splits rows and answers between threads and runs `part(rows, answers)` on each.
-pub(crate) fn split<T: Send>(
+/// Splits rows and answers between the threads of a crew and runs `part(rows, answers)` on pieces of
+/// them. Who is done with a piece takes the next one, so nobody waits for a thread that was held up.
+pub fn split<T: Send>(
     out: &mut [T],
-    threads: usize,
+    crew: &mut Crew,
     part: impl Fn(Range<usize>, &mut [T]) + Sync,
 ) {
-    let threads = useful_threads(out.len(), threads);
-    if threads == 1 {
+    let hands = crew.muster(out.len());
+    if hands.count() == 1 {
         return part(0..out.len(), out);
     }
-    let share = out.len().div_ceil(threads);
-    std::thread::scope(|scope| {
-        let mut parts = out.chunks_mut(share).enumerate();
-        let first = parts.next();
-        for (i, answers) in parts {
-            let part = &part;
-            let rows = i * share..i * share + answers.len();
-            scope.spawn(move || part(rows, answers));
-        }
-        if let Some((_, answers)) = first {
-            part(0..answers.len(), answers);
+    let pieces = Mutex::new(out.chunks_mut(PIECE).enumerate());
+    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    hands.run(|_| {
+        while let Some((piece, answers)) = next() {
+            part(piece * PIECE..piece * PIECE + answers.len(), answers);
         }
     });
 }
 
-/// Which thread a key belongs to.
-#[derive(Clone, Copy)]
-pub(crate) enum Owner<F> {
-    /// One thread, given by its number: all cells of a key are that thread's.
-    One(F),
-    /// Every thread: each has some of the key's cells.
-    All,
-}
-
-/// The keys of one chunk that one thread hashed for one owner, in order.
-#[derive(Default)]
-struct Bucket {
-    digests: Vec<KeyHash>,
-    rows: Vec<usize>,
-}
-
-/// Hashes chunk after chunk with all threads, each into a bucket per owner; then every thread takes the
-/// buckets made for it, in the order of the rows: `apply(thread, digests, rows)`. `alone` is entered by
-/// one thread around that second half.
+/// Hashes chunk after chunk with all threads; then every thread goes through the whole chunk, in order, to
+/// apply what is its own: `apply(thread, first row, digests)`. `alone` is entered by one thread around
+/// that second half. Keys that were hashed before are one chunk.
 pub(crate) fn in_chunks<S: KeySource + ?Sized, G>(
     keys: &S,
     hasher: &Hasher,
-    threads: usize,
+    hands: Hands<'_>,
     alone: impl Fn() -> G + Sync,
-    owner: Owner<impl Fn(KeyHash) -> usize + Sync>,
-    apply: impl Fn(usize, &[KeyHash], &[usize]) + Sync,
+    apply: impl Fn(usize, usize, &[KeyHash]) + Sync,
 ) {
-    let owners = if matches!(owner, Owner::All) { 1 } else { threads };
-    let buckets: Vec<RwLock<Vec<Bucket>>> = (0..threads)
-        .map(|_| RwLock::new((0..owners).map(|_| Bucket::default()).collect()))
-        .collect();
-    let barrier = Barrier::new(threads);
-    let worker = |thread: usize| {
+    if let Some(digests) = keys.digests() {
+        let _guard = alone();
+        return hands.run(|thread| apply(thread, 0, digests));
+    }
+    let chunk = CHUNK.min(keys.len());
+    let pieces: Vec<_> = (0..chunk.div_ceil(PIECE)).map(|_| RwLock::new(Vec::new())).collect();
+    let barrier = Barrier::new(hands.count());
+    let taken = AtomicUsize::new(0);
+    hands.run(|thread| {
         for start in (0..keys.len()).step_by(CHUNK) {
-            let rows = CHUNK.min(keys.len() - start);
-            let share = rows.div_ceil(threads);
-            let mine = (thread * share).min(rows)..((thread + 1) * share).min(rows);
-            {
-                let mut mine_by_owner = write(&buckets[thread]);
-                for bucket in mine_by_owner.iter_mut() {
-                    bucket.digests.clear();
-                    bucket.rows.clear();
-                }
-                let mut digests = [KeyHash::default(); GROUP];
-                for first in mine.clone().step_by(GROUP) {
-                    let digests = &mut digests[..GROUP.min(mine.end - first)];
-                    hash_rows(keys, hasher, start + first, digests);
-                    for (row, digest) in digests.iter().enumerate() {
-                        let to = if let Owner::One(owner) = &owner { owner(*digest) } else { 0 };
-                        let bucket = &mut mine_by_owner[to];
-                        bucket.digests.push(*digest);
-                        bucket.rows.push(start + first + row);
-                    }
+            let end = keys.len().min(start + CHUNK);
+            let next = |row: usize| (row < end).then_some(end.min(row + PIECE));
+            while let Ok(first) = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+                let mut digests = write(&pieces[(first - start) / PIECE]);
+                digests.resize(PIECE.min(end - first), KeyHash::default());
+                for (group, digests) in digests.chunks_mut(GROUP).enumerate() {
+                    hash_rows(keys, hasher, first + group * GROUP, digests);
                 }
             }
             let guard = (thread == 0).then(&alone);
             barrier.wait();
-            for hashed in &buckets {
-                let bucket = &read(hashed)[if owners == 1 { 0 } else { thread }];
-                apply(thread, &bucket.digests, &bucket.rows);
+            for (first, hashed) in (start..end).step_by(PIECE).zip(&pieces) {
+                apply(thread, first, &read(hashed));
             }
             barrier.wait();
             drop(guard);
         }
-    };
-    std::thread::scope(|scope| {
-        for thread in 1..threads {
-            let worker = &worker;
-            scope.spawn(move || worker(thread));
-        }
-        worker(0);
     });
 }
 
@@ -325,14 +291,9 @@ impl Barrier {
             self.round.store(round.wrapping_add(1), Ordering::Release);
             return;
         }
-        let mut spins = 0u32;
+        let mut spins = 0;
         while self.round.load(Ordering::Acquire) == round {
-            spins += 1;
-            if spins.is_multiple_of(256) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+            wait_a_little(&mut spins);
         }
     }
 }
@@ -357,6 +318,18 @@ mod tests {
             KeyHash { h1: row as u64, h2: 0 }
         }
     }
+    struct Hashed<'a>(&'a [KeyHash]);
+    impl KeySource for Hashed<'_> {
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn hash(&self, _: &Hasher, row: usize) -> KeyHash {
+            self.0[row]
+        }
+        fn digests(&self) -> Option<&[KeyHash]> {
+            Some(self.0)
+        }
+    }
     const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
 
     #[test]
@@ -378,30 +351,27 @@ mod tests {
     }
 
     #[test]
-    fn chunks_reach_their_owners_in_order() {
-        let rows = 2 * CHUNK + 77;
-        let by_three = |digest: KeyHash| digest.h1 as usize % 3;
-        let collect = |owner: Owner<fn(KeyHash) -> usize>| {
+    fn every_thread_sees_every_row_of_every_chunk_once_and_in_order() {
+        let rows = 2 * CHUNK + PIECE + 77;
+        let hashed: Vec<_> = (0..rows).map(|row| Numbers(rows).hash(&HASHER, row)).collect();
+        let collect = |keys: &dyn KeySource| {
             let seen = [const { Mutex::new(Vec::new()) }; 3];
-            let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
-                assert!(digests.iter().zip(rows).all(|(digest, row)| digest.h1 == *row as u64));
-                seen[thread].lock().unwrap().extend_from_slice(rows);
+            let apply = |thread: usize, first: usize, digests: &[KeyHash]| {
+                let mut seen = seen[thread].lock().unwrap();
+                assert_eq!(seen.len(), first);
+                seen.extend_from_slice(digests);
             };
-            in_chunks(&Numbers(rows), &HASHER, 3, || (), owner, apply);
-            seen.map(|rows| rows.into_inner().unwrap())
+            in_chunks(keys, &HASHER, Crew::of(3).muster(rows), || (), apply);
+            seen.map(|digests| digests.into_inner().unwrap())
         };
-        for rows_seen in collect(Owner::All) {
-            assert_eq!(rows_seen, (0..rows).collect::<Vec<_>>());
-        }
-        for (thread, rows_seen) in collect(Owner::One(by_three)).into_iter().enumerate() {
-            assert_eq!(rows_seen, (thread..rows).step_by(3).collect::<Vec<_>>());
-        }
+        assert_eq!(collect(&Numbers(rows)), [&hashed; 3].map(Clone::clone));
+        assert_eq!(collect(&Hashed(&hashed)), [&hashed; 3].map(Clone::clone));
     }
 
     #[test]
     fn split_covers_every_row_once() {
         let mut out = vec![0u64; 100_000];
-        split(&mut out, 4, |rows, part| {
+        split(&mut out, &mut Crew::of(4), |rows, part| {
             for (row, slot) in rows.zip(part) {
                 *slot += row as u64 + 1;
             }

@@ -22,6 +22,7 @@ const NEGATIVE_DOMAIN: u64 = 0xD1B5_4A32_D192_ED03;
 
 /// A key's digest. `h1` is the low half of the 128-bit value, `h2` the high half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)] // vectors of them are read by lanes
 pub struct KeyHash {
     /// Low 64 bits: chooses the block, or the first position.
     pub h1: u64,

@@ -17,6 +17,7 @@ compile_error!(
 
 pub mod batch;
 pub mod cells;
+pub mod crew;
 pub mod error;
 pub mod filters;
 pub mod hash;
@@ -26,6 +27,7 @@ pub mod sizing;
 pub mod snapshot;
 
 pub use batch::KeySource;
+pub use crew::Crew;
 /// What keeps cells alive that a rebuild replaces while they are read.
 pub use crossbeam_epoch as epoch;
 pub use error::{Error, Result};

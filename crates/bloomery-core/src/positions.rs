@@ -65,6 +65,11 @@ pub fn reduce(h: u64, m: u64) -> u64 {
     ((u128::from(h) * u128::from(m)) >> 64) as u64
 }
 
+/// The smallest h that `reduce` takes to r or above, from the definition: h m >= r 2^64.
+pub(crate) fn least(r: u64, m: u64) -> u128 {
+    (u128::from(r) << 64).div_ceil(u128::from(m))
+}
+
 /// `h` reduced as above, and the remainder: as evenly spread, and independent of the first.
 #[inline(always)]
 pub(crate) fn split(h: u64, m: u64) -> (u64, u64) {

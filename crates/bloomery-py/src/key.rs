@@ -9,27 +9,33 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
-/// The bytes of an exact `str` or `bytes`, which live as long as the object.
+/// The digest of a key that is plain memory: an exact `str` of ASCII, `bytes`, or an `int` of 64 bits.
 ///
 /// # Safety
-/// `key` is a live object, and the caller keeps it alive while it uses the bytes.
+/// `key` is a live object that stays alive and as it is during the call: its owner holds the interpreter. It
+/// may be another thread's to hold, since nothing but the object's own, immutable memory is read.
 #[inline(always)]
-pub(crate) unsafe fn text_of(key: *mut ffi::PyObject) -> Option<(*const u8, usize)> {
-    // SAFETY: the object is live; the checks come before the accesses that need them.
+pub(crate) unsafe fn hash_plain(hasher: &Hasher, key: *mut ffi::PyObject) -> Option<KeyHash> {
+    // SAFETY: the object is live; the type is compared before the accesses that need it.
     unsafe {
         let kind = ffi::Py_TYPE(key);
-        if kind == &raw mut ffi::PyUnicode_Type {
-            if ffi::PyUnicode_IS_COMPACT_ASCII(key) != 0 {
-                let data = key.cast::<ffi::PyASCIIObject>().add(1).cast::<u8>();
-                return Some((data, ffi::PyUnicode_GET_LENGTH(key) as usize));
+        let (data, len) = if kind == &raw mut ffi::PyUnicode_Type {
+            if ffi::PyUnicode_IS_COMPACT_ASCII(key) == 0 {
+                return None;
             }
-            return utf8_of(key);
-        }
-        if kind == &raw mut ffi::PyBytes_Type {
-            let data = ffi::PyBytes_AS_STRING(key).cast::<u8>();
-            return Some((data, ffi::Py_SIZE(key) as usize));
-        }
-        None
+            let data = key.cast::<ffi::PyASCIIObject>().add(1).cast::<u8>();
+            (data, ffi::PyUnicode_GET_LENGTH(key) as usize)
+        } else if kind == &raw mut ffi::PyBytes_Type {
+            (ffi::PyBytes_AS_STRING(key).cast::<u8>().cast_mut(), ffi::Py_SIZE(key) as usize)
+        } else if kind == &raw mut ffi::PyLong_Type {
+            let mut overflow = 0;
+            // For an exact int this only reads its digits.
+            let value = ffi::PyLong_AsLongLongAndOverflow(key, &mut overflow);
+            return (overflow == 0).then(|| hasher.signed(value));
+        } else {
+            return None;
+        };
+        Some(hasher.bytes(std::slice::from_raw_parts(data, len)))
     }
 }
 
@@ -55,19 +61,16 @@ pub(crate) fn hash_key(
     key: &Bound<'_, PyAny>,
     row: Option<usize>,
 ) -> PyResult<KeyHash> {
-    // SAFETY: the reference keeps the key alive during this call.
-    if let Some((data, len)) = unsafe { text_of(key.as_ptr()) } {
-        // SAFETY: text_of returned the object's own memory.
-        return Ok(hasher.bytes(unsafe { std::slice::from_raw_parts(data, len) }));
+    // SAFETY: the reference keeps the key alive, and this thread holds the interpreter.
+    if let Some(digest) = unsafe { hash_plain(hasher, key.as_ptr()) } {
+        return Ok(digest);
     }
-    // SAFETY: the type is compared before the value is read, which runs no Python code.
+    // SAFETY: as above; the type is compared first.
     unsafe {
-        if ffi::Py_TYPE(key.as_ptr()) == &raw mut ffi::PyLong_Type {
-            let mut overflow = 0;
-            let value = ffi::PyLong_AsLongLongAndOverflow(key.as_ptr(), &mut overflow);
-            if overflow == 0 {
-                return Ok(hasher.signed(value));
-            }
+        if ffi::Py_TYPE(key.as_ptr()) == &raw mut ffi::PyUnicode_Type
+            && let Some((data, len)) = utf8_of(key.as_ptr())
+        {
+            return Ok(hasher.bytes(std::slice::from_raw_parts(data, len)));
         }
     }
     // What follows may run a key's own code, which may drop the last other reference to it.

@@ -4,7 +4,7 @@ use crate::count::Any;
 use crate::keys::Batch;
 use crate::weights::Weights;
 use bloomery_core::{
-    BloomFilter, CountingBloomFilter, Error, Hasher, KeySource, ScalableBloomFilter,
+    BloomFilter, CountingBloomFilter, Crew, Error, Hasher, KeySource, ScalableBloomFilter,
 };
 use pyo3::prelude::*;
 use std::sync::atomic::AtomicUsize;
@@ -54,8 +54,8 @@ impl Batch for Add<'_, BloomFilter> {
         (self.ready)(py)
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.filter.add_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.filter.add_many(keys, out, crew);
         Ok(())
     }
 }
@@ -76,8 +76,8 @@ impl Batch for Add<'_, CountingBloomFilter> {
         (self.ready)(py)
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.filter.add_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.filter.add_many(keys, out, crew);
         Ok(())
     }
 }
@@ -90,8 +90,8 @@ impl Batch for Contains<'_, BloomFilter> {
         *self.0.hasher()
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.0.contains_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.0.contains_many(keys, out, crew);
         Ok(())
     }
 }
@@ -104,8 +104,8 @@ impl Batch for Contains<'_, CountingBloomFilter> {
         *self.0.hasher()
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.0.contains_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.0.contains_many(keys, out, crew);
         Ok(())
     }
 }
@@ -118,8 +118,8 @@ impl Batch for Count<'_> {
         *self.0.hasher()
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], threads: usize) -> Outcome {
-        self.0.count_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], crew: &mut Crew) -> Outcome {
+        self.0.count_many(keys, out, crew);
         Ok(())
     }
 }
@@ -132,9 +132,9 @@ impl Batch for Grow<'_> {
         self.hasher
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
         // Growing goes key by key, so threads would only wait for each other.
-        let _ = threads;
+        let _ = crew;
         self.filter.write().unwrap_or_else(PoisonError::into_inner).add_many(keys, out)
     }
 }
@@ -147,9 +147,9 @@ impl Batch for ContainsLocked<'_> {
         self.hasher
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
         let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
-        filter.contains_many(keys, out, threads);
+        filter.contains_many(keys, out, crew);
         Ok(())
     }
 }
@@ -192,9 +192,9 @@ impl Batch for AddCounted<'_> {
         }
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
         let counts = self.weights.as_ref().map(Weights::next);
-        self.filter.add_many(keys, counts.as_deref(), out, threads)
+        self.filter.add_many(keys, counts.as_deref(), out, crew)
     }
 }
 
@@ -216,7 +216,7 @@ impl Batch for RemoveCounted<'_> {
         }
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], _: usize) -> Outcome {
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], _: &mut Crew) -> Outcome {
         let counts = self.weights.as_ref().map(Weights::next);
         self.filter.remove_many(keys, counts.as_deref(), out)
     }
@@ -230,8 +230,8 @@ impl Batch for AskCount<'_> {
         *self.0.hasher()
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], threads: usize) -> Outcome {
-        self.0.count_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], crew: &mut Crew) -> Outcome {
+        self.0.count_many(keys, out, crew);
         Ok(())
     }
 }
@@ -244,8 +244,8 @@ impl Batch for AskContains<'_> {
         *self.0.hasher()
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.0.contains_many(keys, out, threads);
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.0.contains_many(keys, out, crew);
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
 //! From 2 MiB up the memory starts on a huge-page boundary and asks for huge pages: random probes
 //! of a large filter are bound by TLB misses otherwise (three to four times slower).
 
+use crate::batch::prefetch;
 use crate::error::{Error, Result};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use std::fmt;
@@ -171,19 +172,6 @@ impl Words {
                 .into_iter()
                 .all(|(a, b)| a.load(Ordering::Relaxed) == b.load(Ordering::Relaxed))
     }
-}
-
-/// Asks the processor for the line at an address, which need not be anybody's.
-#[inline(always)]
-pub(crate) fn prefetch(address: *const u64) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing architecturally.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch(address.cast(), _MM_HINT_T0);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
 }
 
 impl fmt::Debug for Words {

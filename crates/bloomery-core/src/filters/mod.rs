@@ -5,6 +5,7 @@ mod count;
 mod counting;
 mod estimate;
 mod group;
+mod own;
 mod scalable;
 
 pub use bloom::{BloomFilter, BloomPlan};

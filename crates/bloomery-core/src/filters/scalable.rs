@@ -14,6 +14,7 @@
 //! No false negatives. False positives at most the target, however many keys there are.
 
 use crate::batch::{self, KeySource};
+use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::filters::{BloomFilter, BloomPlan, Measure, check_capacity, check_error_rate};
 use crate::hash::{Hasher, KeyHash};
@@ -182,8 +183,13 @@ impl ScalableBloomFilter {
     }
 
     /// `contains` for every key.
-    pub fn contains_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        batch::split(out, threads, |rows, out| {
+    pub fn contains_many<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        out: &mut [bool],
+        crew: &mut Crew,
+    ) {
+        batch::split(out, crew, |rows, out| {
             let first = rows.start;
             batch::pipeline(
                 keys,

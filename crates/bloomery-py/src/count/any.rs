@@ -4,7 +4,7 @@ use bloomery_core::cells::{DynamicCells, DynamicShape, Rebuilds, SpectralCells, 
 use bloomery_core::filters::{CountFilter, Measure};
 use bloomery_core::snapshot::{Frozen, Kind};
 use bloomery_core::{
-    Error, Estimate, Hasher, KeyHash, KeySource, Placement, Policy, Result, epoch,
+    Crew, Error, Estimate, Hasher, KeyHash, KeySource, Placement, Policy, Result, epoch,
 };
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -108,9 +108,9 @@ impl Any {
         keys: &S,
         counts: Option<&[u64]>,
         out: &mut [bool],
-        threads: usize,
+        crew: &mut Crew,
     ) -> std::result::Result<(), (usize, Error)> {
-        each!(self, filter => filter.add_many(keys, counts, out, threads))
+        each!(self, filter => filter.add_many(keys, counts, out, crew))
     }
 
     pub(crate) fn remove_many<S: KeySource + ?Sized>(
@@ -126,18 +126,18 @@ impl Any {
         &self,
         keys: &S,
         out: &mut [u64],
-        threads: usize,
+        crew: &mut Crew,
     ) {
-        each!(self, filter => filter.count_many(keys, out, threads));
+        each!(self, filter => filter.count_many(keys, out, crew));
     }
 
     pub(crate) fn contains_many<S: KeySource + ?Sized>(
         &self,
         keys: &S,
         out: &mut [bool],
-        threads: usize,
+        crew: &mut Crew,
     ) {
-        each!(self, filter => filter.contains_many(keys, out, threads));
+        each!(self, filter => filter.contains_many(keys, out, crew));
     }
 
     pub(crate) fn estimate(&self, hash: KeyHash, confidence: f64) -> Estimate {

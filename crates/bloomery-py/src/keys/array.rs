@@ -25,20 +25,19 @@ pub(super) fn run<B: Batch>(
     let (order, code) = split_format(view.format());
     let (rows, stride) = view.line();
     let line = Line { base: view.data(), rows, stride };
-    let mut answers = Answers::with_capacity(rows);
-    let threads = options.threads;
+    let mut answers = Answers::new(rows, options);
     let width = view.item_bytes();
     if let Some(signed) = integer_code(code) {
         let swapped = order == Some('>') && width > 1;
         match (signed, width, swapped) {
-            (true, 8, false) => answers.extend(py, batch, &Signed(line), threads)?,
-            (false, 8, false) => answers.extend(py, batch, &Unsigned(line), threads)?,
-            _ => answers.extend(py, batch, &Narrow { line, signed, width, swapped }, threads)?,
+            (true, 8, false) => answers.extend(py, batch, &Signed(line))?,
+            (false, 8, false) => answers.extend(py, batch, &Unsigned(line))?,
+            _ => answers.extend(py, batch, &Narrow { line, signed, width, swapped })?,
         }
         return Ok(answers);
     }
     if code == "s" || code.strip_suffix('s').is_some_and(|n| n.parse::<usize>().is_ok()) {
-        answers.extend(py, batch, &Padded { line, width }, threads)?;
+        answers.extend(py, batch, &Padded { line, width })?;
         return Ok(answers);
     }
     if code == "O" || code.ends_with('w') {

@@ -19,7 +19,7 @@ pub(super) fn run<B: Batch>(
 ) -> PyResult<Option<Answers<B>>> {
     let py = keys.py();
     let Some((schema, mut arrays)) = export(keys)? else { return Ok(None) };
-    let mut answers = Answers::with_capacity(0);
+    let mut answers = Answers::new(0, options);
     // SAFETY: the schema lives until the end of this function.
     let (column, in_table) = unsafe { one_column(py, &schema.0) }?;
     // SAFETY: as above. A stream without chunks must not hide that its keys are none.
@@ -76,7 +76,7 @@ unsafe fn run_chunk<B: Batch>(
             return run_dictionary(py, batch, chunk, column, answers, options);
         }
         if format != "n" && !chunk.has_nulls() {
-            return chunk.with_keys(py, format, Extend { py, batch, answers, options })?;
+            return chunk.with_keys(py, format, Extend { py, batch, answers })?;
         }
         for window in chunk.windows() {
             let keys = window.digests_or_none(py, format, &batch.hasher())?;
@@ -96,13 +96,12 @@ struct Extend<'a, 'py, B: Batch> {
     py: Python<'py>,
     batch: &'a B,
     answers: &'a mut Answers<B>,
-    options: Options,
 }
 
 impl<B: Batch> WithKeys for Extend<'_, '_, B> {
     type Output = PyResult<()>;
     fn call<S: KeySource>(self, keys: &S) -> PyResult<()> {
-        self.answers.extend(self.py, self.batch, keys, self.options.threads)
+        self.answers.extend(self.py, self.batch, keys)
     }
 }
 
@@ -131,10 +130,10 @@ fn run_with_nulls<B: Batch>(
     let null = keys.iter().position(Option::is_none);
     if let (Some(null), false) = (null, options.skip_nulls) {
         // As one by one: the keys before it go in.
-        answers.extend_some(py, batch, &keys[..null], options.threads)?;
+        answers.extend_some(py, batch, &keys[..null])?;
         return Err(errors::null_key(py, answers.rows()));
     }
-    answers.extend_some(py, batch, keys, options.threads)
+    answers.extend_some(py, batch, keys)
 }
 
 /// Hashes each entry of the dictionary once, then looks digests up by index.

@@ -1,6 +1,6 @@
 //! Batches of keys: whatever Python offers becomes rows that the core hashes by itself.
 //!
-//!   list, tuple                  hashed in chunks while the interpreter is held (`sequence.rs`)
+//!   list, tuple                  hashed in chunks while the interpreter is held (`sequence.rs`, `items.rs`)
 //!   NumPy and other buffers      read in place (`array.rs`)
 //!   Arrow PyCapsule objects      read in place (`arrow.rs`, `arrow_ffi.rs`)
 //!   any other iterable           the same, key by key
@@ -10,13 +10,14 @@
 mod array;
 mod arrow;
 mod arrow_ffi;
+mod items;
 mod sequence;
 
 pub(crate) use array::is_date;
 
 use crate::buffer::View;
 use crate::errors::{self, with_added};
-use bloomery_core::{Error, Hasher, KeyHash, KeySource};
+use bloomery_core::{Crew, Error, Hasher, KeyHash, KeySource};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
@@ -48,7 +49,7 @@ pub(crate) trait Batch: Sync {
         &self,
         keys: &S,
         out: &mut [Self::Answer],
-        threads: usize,
+        crew: &mut Crew,
     ) -> Result<(), (usize, Error)>;
 }
 
@@ -111,19 +112,33 @@ pub(crate) fn run<'py, B: Batch>(
     answers.into_numpy(py)
 }
 
-/// The answers of a batch, and where the next row goes.
+/// The answers of a batch, where the next row goes, and the threads that work on it.
 pub(crate) struct Answers<B: Batch> {
     values: Vec<B::Answer>,
-    dtype: &'static str,
+    rows: usize,
+    crew: Crew,
 }
 
 impl<B: Batch> Answers<B> {
-    pub(crate) fn with_capacity(rows: usize) -> Self {
-        Answers { values: Vec::with_capacity(rows), dtype: B::DTYPE }
+    /// None yet; there will be `expected` of them, or more.
+    pub(crate) fn new(expected: usize, options: Options) -> Self {
+        // Zeroed memory of the system is touched by the thread that answers, not by this one.
+        let values = vec![B::Answer::default(); expected];
+        Answers { values, rows: 0, crew: Crew::new(options.threads) }
     }
 
     pub(crate) fn rows(&self) -> usize {
-        self.values.len()
+        self.rows
+    }
+
+    /// The threads, for work on the keys themselves.
+    pub(crate) fn crew(&mut self) -> &mut Crew {
+        &mut self.crew
+    }
+
+    /// Goes on with one thread.
+    pub(crate) fn dismiss_crew(&mut self) {
+        self.crew = Crew::new(1);
     }
 
     /// Runs the batch over the next rows without the interpreter.
@@ -132,9 +147,8 @@ impl<B: Batch> Answers<B> {
         py: Python<'_>,
         batch: &B,
         keys: &S,
-        threads: usize,
     ) -> PyResult<()> {
-        self.extend_rows(py, batch, keys, None, threads)
+        self.extend_rows(py, batch, keys, None)
     }
 
     /// The same when the keys are those of some rows only.
@@ -144,19 +158,21 @@ impl<B: Batch> Answers<B> {
         batch: &B,
         keys: &S,
         rows: Option<&[usize]>,
-        threads: usize,
     ) -> PyResult<()> {
-        let start = self.values.len();
+        let (start, end) = (self.rows, self.rows + keys.len());
         let guard = batch.writers().map(crate::writers::Registered::new);
         batch.ready(py).map_err(|error| with_added(py, error, start))?;
-        self.values.resize(start + keys.len(), B::Answer::default());
-        let out = &mut self.values[start..];
+        if self.values.len() < end {
+            self.values.resize(end, B::Answer::default());
+        }
         match rows {
             Some(rows) => batch.choose(&mut rows.iter().copied()),
-            None => batch.choose(&mut (start..start + keys.len())),
+            None => batch.choose(&mut (start..end)),
         }
-        let result = py.detach(|| batch.run(keys, out, threads));
+        let (out, crew) = (&mut self.values[start..end], &mut self.crew);
+        let result = py.detach(|| batch.run(keys, out, crew));
         drop(guard);
+        self.rows = end;
         result.map_err(|(rows, error)| with_added(py, errors::to_python(py, error), start + rows))
     }
 
@@ -166,25 +182,25 @@ impl<B: Batch> Answers<B> {
         py: Python<'_>,
         batch: &B,
         keys: &[Option<KeyHash>],
-        threads: usize,
     ) -> PyResult<()> {
-        let start = self.values.len();
+        let start = self.rows;
         let present: Vec<KeyHash> = keys.iter().filter_map(|key| *key).collect();
-        let mut answers = Answers::<B>::with_capacity(present.len());
         let rows: Vec<usize> =
             (start..).zip(keys).filter_map(|(row, key)| key.map(|_| row)).collect();
-        answers.extend_rows(py, batch, present.as_slice(), Some(&rows), threads)?;
-        self.values.resize(start + keys.len(), B::Answer::default());
-        let rows = self.values[start..].iter_mut().zip(keys).filter(|(_, key)| key.is_some());
-        for ((slot, _), answer) in rows.zip(answers.values) {
-            *slot = answer;
+        self.extend_rows(py, batch, present.as_slice(), Some(&rows))?;
+        let answers = self.values[start..self.rows].to_vec();
+        self.rows = start + keys.len();
+        self.values.resize(self.values.len().max(self.rows), B::Answer::default());
+        let mut answers = answers.into_iter();
+        for (slot, key) in self.values[start..].iter_mut().zip(keys) {
+            *slot = key.and_then(|_| answers.next()).unwrap_or_default();
         }
         Ok(())
     }
 
     /// The answers as a NumPy array that owns a copy of them.
     pub(crate) fn into_numpy(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        to_numpy(py, &self.values, self.dtype)
+        to_numpy(py, &self.values[..self.rows], B::DTYPE)
     }
 }
 

@@ -2,38 +2,38 @@
 //!
 //! A chunk of keys is hashed while the interpreter is held, because only it keeps the objects alive
 //! and in place; then it is let go, and the core applies the digests. Taking a reference to every key
-//! instead, so that threads could hash without the interpreter, was slower: it writes to
-//! every object's header twice, and fresh strings lie all over memory. For the same reason the
-//! headers of the keys ahead are prefetched while one is hashed. Most of the work is done then, so
-//! more threads would only cost: `threads` is for keys that can be hashed without the interpreter.
+//! instead was slower: it writes to every object's header twice, and fresh strings lie all over memory.
+//! For the same reason the headers of the keys ahead are prefetched while one is hashed.
+//!
+//! Threads. Who holds the interpreter holds it for all: while this thread keeps it, nobody can change the
+//! list or its keys, and the crew may read them (`items.rs`). What is not plain memory this thread
+//! hashes afterwards, in its place. A key whose hashing may run code of its own ends the sharing: from
+//! there on the list is gone through one by one, and by this thread alone.
 
+use super::items::{AHEAD, Items, has_no_code, prefetch};
 use super::{Answers, Batch, Options};
 use crate::errors::{null_key, with_added};
 use crate::key::hash_key;
-use bloomery_core::{Hasher, KeyHash};
-use pyo3::exceptions::PyRuntimeError;
-use pyo3::ffi;
+use bloomery_core::{Crew, Hasher, KeyHash};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyList;
 
-/// Keys hashed at once: their digests stay in the cache, and another Python thread waits for the
-/// interpreter no longer than half a millisecond.
+/// Keys hashed at once by each thread: their digests stay in the cache, and another Python thread waits
+/// for the interpreter no longer than half a millisecond.
 const CHUNK: usize = 1 << 15;
-/// How many keys ahead headers are prefetched.
-const AHEAD: usize = 12;
 
 /// The keys of a chunk, hashed.
 #[derive(Default)]
 struct Chunk {
+    /// One for each row, whatever it is for rows without a key.
     digests: Vec<KeyHash>,
-    /// Rows without a key, as the number of digests before each; empty but for `nulls="skip"`.
+    /// Rows without a key, counted from the chunk's first; empty but for `nulls="skip"`.
     nulls: Vec<usize>,
 }
 
 impl Chunk {
     fn rows(&self) -> usize {
-        self.digests.len() + self.nulls.len()
+        self.digests.len()
     }
 
     fn clear(&mut self) {
@@ -51,13 +51,56 @@ impl Chunk {
         options: Options,
     ) -> PyResult<()> {
         if key.is_none() {
-            if !options.skip_nulls {
-                return Err(null_key(key.py(), row));
-            }
-            self.nulls.push(self.digests.len());
+            self.null(key.py(), self.rows(), row, options)?;
+            self.digests.push(KeyHash::default());
             return Ok(());
         }
         self.digests.push(hash_key(hasher, key, Some(row))?);
+        Ok(())
+    }
+
+    /// Notes a row without a key: its place in the chunk and in the batch.
+    fn null(&mut self, py: Python<'_>, at: usize, row: usize, options: Options) -> PyResult<()> {
+        if !options.skip_nulls {
+            return Err(null_key(py, row));
+        }
+        self.nulls.push(at);
+        Ok(())
+    }
+
+    /// Hashes the rows from `start` on with all threads, up to the first whose hashing may run code
+    /// of its own.
+    fn hash_together(
+        &mut self,
+        py: Python<'_>,
+        hasher: &Hasher,
+        items: &Items<'_>,
+        start: usize,
+        options: Options,
+        crew: &mut Crew,
+    ) -> PyResult<()> {
+        self.nulls.clear();
+        // The digests of the chunk before are overwritten, not cleared: that would cost as much.
+        self.digests.resize(items.len(), KeyHash::default());
+        for at in items.hash_plain(hasher, &mut self.digests, crew) {
+            let key = items.get(py, at);
+            let row = start + at;
+            let digest = if !has_no_code(&key) {
+                self.digests.truncate(at);
+                return Ok(());
+            } else if key.is_none() {
+                self.null(py, at, row, options).map(|()| KeyHash::default())
+            } else {
+                hash_key(hasher, &key, Some(row))
+            };
+            match digest {
+                Ok(digest) => self.digests[at] = digest,
+                Err(error) => {
+                    self.digests.truncate(at);
+                    return Err(error);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -70,19 +113,13 @@ impl Chunk {
         outcome: PyResult<()>,
     ) -> PyResult<()> {
         if self.nulls.is_empty() {
-            answers.extend(py, batch, self.digests.as_slice(), 1)?;
+            answers.extend(py, batch, self.digests.as_slice())?;
         } else {
-            answers.extend_some(py, batch, &self.with_nulls(), 1)?;
+            let mut rows: Vec<_> = self.digests.iter().copied().map(Some).collect();
+            self.nulls.iter().for_each(|at| rows[*at] = None);
+            answers.extend_some(py, batch, &rows)?;
         }
         outcome.map_err(|error| with_added(py, error, answers.rows()))
-    }
-
-    fn with_nulls(&self) -> Vec<Option<KeyHash>> {
-        let mut rows: Vec<_> = self.digests.iter().copied().map(Some).collect();
-        for before in self.nulls.iter().rev() {
-            rows.insert(*before, None);
-        }
-        rows
     }
 }
 
@@ -95,22 +132,33 @@ pub(super) fn run<B: Batch>(
     let py = keys.py();
     let hasher = batch.hasher();
     let len = keys.len()?;
-    let mut answers = Answers::with_capacity(len);
+    let mut answers = Answers::new(len, options);
+    let mut threads = Items::readers(answers.crew(), len);
     let mut chunk = Chunk::default();
     while answers.rows() < len {
-        chunk.clear();
         let start = answers.rows();
-        let end = len.min(start + CHUNK);
         // Without a global lock, the list's own keeps other threads from changing it meanwhile.
         let outcome = with_critical_section(keys, || {
+            if threads > 1 {
+                let rows = start..len.min(start + CHUNK * threads);
+                let items = Items::of(keys, rows, len).inspect_err(|_| chunk.clear())?;
+                let crew = answers.crew();
+                chunk.hash_together(py, &hasher, &items, start, options, crew)?;
+                if chunk.rows() > 0 {
+                    return Ok(());
+                }
+                threads = 1;
+                answers.dismiss_crew();
+            }
+            chunk.clear();
+            let end = len.min(start + CHUNK);
             (start..end).try_for_each(|row| {
-                let key = item(keys, row, len)?;
                 if row + AHEAD < end {
-                    prefetch(item(keys, row + AHEAD, len)?);
+                    prefetch(Items::item(keys, row + AHEAD, len)?);
                 }
                 // SAFETY: the list holds a reference to the key; `hash_key` takes its own one before
                 // it calls anything that could change the list.
-                let key = unsafe { Borrowed::from_ptr(py, key) };
+                let key = unsafe { Borrowed::from_ptr(py, Items::item(keys, row, len)?) };
                 chunk.push(&hasher, &key, row, options)
             })
         });
@@ -119,39 +167,7 @@ pub(super) fn run<B: Batch>(
     Ok(answers)
 }
 
-/// An item of a list or tuple that should still have `len` of them: a key's own code, or another
-/// thread while the interpreter was let go, may have changed a list.
-#[inline(always)]
-fn item(keys: &Bound<'_, PyAny>, row: usize, len: usize) -> PyResult<*mut ffi::PyObject> {
-    let object = keys.as_ptr();
-    // SAFETY: the caller has a list or a tuple; the size is compared before the item is read.
-    unsafe {
-        if ffi::Py_SIZE(object) as usize != len || row >= len {
-            return Err(PyRuntimeError::new_err("keys changed size during the batch"));
-        }
-        if keys.is_exact_instance_of::<PyList>() {
-            return Ok(*(*object.cast::<ffi::PyListObject>()).ob_item.add(row));
-        }
-        let items = &raw const (*object.cast::<ffi::PyTupleObject>()).ob_item;
-        Ok(*items.cast::<*mut ffi::PyObject>().add(row))
-    }
-}
-
-#[inline(always)]
-fn prefetch(object: *const ffi::PyObject) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing architecturally.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch(object.cast(), _MM_HINT_T0);
-        // A URL's text reaches into the next line.
-        _mm_prefetch(object.cast::<i8>().wrapping_add(64), _MM_HINT_T0);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = object;
-}
-
-/// Anything that can be iterated over.
+/// Anything that can be iterated over. Its own code runs between two keys, so it has no crew.
 pub(super) fn run_iterable<B: Batch>(
     batch: &B,
     keys: &Bound<'_, PyAny>,
@@ -164,7 +180,7 @@ pub(super) fn run_iterable<B: Batch>(
         let hint = "give a list, an iterator, a NumPy array or an Arrow array of keys";
         crate::errors::parameter(py, "keys", kind, "an iterable of keys", hint)
     })?;
-    let mut answers = Answers::with_capacity(0);
+    let mut answers = Answers::new(0, Options { threads: 1, ..options });
     let mut chunk = Chunk::default();
     loop {
         chunk.clear();

@@ -190,7 +190,7 @@ impl Overflow {
     #[inline(always)]
     pub(super) fn prefetch(&self, slot: u64) {
         let at = (self.locate(slot).0 >> 6) as usize;
-        crate::cells::words::prefetch(self.fields.as_ptr().wrapping_add(at).cast());
+        crate::batch::prefetch(self.fields.as_ptr().wrapping_add(at));
     }
 
     /// Whether `value` fits the counter.

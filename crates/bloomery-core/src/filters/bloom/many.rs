@@ -2,10 +2,12 @@
 //! `batch.rs` says how groups are prefetched and why threads own cells, not rows.
 
 use super::{BloomFilter, Layout};
-use crate::batch::{self, KeySource, Owner};
+use crate::batch::{self, KeySource};
 use crate::cells::Entered;
+use crate::crew::{Crew, Hands};
+use crate::filters::own::{Own, Share, WINDOW, part};
 use crate::hash::KeyHash;
-use crate::positions::{Cells, MAX_HASHES, reduce};
+use crate::positions::{Cells, MAX_HASHES};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,14 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const FEW: u32 = 30;
 
 impl BloomFilter {
-    /// Adds every key in order; `out[i]` as `add` would have answered, whatever `threads` is.
-    pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        let threads = batch::useful_threads(keys.len(), threads);
+    /// Adds every key in order; `out[i]` as `add` would have answered, whatever the crew is.
+    pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) {
+        let hands = crew.muster(keys.len());
         // A filter with fewer lines than threads has nothing to share out.
-        if threads > 1 && self.words.bytes() / 64 > threads as u64 {
+        if hands.count() > 1 && self.words.bytes() / 64 > hands.count() as u64 {
             return match self.plan.layout {
-                Layout::Blocked => self.add_by_line(keys, out, threads),
-                Layout::Classic => self.add_by_cell(keys, out, threads),
+                Layout::Blocked => self.add_by_line(keys, out, hands),
+                Layout::Classic => self.add_by_cell(keys, out, hands),
             };
         }
         let probe = |row: usize, group: &[KeyHash]| {
@@ -49,42 +51,45 @@ impl BloomFilter {
     }
 
     /// Threads for the blocked layout: a key has one line and a line one owner.
-    fn add_by_line<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
+    fn add_by_line<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], hands: Hands<'_>) {
         let answers = batch::atomic_bools(out);
-        // block * threads / blocks, as a product with threads / blocks in units of 2^-64. It must come
-        // from the block, not from the digest, or a block on a border would have two writers.
-        let blocks = self.plan.blocks();
-        let scale = (((threads as u128) << 64) / u128::from(blocks)) as u64;
-        let owner = Owner::One(|hash: KeyHash| reduce(reduce(hash.h1, blocks), scale) as usize);
-        let apply = |_: usize, digests: &[KeyHash], rows: &[usize]| {
-            let mut new = [false; batch::GROUP];
-            let probe = |row: usize, group: &[KeyHash]| {
-                self.add_group(group, &mut new[..group.len()]);
-                for (new, row) in new.iter().zip(&rows[row..row + group.len()]) {
-                    answers[*row].store(*new, Ordering::Relaxed);
-                }
-            };
-            let prefetch = |hash| self.prefetch(hash);
-            batch::pipeline(digests, &self.hasher, 0..digests.len(), prefetch, probe);
+        let (blocks, threads) = (self.plan.blocks(), hands.count());
+        let apply = |thread: usize, first: usize, all: &[KeyHash]| {
+            let share = Share::of(&part(thread, threads, blocks), blocks);
+            let mut own = Own::none();
+            for (window, digests) in all.chunks(WINDOW).enumerate() {
+                own.pick(digests, share);
+                let answers = &answers[first + window * WINDOW..];
+                let mut new = [false; batch::GROUP];
+                let probe = |row: usize, group: &[KeyHash]| {
+                    self.add_group(group, &mut new[..group.len()]);
+                    for (new, row) in new.iter().zip(&own.rows()[row..row + group.len()]) {
+                        answers[*row as usize].store(*new, Ordering::Relaxed);
+                    }
+                };
+                let keys = own.digests();
+                batch::pipeline(keys, &self.hasher, 0..keys.len(), |h| self.prefetch(h), probe);
+            }
         };
-        batch::in_chunks(keys, &self.hasher, threads, || self.enter(), owner, apply);
+        batch::in_chunks(keys, &self.hasher, hands, || self.enter(), apply);
     }
 
     /// Threads for the classic layout: a key has cells of many owners, and is new if any of them
     /// finds a new bit. Shares are whole lines, so that no word has two writers.
-    fn add_by_cell<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
+    fn add_by_cell<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], hands: Hands<'_>) {
+        let threads = hands.count();
         out.fill(false);
         let answers = batch::atomic_bools(out);
         let share = (self.words.bytes() / 64).div_ceil(threads as u64) * 512;
-        let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
+        let apply = |thread: usize, first: usize, digests: &[KeyHash]| {
             let mine = thread as u64 * share..(thread as u64 + 1) * share;
+            let answers = &answers[first..];
             match self.plan.hashes {
-                ..=FEW => self.add_share::<{ FEW as usize }>(&mine, digests, rows, answers),
-                _ => self.add_share::<{ MAX_HASHES as usize }>(&mine, digests, rows, answers),
+                ..=FEW => self.add_share::<{ FEW as usize }>(&mine, digests, answers),
+                _ => self.add_share::<{ MAX_HASHES as usize }>(&mine, digests, answers),
             }
         };
-        let owner = Owner::<fn(KeyHash) -> usize>::All;
-        batch::in_chunks(keys, &self.hasher, threads, || self.enter(), owner, apply);
+        batch::in_chunks(keys, &self.hasher, hands, || self.enter(), apply);
     }
 
     /// Sets those bits of the keys that lie in `mine`.
@@ -92,7 +97,6 @@ impl BloomFilter {
         &self,
         mine: &Range<u64>,
         digests: &[KeyHash],
-        rows: &[usize],
         answers: &[AtomicBool],
     ) {
         let prepare = |hash| {
@@ -103,9 +107,9 @@ impl BloomFilter {
             cells
         };
         let probe = |row: usize, group: &[Cells<K>]| {
-            for (cells, row) in group.iter().zip(&rows[row..]) {
+            for (cells, answer) in group.iter().zip(&answers[row..]) {
                 if self.set(cells.as_slice().iter().copied()) {
-                    answers[*row].store(true, Ordering::Relaxed);
+                    answer.store(true, Ordering::Relaxed);
                 }
             }
         };
@@ -113,8 +117,13 @@ impl BloomFilter {
     }
 
     /// `contains` for every key.
-    pub fn contains_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        batch::split(out, threads, |rows, out| {
+    pub fn contains_many<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        out: &mut [bool],
+        crew: &mut Crew,
+    ) {
+        batch::split(out, crew, |rows, out| {
             let first = rows.start;
             batch::pipeline(
                 keys,

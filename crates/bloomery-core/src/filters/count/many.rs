@@ -7,15 +7,18 @@
 use super::state::State;
 use super::turn::Turn;
 use super::{CountFilter, FEW};
-use crate::batch::{self, GROUP, KeySource, Owner};
+use crate::batch::{self, GROUP, KeySource};
 use crate::cells::GrowingCells;
+use crate::crew::{Crew, Hands};
 use crate::error::Error;
 use crate::filters::Policy;
 use crate::filters::group::{self, Group};
+use crate::filters::own::{Own, Share, WINDOW, part};
 use crate::hash::KeyHash;
-use crate::placement::Layout;
+use crate::placement::{BLOCK_CELLS, Layout};
 use crossbeam_epoch::{self as epoch, Guard};
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 /// What a batch comes to: the row that failed, after all rows before it went in.
@@ -28,14 +31,14 @@ impl<C: GrowingCells> CountFilter<C> {
         keys: &S,
         counts: Option<&[u64]>,
         out: &mut [bool],
-        threads: usize,
+        crew: &mut Crew,
     ) -> Outcome {
-        let threads = batch::useful_threads(keys.len(), threads);
         let plan = self.plan();
         let by_partition =
             plan.placement.layout == Layout::Blocked && plan.policy != Policy::RecurringMinimum;
-        if threads > 1 && by_partition {
-            return self.add_by_partition(keys, counts, out, threads);
+        let hands = crew.muster(keys.len());
+        if by_partition && hands.count() > 1 {
+            return self.add_by_partition(keys, counts, out, hands);
         }
         let times = |row: usize| counts.map_or(1, |counts| counts[row]);
         self.by_groups(keys, 0..keys.len(), |rows, digests, positions| {
@@ -64,34 +67,48 @@ impl<C: GrowingCells> CountFilter<C> {
         keys: &S,
         counts: Option<&[u64]>,
         out: &mut [bool],
-        threads: usize,
+        hands: Hands<'_>,
     ) -> Outcome {
         let _uncut = self.cutting.read().unwrap_or_else(PoisonError::into_inner);
         let answers = batch::atomic_bools(out);
         let plan = self.plan();
-        let blocks = plan.cut().per_partition();
-        let share = plan.cut().partitions().div_ceil(threads as u64) * blocks;
-        let owner = Owner::One(|hash| (plan.placement.block(hash) / share) as usize);
+        let (cut, blocks) = (plan.cut(), plan.placement.cells / BLOCK_CELLS);
+        // A thread without a partition has nothing to do.
+        let threads = hands.count().min(cut.partitions() as usize);
         let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-        let apply = |_: usize, digests: &[KeyHash], rows: &[usize]| {
+        let apply = |thread: usize, first: usize, all: &[KeyHash]| {
+            if thread >= threads {
+                return;
+            }
+            let partitions = part(thread, threads, cut.partitions());
+            let (first_cell, end) =
+                (cut.range(partitions.start).start, cut.range(partitions.end - 1).end);
+            let share = Share::of(&(first_cell / BLOCK_CELLS..end / BLOCK_CELLS), blocks);
             // SAFETY: the batch is inside the gate, and its threads change different partitions.
             let mut turn = unsafe { Turn::alone() };
-            let ahead = |hash| self.ahead(hash);
-            let probe = |first: usize, digests: &[KeyHash]| {
-                for (digest, row) in digests.iter().zip(&rows[first..]) {
-                    let count = counts.map_or(1, |counts| counts[*row]);
-                    match self.add_in(&mut turn, *digest, count) {
-                        Ok(new) => answers[*row].store(new, std::sync::atomic::Ordering::Relaxed),
-                        Err(error) => {
-                            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                            failed.get_or_insert((*row, error));
+            let mut own = Own::none();
+            for (window, digests) in all.chunks(WINDOW).enumerate() {
+                own.pick(digests, share);
+                let first = first + window * WINDOW;
+                let probe = |start: usize, digests: &[KeyHash]| {
+                    for (digest, row) in digests.iter().zip(&own.rows()[start..]) {
+                        let row = first + *row as usize;
+                        let count = counts.map_or(1, |counts| counts[row]);
+                        match self.add_in(&mut turn, *digest, count) {
+                            Ok(new) => answers[row].store(new, Ordering::Relaxed),
+                            Err(error) => {
+                                let mut failed =
+                                    failed.lock().unwrap_or_else(PoisonError::into_inner);
+                                failed.get_or_insert((row, error));
+                            }
                         }
                     }
-                }
-            };
-            batch::pipeline(digests, &self.hasher, 0..digests.len(), ahead, probe);
+                };
+                let keys = own.digests();
+                batch::pipeline(keys, &self.hasher, 0..keys.len(), |h| self.ahead(h), probe);
+            }
         };
-        batch::in_chunks(keys, &self.hasher, threads, || self.gate.enter(), owner, apply);
+        batch::in_chunks(keys, &self.hasher, hands, || self.gate.enter(), apply);
         failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
@@ -123,23 +140,28 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// `count` for every key.
-    pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], threads: usize) {
-        self.ask_many(keys, out, threads, |count| count);
+    pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], crew: &mut Crew) {
+        self.ask_many(keys, out, crew, |count| count);
     }
 
     /// Whether each key may be inside.
-    pub fn contains_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        self.ask_many(keys, out, threads, |count| count != 0);
+    pub fn contains_many<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        out: &mut [bool],
+        crew: &mut Crew,
+    ) {
+        self.ask_many(keys, out, crew, |count| count != 0);
     }
 
     fn ask_many<S: KeySource + ?Sized, T: Send>(
         &self,
         keys: &S,
         out: &mut [T],
-        threads: usize,
+        crew: &mut Crew,
         ask: impl Fn(u64) -> T + Sync,
     ) {
-        batch::split(out, threads, |rows, out| {
+        batch::split(out, crew, |rows, out| {
             let first = rows.start;
             let asked = self.by_groups(keys, rows, |rows, digests, positions| {
                 let guard = &epoch::pin();

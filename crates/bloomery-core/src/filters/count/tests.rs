@@ -3,6 +3,7 @@
 use super::*;
 use crate::batch::KeySource;
 use crate::cells::{DynamicCells, DynamicShape, OnFull, SpectralCells, SpectralShape};
+use crate::crew::Crew;
 use crate::filters::{CountingBloomFilter, CountingPlan};
 use crate::placement::{Layout, Placement};
 use crate::positions::Derivation;
@@ -169,14 +170,15 @@ fn batches_equal_one_by_one<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape
             let expected: Vec<bool> = (keys.0.iter().zip(&counts))
                 .map(|(key, count)| model.add(digest(*key), *count).unwrap())
                 .collect();
-            for threads in [1, 2] {
+            for threads in [1, 2, 3] {
+                let crew = &mut Crew::of(threads);
                 let filter = CountFilter::<C>::new(plan, HASHER).unwrap();
                 let mut out = vec![false; keys.len()];
-                filter.add_many(&keys, Some(&counts), &mut out, threads).unwrap();
+                filter.add_many(&keys, Some(&counts), &mut out, crew).unwrap();
                 assert_eq!(out, expected);
                 assert!(filter.same_as(&model));
                 let mut found = vec![0; keys.len()];
-                filter.count_many(&keys, &mut found, threads);
+                filter.count_many(&keys, &mut found, crew);
                 let guard = &epoch::pin();
                 let one_by_one = keys.0.iter().map(|key| model.count(digest(*key), guard));
                 assert_eq!(found, one_by_one.collect::<Vec<_>>());

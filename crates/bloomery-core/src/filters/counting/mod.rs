@@ -20,8 +20,9 @@
 //! added are removed. Removing a key that was never added can make other keys wrong; it is refused
 //! when one of its counters shows it.
 
-use crate::batch::{self, KeySource, Owner};
+use crate::batch::{self, KeySource};
 use crate::cells::{Counters, Gate};
+use crate::crew::{Crew, Hands};
 use crate::error::{Error, Result};
 use crate::filters::{Estimate, Measure};
 use crate::hash::{Hasher, KeyHash};
@@ -138,11 +139,11 @@ impl CountingBloomFilter {
         }
     }
 
-    /// Adds every key once, in order; `out[i]` as `add` would have answered, whatever `threads` is.
-    pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
+    /// Adds every key once, in order; `out[i]` as `add` would have answered, whatever the crew is.
+    pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) {
         match self.plan.hashes() {
-            ..=FEW => self.add_many_of::<{ FEW as usize }, S>(keys, out, threads),
-            _ => self.add_many_of::<MOST, S>(keys, out, threads),
+            ..=FEW => self.add_many_of::<{ FEW as usize }, S>(keys, out, crew),
+            _ => self.add_many_of::<MOST, S>(keys, out, crew),
         }
     }
 
@@ -150,15 +151,17 @@ impl CountingBloomFilter {
         &self,
         keys: &S,
         out: &mut [bool],
-        threads: usize,
+        crew: &mut Crew,
     ) {
-        let threads = batch::useful_threads(keys.len(), threads);
         // A conservative add depends on all cells of its key, so cells cannot be shared out.
-        if threads > 1 && self.plan.policy == Policy::Plain {
-            return self.add_by_cell::<K, S>(keys, out, threads);
-        }
-        if self.goes_by_groups() && self.plan.policy == Policy::Plain {
-            return self.add_groups(keys, out);
+        if self.plan.policy == Policy::Plain {
+            let hands = crew.muster(keys.len());
+            if hands.count() > 1 {
+                return self.add_by_cell::<K, S>(keys, out, hands);
+            }
+            if self.goes_by_groups() {
+                return self.add_groups(keys, out);
+            }
         }
         let prepare = |hash| self.prefetched(self.cells::<K>(hash));
         let probe = |row: usize, group: &[Cells<K>]| {
@@ -176,26 +179,26 @@ impl CountingBloomFilter {
         &self,
         keys: &S,
         out: &mut [bool],
-        threads: usize,
+        hands: Hands<'_>,
     ) {
+        let threads = hands.count();
         out.fill(false);
         let answers = batch::atomic_bools(out);
         let per_line = 512 / u64::from(self.plan.counter_bits);
         let share = self.plan.cells().div_ceil(per_line).div_ceil(threads as u64) * per_line;
-        let apply = |thread: usize, digests: &[KeyHash], rows: &[usize]| {
+        let apply = |thread: usize, first: usize, digests: &[KeyHash]| {
             let mine = thread as u64 * share..(thread as u64 + 1) * share;
             let prepare = |hash| self.prefetched(self.cells::<K>(hash).within(&mine));
             let probe = |row: usize, group: &[Cells<K>]| {
-                for (cells, row) in group.iter().zip(&rows[row..]) {
+                for (cells, answer) in group.iter().zip(&answers[first + row..]) {
                     if self.raise(cells.as_slice(), 1) {
-                        answers[*row].store(true, Ordering::Relaxed);
+                        answer.store(true, Ordering::Relaxed);
                     }
                 }
             };
             batch::pipeline_prepared(digests, &self.hasher, 0..digests.len(), prepare, probe);
         };
-        let owner = Owner::<fn(KeyHash) -> usize>::All;
-        batch::in_chunks(keys, &self.hasher, threads, || self.gate.enter(), owner, apply);
+        batch::in_chunks(keys, &self.hasher, hands, || self.gate.enter(), apply);
     }
 
     /// Takes `count` occurrences away again: all of its counters or none.
@@ -240,29 +243,34 @@ impl CountingBloomFilter {
     }
 
     /// `count` for every key.
-    pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], threads: usize) {
+    pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], crew: &mut Crew) {
         // Counters have at most 32 bits, so the cast loses nothing.
-        self.ask_many(keys, out, threads, |least| least as u32);
+        self.ask_many(keys, out, crew, |least| least as u32);
     }
 
     /// `contains` for every key.
-    pub fn contains_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) {
-        self.ask_many(keys, out, threads, |least| least != 0);
+    pub fn contains_many<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        out: &mut [bool],
+        crew: &mut Crew,
+    ) {
+        self.ask_many(keys, out, crew, |least| least != 0);
     }
 
     fn ask_many<S: KeySource + ?Sized, T: Send>(
         &self,
         keys: &S,
         out: &mut [T],
-        threads: usize,
+        crew: &mut Crew,
         ask: impl Fn(u64) -> T + Sync,
     ) {
         if self.goes_by_groups() {
-            return batch::split(out, threads, |rows, out| self.ask_groups(keys, rows, out, &ask));
+            return batch::split(out, crew, |rows, out| self.ask_groups(keys, rows, out, &ask));
         }
         match self.plan.hashes() {
-            ..=FEW => self.ask_many_of::<{ FEW as usize }, S, T>(keys, out, threads, ask),
-            _ => self.ask_many_of::<MOST, S, T>(keys, out, threads, ask),
+            ..=FEW => self.ask_many_of::<{ FEW as usize }, S, T>(keys, out, crew, ask),
+            _ => self.ask_many_of::<MOST, S, T>(keys, out, crew, ask),
         }
     }
 
@@ -270,10 +278,10 @@ impl CountingBloomFilter {
         &self,
         keys: &S,
         out: &mut [T],
-        threads: usize,
+        crew: &mut Crew,
         ask: impl Fn(u64) -> T + Sync,
     ) {
-        batch::split(out, threads, |rows, out| {
+        batch::split(out, crew, |rows, out| {
             let first = rows.start;
             let prepare = |hash| self.prefetched(self.asked::<K>(hash));
             batch::pipeline_prepared(keys, &self.hasher, rows, prepare, |row, group| {
