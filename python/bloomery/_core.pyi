@@ -311,6 +311,7 @@ class SpectralBloomFilter(CountFilter):
         total: SupportsIndex | None = None,
         slack: float = 0.1,
         on_full: Literal["grow", "saturate"] = "grow",
+        spare: Literal["spread", "end"] = "spread",
         policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -329,6 +330,7 @@ class SpectralBloomFilter(CountFilter):
         total: SupportsIndex | None = None,
         slack: float = 0.1,
         on_full: Literal["grow", "saturate"] = "grow",
+        spare: Literal["spread", "end"] = "spread",
         policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -354,6 +356,8 @@ class SpectralBloomFilter(CountFilter):
     def slack(self) -> float: ...
     @property
     def on_full(self) -> Literal["grow", "saturate"]: ...
+    @property
+    def spare(self) -> Literal["spread", "end"]: ...
 
 @final
 class PartitionedSpectralBloomFilter(CountFilter):
@@ -366,6 +370,7 @@ class PartitionedSpectralBloomFilter(CountFilter):
         partitions: _Partitions = "auto",
         slack: float = 0.1,
         on_full: Literal["grow", "saturate"] = "grow",
+        spare: Literal["spread", "end"] = "spread",
         policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -385,6 +390,7 @@ class PartitionedSpectralBloomFilter(CountFilter):
         partitions: _Partitions = "auto",
         slack: float = 0.1,
         on_full: Literal["grow", "saturate"] = "grow",
+        spare: Literal["spread", "end"] = "spread",
         policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -410,6 +416,8 @@ class PartitionedSpectralBloomFilter(CountFilter):
     def slack(self) -> float: ...
     @property
     def on_full(self) -> Literal["grow", "saturate"]: ...
+    @property
+    def spare(self) -> Literal["spread", "end"]: ...
     def repartition(self, partitions: _Partitions) -> None: ...
 
 @final

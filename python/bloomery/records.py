@@ -55,6 +55,7 @@ class Plan:
     design_bits: float | None = None
     """Spectral filters only: mean bits of a counter at the expected load."""
     on_full: str | None = None
+    spare: str | None = None
     """Spectral filters only: `"grow"` or `"saturate"`."""
 
     @property

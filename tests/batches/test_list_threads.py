@@ -1,4 +1,4 @@
-"""Lists and tuples with `threads=`: many threads read the keys, and nobody can tell from the answers."""
+"""Lists and tuples with `threads=`: many threads read the keys, and no answer tells."""
 
 from __future__ import annotations
 
@@ -80,11 +80,13 @@ def test_a_bad_key_stops_all_threads_where_it_stands(bad: object, place: int) ->
     keys[place] = bad
     with pytest.raises((KeyTypeError, NullKeyError)) as caught:
         made.add_many(keys, threads=2)
-    assert (caught.value.index, caught.value.added) == (place, place)
+    error: Any = caught.value
+    assert (error.index, error.added) == (place, place)
     assert made.to_bytes() == expected.to_bytes()
     with pytest.raises((KeyTypeError, NullKeyError)) as caught:
         made.contains_many(keys, threads=2)
-    assert caught.value.index == place
+    error = caught.value
+    assert error.index == place
 
 
 class Acting:

@@ -94,7 +94,8 @@ def _e9(rows: list[Row]) -> Any:
     axes.barh(places, total, color=colours, alpha=0.35)
     axes.barh(places, [row["rebuild_seconds"] for row in of], color=colours)
     axes.set_yticks(places, labels, fontsize=9)
-    axes.set(xlabel=f"seconds, n = {n}, steps of {step}; dark: in rebuilds")
+    axes.set(xscale="log", xlim=(1e-3, None))
+    axes.set(xlabel=f"seconds (log), n = {n}, steps of {step}; dark: in rebuilds")
     return figure
 
 

@@ -63,7 +63,9 @@ def no_key_is_lost_when_threads_add_at_once(subject: Subject) -> None:
 @law()
 def batches_with_threads_of_their_own_may_run_at_once(subject: Subject) -> None:
     filled = subject.new()
-    shares = [words(17_000, f"crew-{number}") for number in range(THREADS)]  # enough for two threads
+    shares = [
+        words(17_000, f"crew-{number}") for number in range(THREADS)
+    ]  # enough for two threads
 
     def work(number: int) -> None:
         filled.add_many(shares[number], threads=2)

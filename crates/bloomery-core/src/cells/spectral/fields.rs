@@ -11,6 +11,7 @@
 //! Everything changes under one writer; what takes more than one word to change does so under the
 //! version. Reading beside the writer may give nonsense but never fails: the caller asks the version.
 
+use super::SpectralShape;
 use super::index::Index;
 use crate::cells::packed::{self, largest};
 use crate::cells::version::Version;
@@ -40,10 +41,11 @@ pub(super) struct Fields {
 
 impl Fields {
     /// Lays out `len` fields with the values given. Field j gets `need(j)` bits, no less than its value
-    /// takes, and an even share of what is left of `bits`.
+    /// takes, and an even share of what is left of `bits`; but `at_end` of these have the last fields.
     pub(super) fn lay(
         len: u64,
         bits: u64,
+        at_end: u64,
         need: impl Fn(u64) -> u32,
         value: impl Fn(u64) -> u64,
     ) -> Result<Self> {
@@ -51,10 +53,15 @@ impl Fields {
         let bits = bits.clamp(content, len.saturating_mul(WIDEST));
         let (at, index) = Self::shape(len, bits);
         let words = Words::zeroed(at.saturating_add(index.bits()))?;
-        let mut share = Share::new(bits - content, len);
+        let at_end = at_end.min(bits - content);
+        let mut share = Share::new(bits - content - at_end, len);
+        let tail = Self::tail(len, at_end, &need);
         let (mut start, mut used) = (0, 0);
         for field in 0..len {
             let value = value(field);
+            if field == tail {
+                share.held += at_end;
+            }
             let width = share.widen(need(field));
             index.enter(words.atomics(), field, start);
             packed::write(words.atomics(), start, width, value);
@@ -64,6 +71,17 @@ impl Fields {
         index.enter(words.atomics(), len, start);
         // The last fields may be as wide as fields get: then some bits found no taker.
         Ok(Fields { words, index, len, bits: start, spare: AtomicU64::new(start - used) })
+    }
+
+    /// The first of the last fields that together can take so many more bits.
+    fn tail(len: u64, at_end: u64, need: impl Fn(u64) -> u32) -> u64 {
+        let mut left = at_end;
+        (0..len)
+            .rfind(|field| {
+                left = left.saturating_sub(WIDEST - u64::from(need(*field)));
+                left == 0
+            })
+            .unwrap_or(0)
     }
 
     fn shape(len: u64, bits: u64) -> (u64, Index) {
@@ -159,10 +177,18 @@ impl Fields {
         true
     }
 
-    /// The same values in `bits` bits, the spare ones spread evenly; `field` gets at least `room` bits.
-    pub(super) fn laid_anew(&self, bits: u64, field: u64, room: u32) -> Result<Self> {
+    /// The same values in `bits` bits, the spare ones as the shape has them; `field` gets at least
+    /// `room` bits.
+    pub(super) fn laid_anew(
+        &self,
+        bits: u64,
+        shape: &SpectralShape,
+        field: u64,
+        room: u32,
+    ) -> Result<Self> {
         let need = |j| needed(self.get(j)).max(if j == field { room } else { 1 });
-        Fields::lay(self.len, bits, need, |j| self.get(j))
+        let spare = bits.saturating_sub(self.bits - self.spare());
+        Fields::lay(self.len, bits, shape.at_end(self.len, spare), need, |j| self.get(j))
     }
 
     /// Recounts the invariants.

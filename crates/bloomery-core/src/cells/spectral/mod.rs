@@ -43,6 +43,17 @@ pub enum OnFull {
     Grow,
 }
 
+/// Where the spare bits of a base array lie at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spare {
+    /// In all fields alike: a counter that grows finds some nearby.
+    Spread,
+    /// Slack in all fields alike, and what the counters are expected to need behind the last of them:
+    /// the paper's text to the letter. Counters begin with one bit, and a counter that grows moves all
+    /// fields up to the end of its partition.
+    End,
+}
+
 /// How large the base arrays are: N' = m'·(design_bits + slack) bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpectralShape {
@@ -52,6 +63,8 @@ pub struct SpectralShape {
     pub slack: f64,
     /// What to do when they are used up.
     pub on_full: OnFull,
+    /// Where they lie.
+    pub spare: Spare,
 }
 
 impl SpectralShape {
@@ -72,6 +85,14 @@ impl SpectralShape {
         let bits = |each: f64| (len as f64 * each).round() as u64;
         let bits = bits(self.design_bits + self.slack).max(content + bits(self.slack));
         bits.clamp(len, len * WIDEST)
+    }
+
+    /// How many of so many spare bits of `len` fields lie at the end.
+    fn at_end(&self, len: u64, spare: u64) -> u64 {
+        match self.spare {
+            Spare::Spread => 0,
+            Spare::End => spare.saturating_sub((len as f64 * self.slack).round() as u64),
+        }
     }
 }
 
@@ -109,7 +130,8 @@ impl SpectralCells {
             let content = range.clone().map(|cell| u64::from(needed(value(cell)))).sum();
             let value = |field: u64| value(range.start + field);
             let bits = shape.bits(len, content);
-            Ok(Partition::new(Fields::lay(len, bits, |field| needed(value(field)), value)?))
+            let at_end = shape.at_end(len, bits - content);
+            Ok(Partition::new(Fields::lay(len, bits, at_end, |field| needed(value(field)), value)?))
         };
         let parts = (0..cut.partitions()).map(lay).collect::<Result<_>>()?;
         Ok(SpectralCells { cut, parts, shape, pauses })
@@ -134,9 +156,9 @@ impl SpectralCells {
         fields.fold((0, 0), |(bits, spare), f| (bits + f.bits(), spare + f.spare()))
     }
 
-    /// Spreads the spare bits of a partition evenly again. Only for the writer of the partition.
+    /// Lays the spare bits of a partition out as at first. Only for the writer of the partition.
     pub fn relay(&self, partition: u64) -> Result<()> {
-        self.pauses.time(|| self.parts[partition as usize].relay())
+        self.pauses.time(|| self.parts[partition as usize].relay(&self.shape))
     }
 
     #[inline(always)]

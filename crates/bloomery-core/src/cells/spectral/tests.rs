@@ -6,7 +6,7 @@ use crate::cells::packed::largest;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn shape(design_bits: f64, slack: f64, on_full: OnFull) -> SpectralShape {
-    SpectralShape { design_bits, slack, on_full }
+    SpectralShape { design_bits, slack, on_full, spare: Spare::Spread }
 }
 
 fn cells(cells: u64, partitions: u64, shape: SpectralShape) -> SpectralCells {
@@ -35,8 +35,11 @@ fn try_set(cells: &SpectralCells, cell: u64, value: u64) -> bool {
 fn they_hold_what_a_vector_holds() {
     for (m, c) in [(1, 1), (7, 7), (300, 1), (300, 7), (1000, 10)] {
         for (design, slack) in [(1.0, 0.0), (3.7, 0.1)] {
-            let cells = cells(m, c, shape(design, slack, OnFull::Grow));
-            crate::cells::growing_laws::hold_what_a_vector_holds(&cells, m ^ c << 8);
+            for spare in [Spare::Spread, Spare::End] {
+                let shape = SpectralShape { spare, ..shape(design, slack, OnFull::Grow) };
+                let cells = cells(m, c, shape);
+                crate::cells::growing_laws::hold_what_a_vector_holds(&cells, m ^ c << 8);
+            }
         }
     }
 }
@@ -48,6 +51,32 @@ fn readers_see_whole_values_beside_a_writer() {
         5,
         shape(2.0, 0.1, OnFull::Grow),
     ));
+}
+
+#[test]
+fn spare_bits_at_the_end_are_as_many_and_a_counter_that_grows_moves_all_behind_it() {
+    let spread = shape(3.0, 0.1, OnFull::Saturate);
+    let at_end = SpectralShape { spare: Spare::End, ..spread };
+    let (near, far) = (cells(1000, 1, spread), cells(1000, 1, at_end));
+    assert_eq!(near.base_bits(), far.base_bits());
+    far.validate().unwrap();
+    let guard = epoch::pin();
+    let widths = |cells: &SpectralCells| -> Vec<u32> {
+        let fields = cells.parts[0].fields(&guard);
+        (0..1000).map(|field| fields.span(field).1).collect()
+    };
+    // One slack bit every tenth field, the other two bits of each in the last 2,000 / 63 fields.
+    let laid = widths(&far);
+    assert_eq!(laid[..960].iter().filter(|width| **width == 2).count(), 96);
+    assert_eq!(laid[..960].iter().filter(|width| **width == 1).count(), 864);
+    assert!(laid[970..999].iter().all(|width| *width == 64));
+    assert!(widths(&near).iter().all(|width| (3..=4).contains(width)));
+    // With the slack used up, the next bit comes from the end.
+    (0..960).filter(|field| laid[*field as usize] == 2).for_each(|cell| set(&far, cell, 2));
+    let before = far.pauses().so_far();
+    set(&far, 1, 2);
+    assert!(far.pauses().so_far().moved - before.moved > 950);
+    far.validate().unwrap();
 }
 
 struct Random(u64);
@@ -117,7 +146,7 @@ fn without_room_nothing_is_set() {
 fn the_nearest_spare_bits_are_taken_and_only_what_lies_between_moves() {
     let shape = shape(1.0, 0.0, OnFull::Saturate);
     let lay = |widths: [u32; 11]| {
-        let fields = Fields::lay(11, 0, |j| widths[j as usize], |j| j & 1).unwrap();
+        let fields = Fields::lay(11, 0, 0, |j| widths[j as usize], |j| j & 1).unwrap();
         Partition::new(fields)
     };
     let check = |part: &Partition, value, moved, widths: [u32; 11]| {
@@ -141,7 +170,8 @@ fn the_nearest_spare_bits_are_taken_and_only_what_lies_between_moves() {
 fn spare_bits_come_from_far_away_in_stages() {
     let len = 20_000;
     for (value, donor) in [(u64::MAX, 0), (u64::MAX, len - 1), (1 << 40, 7_000)] {
-        let fields = Fields::lay(len, 0, |j| if j == donor { 64 } else { 2 }, |j| j % 3).unwrap();
+        let fields =
+            Fields::lay(len, 0, 0, |j| if j == donor { 64 } else { 2 }, |j| j % 3).unwrap();
         let own = Partition::new(fields);
         let taker = 12_345;
         // The other cells have no bit to spare.
