@@ -144,7 +144,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
         ),
         Error::AbsentKey { estimate, requested } => raise(
             "AbsentKeyError",
-            "remove only what was added, and no more often; nothing was changed",
+            "remove only what was added, and no more often; this key is as it was",
             &|f| {
                 f.set_item("estimate", estimate)?;
                 f.set_item("requested", requested)
