@@ -20,6 +20,7 @@ pub mod cells;
 pub mod error;
 pub mod filters;
 pub mod hash;
+pub mod logs;
 pub mod placement;
 pub mod positions;
 pub mod sizing;
