@@ -117,3 +117,58 @@ class Estimate:
     confidence: float
     saturated: bool
     """The counters that hold the value are full: the true count may be larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """What one line of a log says. A field that was not logged, or logged as `-`, is None."""
+
+    time: float | None
+    """Unix seconds."""
+    host: bytes | None
+    """The site asked for."""
+    ip: bytes | None
+    """The client's address, or its name if the server looked that up."""
+    path: bytes | None
+    """What was asked for: a path with its query, or a whole URL in a proxy's log."""
+    status: bytes | None
+    """One to three digits."""
+    referer: bytes | None
+    """The page that linked here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadLine:
+    """A line of a log that was not understood."""
+
+    number: int
+    """From 1."""
+    text: bytes
+    """How it starts."""
+    reason: str
+    """`"format"`, `"length"` (more than 65536 bytes) or `"time"` (more than 100 years off)."""
+    tried: tuple[str, ...]
+    """The formats it was tried as."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReport:
+    """What became of a log's lines so far."""
+
+    format: str | None
+    """None until the first lines have told it."""
+    lines: int
+    """All of them, empty ones and remarks too."""
+    parsed: int
+    skipped: int
+    """Lines that were not understood."""
+    bad: tuple[BadLine, ...]
+    """The first five of those."""
+    latest: float | None
+    """The latest time of a line, in Unix seconds."""
+    counted: int = 0
+    """`LogCounter` only: lines that went into the list."""
+    without: int = 0
+    """`LogCounter` only: lines that lack the field that is counted by."""
+    later: int = 0
+    """`LogCounter` only: lines after `until`."""

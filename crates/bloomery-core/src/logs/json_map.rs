@@ -141,10 +141,13 @@ impl FieldMap {
                     Some(_) => {}
                 }
             }
-            if within && hits == 0 && depth < MOST && scanner.at_object() {
-                return self.object(scanner, &inner, found, depth + 1);
-            }
-            let value = scanner.value(depth + 1)?;
+            // An object is no value of a field, but may hold one.
+            let value = if within && depth < MOST && scanner.at_object() {
+                self.object(scanner, &inner, found, depth + 1)?;
+                Value::Other
+            } else {
+                scanner.value(depth + 1)?
+            };
             for (at, place) in found.iter_mut().enumerate() {
                 if hits >> at & 1 == 1 {
                     *place = Some(value);
@@ -235,6 +238,7 @@ mod tests {
             (r#"{"uri":"/b","http":{"url":null}}"#, "/b"),
             (r#"{"http":7,"\u0075ri":"/b"}"#, "/b"),
             (r#"{"uri":"/a","uri":"/b"}"#, "/b"),
+            (r#"{"http":{"url":{}},"uri":"/b"}"#, "/b"),
         ] {
             let mut scratch = Vec::new();
             let record = map.read(line.as_bytes(), &mut scratch).expect(line);
