@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ _Policy: TypeAlias = Literal["plain", "conservative"]
 _Counts: TypeAlias = Iterable[int] | Any
 _Partitions: TypeAlias = int | Literal["auto", "adaptive"] | PartitionModel
 _Nulls: TypeAlias = Literal["refuse", "skip"]
+_Duration: TypeAlias = str | float | timedelta
+_Instant: TypeAlias = datetime | str | float | np.datetime64
+_Instants: TypeAlias = Iterable[_Instant] | Any
 _Path: TypeAlias = str | os.PathLike[str]
 
 _Filter: TypeAlias = (
@@ -45,6 +49,8 @@ __all__ = [
     "digest",
     "from_bytes",
     "load",
+    "parse_duration",
+    "parse_instant",
 ]
 
 __version__: str
@@ -52,6 +58,11 @@ __version__: str
 def digest(
     key: _Key, *, hash: _HashName = "xxh3", seed: int = 0, secret: bytes | None = None
 ) -> int: ...
+def parse_duration(value: _Duration, name: str = "duration") -> float: ...
+@overload
+def parse_instant(value: _Instant, name: str = "at") -> float: ...
+@overload
+def parse_instant(value: _Instants, name: str = "at") -> npt.NDArray[np.float64]: ...
 def load(path: _Path) -> _Filter: ...
 def from_bytes(data: Buffer) -> _Filter: ...
 
