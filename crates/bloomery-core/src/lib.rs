@@ -20,6 +20,7 @@ pub mod cells;
 pub mod error;
 pub mod filters;
 pub mod hash;
+pub mod key;
 pub mod logs;
 pub mod placement;
 pub mod positions;
@@ -31,9 +32,10 @@ pub use batch::KeySource;
 pub use crossbeam_epoch as epoch;
 pub use error::{Error, Result};
 pub use filters::{
-    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, Policy,
-    ScalableBloomFilter, ScalablePlan,
+    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, HotItem, HotList, HotPlan,
+    Policy, ScalableBloomFilter, ScalablePlan, Times,
 };
 pub use hash::{Hasher, KeyHash};
+pub use key::Key;
 pub use placement::{Layout, Placement};
 pub use positions::Derivation;

@@ -54,5 +54,9 @@ pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
         Loaded::Counting(core) => Py::new(py, CountingBloomFilter::new(core))?.into_any(),
         Loaded::Dynamic(core) => count::to_object(py, count::Any::Dynamic(core))?,
         Loaded::Spectral(core) => count::to_object(py, count::Any::Spectral(core))?,
+        Loaded::Hot(_) => {
+            let error = bloomery_core::Error::Kind { expected: "filter", got: "hot".to_owned() };
+            return Err(to_python(py, error));
+        }
     })
 }

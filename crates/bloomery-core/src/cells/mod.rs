@@ -18,4 +18,5 @@ pub use gate::{Entered, Gate};
 pub use growing::{Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK};
 pub use spectral::{OnFull, SpectralCells, SpectralShape};
 pub use version::Version;
+pub(crate) use words::prefetch;
 pub use words::{LINE_BYTES, LINE_WORDS, Words, bytes_for};
