@@ -10,7 +10,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
 from bloomery.partitions import PartitionModel
-from bloomery.records import Estimate, Plan, Stats
+from bloomery.records import Estimate, LogRecord, LogReport, Plan, Stats
 
 _Key: TypeAlias = str | Buffer | int
 _Keys: TypeAlias = Iterable[_Key] | Any
@@ -41,6 +41,7 @@ __all__ = [
     "CountFilter",
     "CountingBloomFilter",
     "DynamicCountFilter",
+    "LogReader",
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
     "ScalableBloomFilter",
@@ -628,3 +629,13 @@ class CountingBloomFilter:
     def hash(self) -> _HashName: ...
     @property
     def seed(self) -> int: ...
+
+@final
+class LogReader:
+    """Reads one log: bytes in chunks of any size, a record for each line."""
+
+    def __new__(cls, *, format: str | None = None, json_map: str | None = None) -> Self: ...
+    def feed(self, data: Buffer) -> list[LogRecord]: ...
+    def settle(self) -> list[LogRecord]: ...
+    def finish(self) -> list[LogRecord]: ...
+    def report(self) -> LogReport: ...

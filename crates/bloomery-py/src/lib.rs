@@ -13,6 +13,7 @@ mod fork;
 mod instants;
 mod key;
 mod keys;
+mod logs;
 mod open;
 mod params;
 mod records;
@@ -37,6 +38,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::counting::CountingBloomFilter;
+    #[pymodule_export]
+    use super::logs::LogReader;
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
     use super::*;

@@ -3,7 +3,7 @@
 //! Bytes come in chunks of any size, one borrowed [`Record`] goes out for each line:
 //!
 //! ```text
-//! chunk -> lines -> parser of the format -> Record -> the caller's function
+//! chunk -> lines -> parser of the format -> Record -> the caller's function, or what counts keys
 //! ```
 //!
 //! One file for each family of formats: [`clf`] (COMMON, COMBINED and their forms with a host),
@@ -18,6 +18,7 @@
 
 mod bare;
 mod clf;
+mod counter;
 mod json;
 mod json_map;
 mod lines;
@@ -28,6 +29,7 @@ mod target;
 mod time;
 mod w3c;
 
+pub use counter::{Choice, LogCounter, Sink, Tally};
 pub use json_map::FieldMap;
 pub use lines::MAX_LINE;
 pub use parser::Format;
