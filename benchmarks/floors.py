@@ -14,6 +14,7 @@ from typing import Literal
 from benchmarks import bare_loop, formula
 from benchmarks.answers import OURS
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
+from benchmarks.logs import GOACCESS, TENTH, TOP
 from benchmarks.measure import Form, Op, Timings, Verb, ratio
 from benchmarks.membership import ERROR_RATE
 from benchmarks.run import Run
@@ -71,6 +72,7 @@ def floors(run: Run) -> list[Floor]:
         *_counting(run),
         *_threads(times, (small, large)),
         *_memory(run),
+        *_logs(run),
     ]
 
 
@@ -143,6 +145,21 @@ def _memory(run: Run) -> Iterator[Floor]:
     if run.huge is not None and run.huge.filter_bytes >= HUGE_PAGE:
         share = run.huge.huge_bytes / run.huge.filter_bytes
     yield Floor("share of the large filter that lies in huge pages", "at least", 0.9, share)
+
+
+def _logs(run: Run) -> Iterator[Floor]:
+    lines = run.sizes.log_lines
+    rows = {row.engine: row for row in run.logs if row.lines == lines}
+    tenths = [row for row in run.logs if row.lines == lines // TENTH]
+    ours, peer = rows.get(TOP), rows.get(GOACCESS)
+    speed = None if ours is None or run.quick else ours.lines_per_second / 1e6
+    work = f"{TOP}, {lines:,} lines: millions of lines a second on one core"
+    yield Floor(work, "at least", 1.0, speed)
+    against = None if ours is None or peer is None else peer.seconds / ours.seconds
+    yield Floor(f"{TOP}, {lines:,} lines: times GoAccess's speed", "at least", 20.0, against)
+    memory = ours.peak_bytes / tenths[0].peak_bytes if ours and tenths else None
+    work = f"{TOP}: memory on {lines:,} lines, times that on a tenth of them"
+    yield Floor(work, "at most", 1.05, memory)
 
 
 def short(capacity: int) -> str:

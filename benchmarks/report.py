@@ -15,6 +15,10 @@ _HOW_TO_READ = (
     "the work, its single calls are taken (marked *)."
 )
 
+_LOGS = """### An access log
+
+Whole commands on one core, from start to end; the log is in the COMBINED format."""
+
 
 def full_report(run: Run) -> str:
     """Everything, for docs/benchmarks.md and the terminal."""
@@ -30,6 +34,7 @@ def full_report(run: Run) -> str:
         parts += [_heading(capacity), nanoseconds(run.membership, capacity)]
     parts += [stream, nanoseconds(run.counting, distinct)]
     parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
+    parts += [_LOGS, log_speeds(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]
     return "\n\n".join(parts)
 
@@ -101,6 +106,21 @@ def quality(rows: list[Quality]) -> str:
         ],
         [*header, *(["keys counted too high"] if counted else [])],
     )
+
+
+def log_speeds(run: Run) -> str:
+    """Every command that read the log."""
+    rows = [
+        [
+            row.engine,
+            f"{row.lines:,}",
+            f"{row.seconds:.2f}",
+            f"{row.lines_per_second:,.0f}",
+            f"{row.peak_bytes / 1e6:.0f}",
+        ]
+        for row in run.logs
+    ]
+    return table(rows, ["command", "lines", "seconds", "lines a second", "peak memory, MB"])
 
 
 def must_be(rows: list[Floor]) -> str:

@@ -41,6 +41,7 @@ __all__ = [
     "CountFilter",
     "CountingBloomFilter",
     "DynamicCountFilter",
+    "LogCounter",
     "LogReader",
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
@@ -629,6 +630,24 @@ class CountingBloomFilter:
     def hash(self) -> _HashName: ...
     @property
     def seed(self) -> int: ...
+
+@final
+class LogCounter:
+    """Counts one log by a field into any number of hot lists, by the log's own time."""
+
+    def __new__(
+        cls,
+        *into: HotList,
+        by: str = "path",
+        query: bool = True,
+        until: _Instant | None = None,
+        format: str | None = None,
+        json_map: str | None = None,
+    ) -> Self: ...
+    def feed(self, data: Buffer, now: _Instant | None = None) -> None: ...
+    def settle(self, now: _Instant | None = None) -> None: ...
+    def finish(self, now: _Instant | None = None) -> None: ...
+    def report(self) -> LogReport: ...
 
 @final
 class LogReader:

@@ -166,6 +166,8 @@ class LogReport:
     """The first five of those."""
     latest: float | None
     """The latest time of a line, in Unix seconds."""
+    first: float | None = None
+    """`LogCounter` only: the earliest time that was counted."""
     counted: int = 0
     """`LogCounter` only: lines that went into the list."""
     without: int = 0

@@ -142,7 +142,9 @@ def _log_pieces(
             # One in eight came without a page that linked here, one in 32 asked in vain.
             path = "/" + url.split("/", 3)[3]
             referer = "-" if word & 7 == 0 else url.rpartition("/")[0] + "/"
-            status, size = ("404", 162) if word >> 3 & 31 == 0 else ("200", 500 + (word >> 8) % 60_000)
+            status, size = (
+                ("404", 162) if word >> 3 & 31 == 0 else ("200", 500 + (word >> 8) % 60_000)
+            )
             lines.append(
                 f"10.7.{word >> 48 & 255}.{word >> 40 & 255} - -"
                 f' [{times[second]}] "GET {path} HTTP/1.1" {status} {size} "{referer}"'

@@ -49,7 +49,17 @@ with_site = st.builds(
 )
 squid = st.builds(
     lambda time, gap, ip, status, size, call: (
-        time + gap + b"5 " + ip + b" TCP_MISS/" + status + b" " + size + b" " + call + b" - NONE/- -"
+        time
+        + gap
+        + b"5 "
+        + ip
+        + b" TCP_MISS/"
+        + status
+        + b" "
+        + size
+        + b" "
+        + call
+        + b" - NONE/- -"
     ),
     st.sampled_from([b"1066036250.129", b"1066036250", b".5", b"1.2.3", b"99999999999999"]),
     st.sampled_from([b" ", b"    ", b" -"]),

@@ -19,10 +19,7 @@ NAMES = [*reference.formats(), "JSON"]
 
 def read(data: bytes, cuts: list[int], name: str | None = None) -> tuple[list[LogRecord], int]:
     """All records and the number of skipped lines."""
-    if name == "JSON":
-        reader = LogReader(json_map=MAP)
-    else:
-        reader = LogReader(format=name)
+    reader = LogReader(json_map=MAP) if name == "JSON" else LogReader(format=name)
     found = []
     for start, end in pairwise([0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]):
         found += reader.feed(data[start:end])

@@ -39,7 +39,7 @@ mod _core {
     #[pymodule_export]
     use super::counting::CountingBloomFilter;
     #[pymodule_export]
-    use super::logs::LogReader;
+    use super::logs::{LogCounter, LogReader};
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
     use super::*;

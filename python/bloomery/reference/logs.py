@@ -31,7 +31,7 @@ ISO_TIME = (
     rb"(?:| ?(?:Z|z|UTC|([+-])(\d\d)(?::?(\d\d))?)| )"
 )
 # A quoted part ends at a quote that is not escaped and that is followed by what must come next.
-UNESCAPED = rb'(?<!\\)(?:\\\\)*'
+UNESCAPED = rb"(?<!\\)(?:\\\\)*"
 SITE = rb"(?P<host>[^ ]*) (?=[^ ]*[.:][^ ]* )"
 REQUEST = rb'(?P<ip>[^ ]*) .*?\[(?P<time>%s)\] "(?P<request>.*?%s)" (?P<status>\d{3}) (?:-|\d+)'
 REQUEST %= (CLF_TIME, UNESCAPED)
@@ -288,13 +288,17 @@ class Json:
     def __call__(self, text: bytes) -> LogRecord | None:
         try:
             # Numbers stay as they are written; NaN and Infinity are Python's own invention.
-            value = json.loads(
-                text.decode("utf-8", "surrogateescape"),
-                strict=False,
-                parse_int=Number,
-                parse_float=Number,
-                parse_constant=refuse,
-            ) if depth(text) <= 64 else None
+            value = (
+                json.loads(
+                    text.decode("utf-8", "surrogateescape"),
+                    strict=False,
+                    parse_int=Number,
+                    parse_float=Number,
+                    parse_constant=refuse,
+                )
+                if depth(text) <= 64
+                else None
+            )
         except ValueError:
             return None
         if not isinstance(value, dict):
@@ -365,8 +369,10 @@ def plain(value: Any) -> bytes | None:
         c.encode("utf-8", "surrogateescape" if "\udc80" <= c <= "\udcff" else "replace")
         for c in value
     )
-    return b"".join(b"\xef\xbf\xbd" if part == b"?" and c != "?" else part
-                    for part, c in zip(parts, value, strict=True))
+    return b"".join(
+        b"\xef\xbf\xbd" if part == b"?" and c != "?" else part
+        for part, c in zip(parts, value, strict=True)
+    )
 
 
 CADDY = [

@@ -32,7 +32,7 @@ pub struct Choice {
 }
 
 /// What became of the records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Those that were counted.
     pub counted: u64,
@@ -40,6 +40,8 @@ pub struct Tally {
     pub without: u64,
     /// Those after the end.
     pub later: u64,
+    /// The earliest time that was counted.
+    pub first: Option<f64>,
 }
 
 /// Reads one log and counts it.
@@ -114,6 +116,9 @@ impl LogCounter {
                 key = &key[..end];
             }
             tally.counted += 1;
+            if tally.first.is_none_or(|first| time < first) {
+                tally.first = Some(time);
+            }
             outcome = sinks.iter_mut().try_for_each(|sink| sink.add(key, time));
         });
         outcome
@@ -129,7 +134,7 @@ mod tests {
         format!("::1 - - [17/Apr/2018:{hour:02}:00:00 +0000] \"GET {path} HTTP/1.1\" 200 1\n")
     }
 
-    fn hot(text: &str, choice: Choice) -> (Vec<(String, f64)>, Tally) {
+    fn hot(text: &str, choice: Choice) -> (Vec<(String, f64)>, (u64, u64, u64)) {
         let plan = HotPlan { k: 10, half_life: Some(3600.0) };
         let mut list = HotList::new(plan, Hasher::Xxh3 { seed: 0 }).expect("a good plan");
         let mut counter = LogCounter::new(None, choice);
@@ -141,7 +146,8 @@ mod tests {
             Key::Bytes(key) => (String::from_utf8_lossy(key).into_owned(), item.count),
             _ => panic!("keys of logs are bytes"),
         });
-        (shown.collect(), counter.tally())
+        let Tally { counted, without, later, .. } = counter.tally();
+        (shown.collect(), (counted, without, later))
     }
 
     const ALL: Choice = Choice { by: Field::Path, query: true, until: None };
@@ -151,7 +157,7 @@ mod tests {
         let text = line("/old", 1).repeat(8) + &line("/new", 4).repeat(2);
         let (top, tally) = hot(&text, ALL);
         assert_eq!(top, [("/new".to_owned(), 2.0), ("/old".to_owned(), 1.0)]);
-        assert_eq!(tally, Tally { counted: 10, without: 0, later: 0 });
+        assert_eq!(tally, (10, 0, 0));
     }
 
     #[test]
@@ -160,14 +166,14 @@ mod tests {
         let until = Some(1_523_926_800.0); // 2018-04-17 01:00 UTC
         let (top, tally) = hot(&text, Choice { query: false, until, ..ALL });
         assert_eq!(top, [("/a".to_owned(), 2.0)]);
-        assert_eq!(tally, Tally { counted: 2, without: 0, later: 1 });
+        assert_eq!(tally, (2, 0, 1));
     }
 
     #[test]
     fn a_line_without_the_field_or_a_time_is_told_apart() {
         let (top, tally) = hot(&line("/a", 1), Choice { by: Field::Referer, ..ALL });
         assert!(top.is_empty());
-        assert_eq!(tally, Tally { counted: 0, without: 1, later: 0 });
+        assert_eq!(tally, (0, 1, 0));
         let (top, _) = hot("/a\n/b\n/a\n", ALL);
         assert_eq!(top, [("/a".to_owned(), 2.0), ("/b".to_owned(), 1.0)]);
     }

@@ -1,4 +1,8 @@
-//! Logs: bytes in, records out.
+//! Logs: bytes in, records out, or counts into hot lists.
+
+mod counter;
+
+pub(crate) use counter::LogCounter;
 
 use crate::buffer::View;
 use crate::errors::{OrRaise, parameter};
@@ -39,29 +43,36 @@ impl LogReader {
 
     /// What became of the lines so far.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        report(py, &locked(&self.0), Tally::default())
+        let said = py.detach(|| Said::of(&locked(&self.0), Tally::default()));
+        said.record(py)
     }
 }
 
+/// A record that outlives the lock: its time, and its fields in order.
+type Row = (Option<f64>, [Option<Vec<u8>>; 5]);
+
 impl LogReader {
+    /// Nobody asks for the interpreter while holding the lock, so waiting for it cannot deadlock.
     fn collect<'py>(
         &self,
         py: Python<'py>,
-        read: impl FnOnce(&mut logs::LogReader, &mut dyn FnMut(&Record<'_>)),
+        read: impl FnOnce(&mut logs::LogReader, &mut dyn FnMut(&Record<'_>)) + Send,
     ) -> PyResult<Bound<'py, PyList>> {
+        let rows = py.detach(|| {
+            let mut rows: Vec<Row> = Vec::new();
+            read(&mut locked(&self.0), &mut |line| {
+                let fields = [line.host, line.ip, line.path, line.status, line.referer];
+                rows.push((line.time, fields.map(|field| field.map(<[u8]>::to_vec))));
+            });
+            rows
+        });
         let class = py.import("bloomery.records")?.getattr("LogRecord")?;
-        let found = PyList::empty(py);
-        let mut outcome = Ok(());
-        let each = &mut |line: &Record<'_>| {
-            let bytes = |field: Option<&[u8]>| field.map(|field| PyBytes::new(py, field));
-            let (host, ip, path) = (bytes(line.host), bytes(line.ip), bytes(line.path));
-            let fields = (line.time, host, ip, path, bytes(line.status), bytes(line.referer));
-            if outcome.is_ok() {
-                outcome = class.call1(fields).and_then(|record| found.append(record));
-            }
-        };
-        read(&mut locked(&self.0), each);
-        outcome.map(|()| found)
+        let made = rows.into_iter().map(|(time, fields)| {
+            let [host, ip, path, status, referer] =
+                fields.map(|field| field.map(|field| PyBytes::new(py, &field)));
+            class.call1((time, host, ip, path, status, referer))
+        });
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
     }
 }
 
@@ -84,38 +95,52 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a reader has read, and what was counted of it.
-pub(crate) fn report<'py>(
-    py: Python<'py>,
-    reader: &logs::LogReader,
+/// What a reader has read, and what was counted of it, copied out of the lock.
+pub(crate) struct Said {
+    format: Option<&'static str>,
+    latest: Option<f64>,
+    report: logs::Report,
     tally: Tally,
-) -> PyResult<Bound<'py, PyAny>> {
-    let said = reader.report();
-    let bad = said.bad.iter().map(|line| {
-        let (reason, tried): (_, &[&str]) = match &line.reason {
-            Reason::Format(tried) => ("format", tried),
-            Reason::TooLong => ("length", &[]),
-            Reason::Time => ("time", &[]),
-        };
-        record(py, "BadLine", |fields| {
-            fields.set_item("number", line.number)?;
-            fields.set_item("text", PyBytes::new(py, &line.text))?;
-            fields.set_item("reason", reason)?;
-            fields.set_item("tried", PyTuple::new(py, tried)?)
+}
+
+impl Said {
+    pub(crate) fn of(reader: &logs::LogReader, tally: Tally) -> Self {
+        Said {
+            format: reader.format().map(Format::name),
+            latest: reader.latest(),
+            report: reader.report().clone(),
+            tally,
+        }
+    }
+
+    pub(crate) fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let bad = self.report.bad.iter().map(|line| {
+            let (reason, tried): (_, &[&str]) = match &line.reason {
+                Reason::Format(tried) => ("format", tried),
+                Reason::TooLong => ("length", &[]),
+                Reason::Time => ("time", &[]),
+            };
+            record(py, "BadLine", |fields| {
+                fields.set_item("number", line.number)?;
+                fields.set_item("text", PyBytes::new(py, &line.text))?;
+                fields.set_item("reason", reason)?;
+                fields.set_item("tried", PyTuple::new(py, tried)?)
+            })
+        });
+        let bad = PyTuple::new(py, bad.collect::<PyResult<Vec<_>>>()?)?;
+        record(py, "LogReport", |fields| {
+            fields.set_item("format", self.format)?;
+            fields.set_item("lines", self.report.lines)?;
+            fields.set_item("parsed", self.report.parsed)?;
+            fields.set_item("skipped", self.report.skipped)?;
+            fields.set_item("bad", bad)?;
+            fields.set_item("latest", self.latest)?;
+            fields.set_item("first", self.tally.first)?;
+            fields.set_item("counted", self.tally.counted)?;
+            fields.set_item("without", self.tally.without)?;
+            fields.set_item("later", self.tally.later)
         })
-    });
-    let bad = PyTuple::new(py, bad.collect::<PyResult<Vec<_>>>()?)?;
-    record(py, "LogReport", |fields| {
-        fields.set_item("format", reader.format().map(Format::name))?;
-        fields.set_item("lines", said.lines)?;
-        fields.set_item("parsed", said.parsed)?;
-        fields.set_item("skipped", said.skipped)?;
-        fields.set_item("bad", bad)?;
-        fields.set_item("latest", reader.latest())?;
-        fields.set_item("counted", tally.counted)?;
-        fields.set_item("without", tally.without)?;
-        fields.set_item("later", tally.later)
-    })
+    }
 }
 
 /// Bytes of a Python object, held in place. Writing to a bytearray meanwhile is the caller's to avoid.
