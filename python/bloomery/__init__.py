@@ -13,6 +13,7 @@ from bloomery._core import (
     CountFilter,
     CountingBloomFilter,
     DynamicCountFilter,
+    HotList,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,
     ScalableBloomFilter,
@@ -23,7 +24,7 @@ from bloomery._core import (
     load,
 )
 from bloomery.errors import BloomeryError
-from bloomery.records import Estimate, Plan, Stats
+from bloomery.records import Estimate, HotItem, Plan, Stats
 
 __all__ = [
     "BloomFilter",
@@ -32,6 +33,8 @@ __all__ = [
     "CountingBloomFilter",
     "DynamicCountFilter",
     "Estimate",
+    "HotItem",
+    "HotList",
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
     "Plan",

@@ -10,6 +10,7 @@ mod counting;
 mod errors;
 mod files;
 mod fork;
+mod hot;
 mod instants;
 mod key;
 mod keys;
@@ -37,6 +38,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::counting::CountingBloomFilter;
+    #[pymodule_export]
+    use super::hot::HotList;
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
     use super::*;
