@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
-from benchmarks import bare_loop, counting, engines, machine, membership
+from benchmarks import bare_loop, counting, engines, hot, machine, membership
 from benchmarks.answers import OURS, Quality
 from benchmarks.engines.contract import Missing
 from benchmarks.measure import Timings, collector_off
@@ -56,6 +56,7 @@ class Run:
     """Lengths of the keys, in bytes."""
     membership: Timings = field(default_factory=Timings)
     counting: Timings = field(default_factory=Timings)
+    hot: Timings = field(default_factory=Timings)
     quality: list[Quality] = field(default_factory=list)
     counted: list[Quality] = field(default_factory=list)
     huge: HugePages | None = None
@@ -76,6 +77,7 @@ class Run:
             "huge_pages": None if self.huge is None else asdict(self.huge),
             "counting": self.counting.as_records(),
             "counting_quality": [asdict(row) for row in self.counted],
+            "hot": self.hot.as_records(),
             "missing": [asdict(row) for row in self.missing],
             "lacks": self.lacks,
         }
@@ -93,9 +95,10 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
     )
     members, missing_members = engines.load(engines.MEMBERSHIP)
     counters, missing_counters = engines.load(engines.COUNTING)
+    lists, missing_lists = engines.load(engines.HOT)
     limit = bare_loop.build() if sizes.build_limit else bare_loop.built()
     bare = None if isinstance(limit, Missing) else limit
-    result.missing = [*missing_members, *missing_counters]
+    result.missing = [*missing_members, *missing_counters, *missing_lists]
     result.missing += [limit] if isinstance(limit, Missing) else []
     for lost in result.missing:
         if lost.name.startswith(OURS):
@@ -103,6 +106,9 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         say(f"not measured: {lost.name} ({lost.reason})")
     result.lacks = {engine.name: engine.lacks for engine in members if engine.lacks}
     result.lacks |= {engine.name: engine.lacks for engine in counters if engine.lacks}
+    for each in lists:
+        if each.lacks:
+            result.lacks[f"{each.name}, frequent items"] = each.lacks
     with collector_off():
         for scale in (sizes.small, sizes.large):
             say(f"membership, capacity {scale.capacity:,}, {scale.rounds} rounds")
@@ -113,4 +119,6 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         result.counted = counting.measure(
             counters, sizes.events, sizes.counting_rounds, result.counting
         )
+        say(f"hot lists, {sizes.events:,} events, {sizes.counting_rounds} rounds")
+        hot.measure(lists, sizes.events, sizes.counting_rounds, result.hot)
     return result

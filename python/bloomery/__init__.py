@@ -24,6 +24,7 @@ from bloomery._core import (
     load,
 )
 from bloomery.errors import BloomeryError
+from bloomery.hot import HotFilter
 from bloomery.records import Estimate, HotItem, Plan, Stats
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "CountingBloomFilter",
     "DynamicCountFilter",
     "Estimate",
+    "HotFilter",
     "HotItem",
     "HotList",
     "PartitionedDynamicCountFilter",

@@ -113,8 +113,8 @@ class Estimate:
     """A count with its bounds."""
 
     value: float
-    """The smallest of the key's counters: never below the true count unless `saturated`. A whole number
-    unless counts decay."""
+    """The smallest of the key's counters: never below the true count unless `saturated`. A whole
+    number unless counts decay."""
     lower: float
     """The true count is at least this with `confidence`."""
     upper: float | None

@@ -92,20 +92,20 @@ def test_a_copy_is_independent(hot: HotList) -> None:
 
 @pytest.mark.parametrize("form", ["list", "tuple", "iterator", "Arrow", "dictionary", "objects"])
 def test_a_batch_is_the_same_as_one_by_one(make: Callable[[], HotList], form: str) -> None:
-    events = [(str(key), count, at) for key, count, at in stream()]
+    events: list[Event] = [(str(key), count, at) for key, count, at in stream()]
     keys: Any = [key for key, _, _ in events]
     counts = [count for _, count, _ in events]
     instants = np.array([at for _, _, at in events])
-    given = {
+    forms: dict[str, Callable[[], Any]] = {
         "list": lambda: keys,
         "tuple": lambda: tuple(keys),
         "iterator": lambda: iter(keys),
         "Arrow": lambda: pa.chunked_array([keys[:100], keys[100:]]),
         "dictionary": lambda: pa.array(keys).dictionary_encode(),
         "objects": lambda: np.array(keys, dtype=object),
-    }[form]()
+    }
     hot = make()
-    hot.add_many(given, counts, instants)
+    hot.add_many(forms[form](), counts, instants)
     assert hot == fed(make(), events)
 
 
@@ -222,7 +222,7 @@ def test_lists_that_do_not_go_together_name_the_field(field: str, other: HotList
 def test_a_bad_parameter_is_named(field: str, words: dict[str, Any]) -> None:
     with pytest.raises(ParameterError) as caught:
         HotList(**words)
-    assert caught.value.field == field
+    assert caught.value.name == field
 
 
 def test_merging_is_the_same_either_way_and_leaves_the_other_alone(
@@ -288,7 +288,12 @@ def test_a_clock_that_goes_back_counts_as_of_the_lists_time_and_is_shown() -> No
 
 
 def test_an_instant_may_be_said_in_every_form() -> None:
-    forms = ["2026-01-01T00:00:00Z", 1767225600, np.datetime64("2026-01-01"), 1767225600.0]
+    forms: list[Any] = [
+        "2026-01-01T00:00:00Z",
+        1767225600,
+        np.datetime64("2026-01-01"),
+        1767225600.0,
+    ]
     made = []
     for form in forms:
         hot = HotList(5, half_life="1d")

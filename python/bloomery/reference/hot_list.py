@@ -1,10 +1,10 @@
 """The hot list in plain Python: decayed SpaceSaving with exact numbers.
 
-SpaceSaving (Metwally et al. 2005) keeps k places. A listed key raises its count; any other takes the place
-with the smallest count and starts from there, since that is the most it can have had. Decay follows
-the specification, 10.2: a count never shrinks here, but an event of time t weighs 2**(t / half_life),
-and a question divides by the weight of its own instant. Weights are decimals of 60 digits, and
-exact fractions when there is no decay or all instants are whole half-lives.
+SpaceSaving (Metwally et al. 2005) keeps k places. A listed key raises its count; any other takes
+the place with the smallest count and starts from there, since that is the most it can have had.
+Decay follows the specification, 10.2: a count never shrinks here, but an event of time t weighs
+2**(t / half_life), and a question divides by the weight of its own instant. Weights are decimals of
+60 digits, and exact fractions when there is no decay or all instants are whole half-lives.
 
 Of equal weights the lowest place goes first, as in the core, so both evict the same keys.
 """
@@ -42,12 +42,7 @@ class ReferenceHotList:
         """What one event of that instant weighs."""
         if self.half_life is None:
             return Fraction(1)
-        age = Fraction(at) / Fraction(self.half_life)
-        if age.denominator == 1:
-            return Fraction(2) ** age.numerator
-        whole = age.numerator // age.denominator
-        rest = _DIGITS.divide(Decimal((age - whole).numerator), Decimal((age - whole).denominator))
-        return Fraction(2) ** whole * Fraction(_DIGITS.power(Decimal(2), rest))
+        return power_of_two(Fraction(at) / Fraction(self.half_life))
 
     def add(self, key: Key, count: int = 1, at: float = 0.0) -> None:
         """An event; one before the list's time just weighs less."""
@@ -71,7 +66,9 @@ class ReferenceHotList:
     def floor(self) -> Fraction:
         """The most that a key outside the list can weigh."""
         full = len(self.places) == self.k
-        return min((place.high for place in self.places), default=Fraction(0)) if full else Fraction(0)
+        return (
+            min((place.high for place in self.places), default=Fraction(0)) if full else Fraction(0)
+        )
 
     def bounds(self, key: Key, at: float) -> tuple[Fraction, Fraction]:
         """The lower and upper bound of a key's decayed count."""
@@ -105,6 +102,16 @@ class ReferenceHotList:
         self.places = merged[: self.k]
         self.sum += other.sum
         self.time = max(self.time, other.time)
+
+
+def power_of_two(exponent: Fraction) -> Fraction:
+    """2**exponent: exact for whole numbers, otherwise to 60 digits."""
+    whole = exponent.numerator // exponent.denominator
+    rest = exponent - whole
+    if rest == 0:
+        return Fraction(2) ** whole
+    digits = _DIGITS.divide(Decimal(rest.numerator), Decimal(rest.denominator))
+    return Fraction(2) ** whole * Fraction(_DIGITS.power(Decimal(2), digits))
 
 
 def _same(a: Key, b: Key) -> bool:

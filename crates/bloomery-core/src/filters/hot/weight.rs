@@ -76,8 +76,8 @@ impl Power {
     pub(super) fn of_bounds(&self, bounds: Bounds) -> Bounds {
         let Bounds { low, high } = self.mantissa;
         let product = Bounds { low: bounds.low * low, high: bounds.high * high };
-        // A mantissa of one is the only exact one.
-        if low == high {
+        // A mantissa of one is the only exact one, and nothing of nothing is nothing.
+        if low == high || bounds.high == 0.0 {
             return self.scaled(product);
         }
         self.scaled(Bounds { low: below(product.low), high: above(product.high) })
@@ -232,6 +232,7 @@ mod tests {
         }
         assert_eq!(one.shifted(4000).high, f64::MAX);
         assert_eq!(Bounds::ZERO.shifted(-5000), Bounds::ZERO);
+        assert_eq!(Power::of(1.7e9, 60.0, 0, true).of_bounds(Bounds::ZERO), Bounds::ZERO);
     }
 
     #[test]
