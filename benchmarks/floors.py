@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import bare_loop, formula
+from benchmarks import bare_loop, formula, hot
 from benchmarks.answers import OURS
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
 from benchmarks.logs import GOACCESS, TENTH, TOP
@@ -70,6 +70,7 @@ def floors(run: Run) -> list[Floor]:
         *_batches(times, "Arrow", ((small, 2.5), (large, 4.0))),
         *_limit(times, (small, large)),
         *_counting(run),
+        *_hot(run.hot),
         *_threads(times, (small, large)),
         *_memory(run),
         *_logs(run),
@@ -123,6 +124,18 @@ def _counting(run: Run) -> Iterator[Floor]:
         if form != "per call":
             work = f"counting under skew, {verb}, {form}: times the time of CountingBloomFilter"
             yield Floor(work, "at most", 2.0, ratio(growing, ours))
+
+
+_HOT: tuple[tuple[Form, float], ...] = (("per call", 1.0), ("list", 3.0), ("Arrow", 3.0))
+
+
+def _hot(times: Timings) -> Iterator[Floor]:
+    """Against the only peer, a sketch without decay and without a batch: its calls, one by one."""
+    peer = times.best(Op(hot.K, "add", "per call", 1), "datasketches")
+    for form, bound in _HOT:
+        speedup = ratio(peer, times.best(Op(hot.K, "add", form, 1), OURS))
+        work = f"hot list, add, {form}: times the speed of datasketches' frequent items"
+        yield Floor(work, "at least", bound, speedup)
 
 
 def _threads(times: Timings, capacities: tuple[int, ...]) -> Iterator[Floor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import bare_loop
+from benchmarks import bare_loop, hot
 from benchmarks.answers import OURS, Quality
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
 from benchmarks.floors import COUNTING, Floor, floors, short
@@ -29,10 +29,13 @@ def full_report(run: Run) -> str:
     for capacity in capacities:
         parts += [_heading(capacity), ratios(run.membership, capacity, OURS)]
     parts += [stream, ratios(run.counting, distinct, COUNTING)]
+    lists = f"**The {hot.K:,} hottest keys, {run.sizes.events:,} events**"
+    parts += [lists, ratios(run.hot, hot.K, OURS)]
     parts += ["### Nanoseconds per key", "The best round of each."]
     for capacity in capacities:
         parts += [_heading(capacity), nanoseconds(run.membership, capacity)]
     parts += [stream, nanoseconds(run.counting, distinct)]
+    parts += [lists, nanoseconds(run.hot, hot.K)]
     parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
     parts += [_LOGS, log_speeds(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
-from benchmarks import bare_loop, counting, engines, logs, machine, membership
+from benchmarks import bare_loop, counting, engines, hot, logs, machine, membership
 from benchmarks.answers import OURS, Quality
 from benchmarks.engines.contract import Missing
 from benchmarks.logs import LogSpeed
@@ -64,6 +64,7 @@ class Run:
     """Lengths of the keys, in bytes."""
     membership: Timings = field(default_factory=Timings)
     counting: Timings = field(default_factory=Timings)
+    hot: Timings = field(default_factory=Timings)
     quality: list[Quality] = field(default_factory=list)
     counted: list[Quality] = field(default_factory=list)
     logs: list[LogSpeed] = field(default_factory=list)
@@ -85,6 +86,7 @@ class Run:
             "huge_pages": None if self.huge is None else asdict(self.huge),
             "counting": self.counting.as_records(),
             "counting_quality": [asdict(row) for row in self.counted],
+            "hot": self.hot.as_records(),
             "logs": [
                 {**asdict(row), "lines_per_second": row.lines_per_second} for row in self.logs
             ],
@@ -105,9 +107,10 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
     )
     members, missing_members = engines.load(engines.MEMBERSHIP)
     counters, missing_counters = engines.load(engines.COUNTING)
+    lists, missing_lists = engines.load(engines.HOT)
     limit = bare_loop.build() if sizes.build_limit else bare_loop.built()
     bare = None if isinstance(limit, Missing) else limit
-    result.missing = [*missing_members, *missing_counters]
+    result.missing = [*missing_members, *missing_counters, *missing_lists]
     result.missing += [limit] if isinstance(limit, Missing) else []
     for lost in result.missing:
         if lost.name.startswith(OURS):
@@ -115,6 +118,9 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         say(f"not measured: {lost.name} ({lost.reason})")
     result.lacks = {engine.name: engine.lacks for engine in members if engine.lacks}
     result.lacks |= {engine.name: engine.lacks for engine in counters if engine.lacks}
+    for each in lists:
+        if each.lacks:
+            result.lacks[f"{each.name}, frequent items"] = each.lacks
     with collector_off():
         for scale in (sizes.small, sizes.large):
             say(f"membership, capacity {scale.capacity:,}, {scale.rounds} rounds")
@@ -125,6 +131,8 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         result.counted = counting.measure(
             counters, sizes.events, sizes.counting_rounds, result.counting
         )
+        say(f"hot lists, {sizes.events:,} events, {sizes.counting_rounds} rounds")
+        hot.measure(lists, sizes.events, sizes.counting_rounds, result.hot)
     say(f"logs, {sizes.log_lines:,} lines, {sizes.log_rounds} rounds")
     result.logs, missing_logs = logs.measure(sizes.log_lines, sizes.log_rounds)
     for lost in missing_logs:

@@ -13,6 +13,7 @@ from bloomery._core import (
     CountFilter,
     CountingBloomFilter,
     DynamicCountFilter,
+    HotList,
     LogCounter,
     LogReader,
     PartitionedDynamicCountFilter,
@@ -25,7 +26,8 @@ from bloomery._core import (
     load,
 )
 from bloomery.errors import BloomeryError
-from bloomery.records import Estimate, Plan, Stats
+from bloomery.hot import HotFilter
+from bloomery.records import Estimate, HotItem, Plan, Stats
 
 __all__ = [
     "BloomFilter",
@@ -34,6 +36,9 @@ __all__ = [
     "CountingBloomFilter",
     "DynamicCountFilter",
     "Estimate",
+    "HotFilter",
+    "HotItem",
+    "HotList",
     "LogCounter",
     "LogReader",
     "PartitionedDynamicCountFilter",

@@ -1,4 +1,4 @@
-"""The frozen records that questions answer with: `Plan`, `Stats`, `Estimate`.
+"""The frozen records that questions answer with: `Plan`, `Stats`, `Estimate`, `HotItem`.
 
 One vocabulary for the library, the command line and every later surface. The compiled core fills
 them; nothing here computes.
@@ -98,6 +98,10 @@ class Stats:
     pauses: float = 0.0
     """Growing counters only: seconds that all rebuilds took together."""
     layers: tuple[Stats, ...] = ()
+    late: int = 0
+    """Structures that decay only: events that came with an instant before the structure's time."""
+    clock_jumps: int = 0
+    """Structures that decay only: how often the clock was behind the structure's time."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -108,11 +112,12 @@ class Stats:
 class Estimate:
     """A count with its bounds."""
 
-    value: int
-    """The smallest of the key's counters: never below the true count unless `saturated`."""
-    lower: int
+    value: float
+    """The smallest of the key's counters: never below the true count unless `saturated`. A whole
+    number unless counts decay."""
+    lower: float
     """The true count is at least this with `confidence`."""
-    upper: int | None
+    upper: float | None
     """The true count is certainly at most this; None when `saturated`."""
     confidence: float
     saturated: bool
@@ -120,6 +125,23 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class HotItem:
+    """A key of a hot list, with the bounds of its decayed count."""
+
+    key: str | bytes | int
+    """The key as it was first spelled."""
+    count: float
+    """The true count is certainly at most this."""
+    lower: float
+    """The true count is certainly at least this."""
+    share: float
+    """`count` as a share of all events, at most 1."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
 class LogRecord:
     """What one line of a log says. A field that was not logged, or logged as `-`, is None."""
 

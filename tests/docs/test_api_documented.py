@@ -57,6 +57,7 @@ def test_every_function_is_documented() -> None:
         records.Plan,
         records.Stats,
         records.Estimate,
+        records.HotItem,
         records.LogRecord,
         records.LogReport,
         records.BadLine,

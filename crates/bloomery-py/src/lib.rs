@@ -10,6 +10,7 @@ mod counting;
 mod errors;
 mod files;
 mod fork;
+mod hot;
 mod instants;
 mod key;
 mod keys;
@@ -38,6 +39,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::counting::CountingBloomFilter;
+    #[pymodule_export]
+    use super::hot::HotList;
     #[pymodule_export]
     use super::logs::{LogCounter, LogReader};
     #[pymodule_export]

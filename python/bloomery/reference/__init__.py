@@ -12,6 +12,7 @@ nothing but the 128-bit digest of a key.
     dynamic_count.py  the dynamic count filter   CBFV and OFV: two list[int], and the level table
     partitioned.py    both of them in pieces     parts: list of either
     decaying.py       the time-decaying filter   cells: list[int], a stamp for each block of them
+    hot_list.py       the hot list               places: list of keys with two fractions
     policies.py       the verbs of these four: plain, conservative, recurring minimum
     positions.py      digest -> cells: the three derivations and the blocked layouts
     siphash.py        SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
@@ -21,6 +22,7 @@ from bloomery.reference.bloom import ReferenceBloomFilter
 from bloomery.reference.counting import ReferenceCountingBloomFilter
 from bloomery.reference.decaying import DecayedSum, ReferenceTimeDecayingBloomFilter
 from bloomery.reference.dynamic_count import ReferenceDynamicCountFilter
+from bloomery.reference.hot_list import ReferenceHotList
 from bloomery.reference.partitioned import (
     ReferencePartitionedDynamicCountFilter,
     ReferencePartitionedSpectralBloomFilter,
@@ -33,6 +35,7 @@ __all__ = [
     "ReferenceBloomFilter",
     "ReferenceCountingBloomFilter",
     "ReferenceDynamicCountFilter",
+    "ReferenceHotList",
     "ReferencePartitionedDynamicCountFilter",
     "ReferencePartitionedSpectralBloomFilter",
     "ReferenceScalableBloomFilter",

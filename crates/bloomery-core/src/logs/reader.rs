@@ -166,6 +166,9 @@ impl Log {
 
     /// Chooses the format that reads most of the lines held back, and reads them.
     fn settle(&mut self, each: &mut impl FnMut(&Record<'_>)) {
+        if self.parser.is_some() {
+            return;
+        }
         let held = std::mem::take(&mut self.held);
         let scores = Format::GUESSES.map(|format| score(format, &held));
         let best = scores.iter().copied().max().unwrap_or(0);
@@ -262,6 +265,15 @@ mod tests {
             assert_eq!(found.len() + rest.len(), whole.0.len());
             assert_eq!(reader.report(), &whole.1, "cut at {first}");
         }
+    }
+
+    #[test]
+    fn the_format_stays_known_when_the_log_goes_on_after_its_end() {
+        let mut reader = LogReader::new(Some(Format::Combined));
+        assert_eq!(paths(&mut reader, COMBINED), ["/a"]);
+        assert_eq!(paths(&mut reader, &format!("/odd\n{COMBINED}")), ["/a"]);
+        assert_eq!(reader.format(), Some(&Format::Combined));
+        assert_eq!(reader.report().skipped, 1);
     }
 
     #[test]

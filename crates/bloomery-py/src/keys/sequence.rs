@@ -7,9 +7,10 @@
 //! headers of the keys ahead are prefetched while one is hashed. Most of the work is done then, so
 //! more threads would only cost: `threads` is for keys that can be hashed without the interpreter.
 
+use super::kept::{Copies, Hashed};
 use super::{Answers, Batch, Options};
 use crate::errors::{null_key, with_added};
-use crate::key::hash_key;
+use crate::key::with_key;
 use bloomery_core::{Hasher, KeyHash};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
@@ -29,9 +30,15 @@ struct Chunk {
     digests: Vec<KeyHash>,
     /// Rows without a key, as the number of digests before each; empty but for `nulls="skip"`.
     nulls: Vec<usize>,
+    /// The keys, for a batch that keeps them.
+    copies: Option<Copies>,
 }
 
 impl Chunk {
+    fn new<B: Batch>() -> Self {
+        Chunk { copies: B::KEEPS.then(Copies::default), ..Chunk::default() }
+    }
+
     fn rows(&self) -> usize {
         self.digests.len() + self.nulls.len()
     }
@@ -39,6 +46,7 @@ impl Chunk {
     fn clear(&mut self) {
         self.digests.clear();
         self.nulls.clear();
+        self.copies.iter_mut().for_each(Copies::clear);
     }
 
     /// Hashes one more key; `row` is its place in the batch.
@@ -57,8 +65,13 @@ impl Chunk {
             self.nulls.push(self.digests.len());
             return Ok(());
         }
-        self.digests.push(hash_key(hasher, key, Some(row))?);
-        Ok(())
+        let Chunk { digests, copies, .. } = self;
+        with_key(key, Some(row), |key| {
+            digests.push(key.hash(hasher));
+            if let Some(copies) = copies {
+                copies.push(key);
+            }
+        })
     }
 
     /// Applies what was hashed, and tells the error that ended it, if any, how far the batch came.
@@ -69,12 +82,29 @@ impl Chunk {
         batch: &B,
         outcome: PyResult<()>,
     ) -> PyResult<()> {
-        if self.nulls.is_empty() {
+        if let Some(copies) = &self.copies {
+            let keys = Hashed { digests: &self.digests, copies };
+            answers.extend_kept(py, batch, &keys, &self.present(), self.rows())?;
+        } else if self.nulls.is_empty() {
             answers.extend(py, batch, self.digests.as_slice(), 1)?;
         } else {
             answers.extend_some(py, batch, &self.with_nulls(), 1)?;
         }
         outcome.map_err(|error| with_added(py, error, answers.rows()))
+    }
+
+    /// The rows that have a key.
+    fn present(&self) -> Vec<usize> {
+        let mut nulls = self.nulls.iter().peekable();
+        let mut skipped = 0;
+        (0..self.digests.len())
+            .map(|key| {
+                while nulls.next_if(|before| **before <= key).is_some() {
+                    skipped += 1;
+                }
+                key + skipped
+            })
+            .collect()
     }
 
     fn with_nulls(&self) -> Vec<Option<KeyHash>> {
@@ -96,7 +126,7 @@ pub(super) fn run<B: Batch>(
     let hasher = batch.hasher();
     let len = keys.len()?;
     let mut answers = Answers::with_capacity(len);
-    let mut chunk = Chunk::default();
+    let mut chunk = Chunk::new::<B>();
     while answers.rows() < len {
         chunk.clear();
         let start = answers.rows();
@@ -108,7 +138,7 @@ pub(super) fn run<B: Batch>(
                 if row + AHEAD < end {
                     prefetch(item(keys, row + AHEAD, len)?);
                 }
-                // SAFETY: the list holds a reference to the key; `hash_key` takes its own one before
+                // SAFETY: the list holds a reference to the key; `with_key` takes its own one before
                 // it calls anything that could change the list.
                 let key = unsafe { Borrowed::from_ptr(py, key) };
                 chunk.push(&hasher, &key, row, options)
@@ -165,7 +195,7 @@ pub(super) fn run_iterable<B: Batch>(
         crate::errors::parameter(py, "keys", kind, "an iterable of keys", hint)
     })?;
     let mut answers = Answers::with_capacity(0);
-    let mut chunk = Chunk::default();
+    let mut chunk = Chunk::new::<B>();
     loop {
         chunk.clear();
         let start = answers.rows();

@@ -18,8 +18,8 @@ from bloomery.records import LogReport
 SLOWER = 6
 """How many times slower the second list forgets."""
 
-PLACES = 4096
-"""Keys in a list: a page with more than 1/4096 of all hits is never missed. About a megabyte."""
+PLACES = 16_384
+"""Keys in a list: a page with more than 1/16384 of all hits is never missed. A few megabytes."""
 
 Trend = Literal["up", "down", "flat"]
 
@@ -90,8 +90,9 @@ class Hotness:
         window = _window(self.half_life, age)
         trend: Trend = "flat"
         if self.half_life is not None:
-            slow = self.lists[1].count(item.key, at) / _window(SLOWER * self.half_life, age)
-            trend = _trend(item.count, slow * window)
+            slow = self.lists[1].estimate(item.key, at)
+            scale = window / _window(SLOWER * self.half_life, age)
+            trend = _trend(item.lower, item.count, slow.lower * scale, slow.value * scale)
         per_minute = 60 * item.count / window
         return HotRow(item.key, item.count, item.lower, item.share, per_minute, trend)
 
@@ -109,10 +110,16 @@ def _window(half_life: float | None, age: float) -> float:
     return half_life / math.log(2) * -math.expm1(-math.log(2) * age / half_life)
 
 
-def _trend(count: float, expected: float) -> Trend:
-    """Up or down only beyond a tenth, and beyond what chance does: two standard deviations."""
-    # A decayed count of Poisson arrivals has half the variance of its mean.
-    margin = max(0.1 * expected, 2 * math.sqrt(max(expected, 1.0) / 2))
-    if abs(count - expected) <= margin:
-        return "flat"
-    return "up" if count > expected else "down"
+def _trend(low: float, high: float, least: float, most: float) -> Trend:
+    """Whether a count between `low` and `high` lies off what is expected, `least` to `most`.
+
+    Only beyond a tenth, and beyond what chance does: two standard deviations.
+    """
+
+    def margin(expected: float) -> float:
+        # A decayed count of Poisson arrivals has half the variance of its mean.
+        return max(0.1 * expected, 2 * math.sqrt(max(expected, 1.0) / 2))
+
+    if low > most + margin(most):
+        return "up"
+    return "down" if high < least - margin(least) else "flat"

@@ -28,11 +28,11 @@ use std::collections::TryReserveError;
 
 mod heap;
 mod index;
-mod merge;
 mod plan;
 #[cfg(test)]
 mod tests;
 mod weight;
+mod whole;
 
 pub use plan::HotPlan;
 
@@ -62,6 +62,8 @@ pub struct HotItem<'a> {
     pub count: f64,
     /// At most the true count.
     pub lower: f64,
+    /// `count` as a share of all events, at most 1.
+    pub share: f64,
 }
 
 /// What a list holds besides its keys, for snapshots.
@@ -365,18 +367,23 @@ impl HotList {
         Ok((low, high))
     }
 
+    /// The weight of all events together. Rounding raises it and the smallest weight each its own way;
+    /// this keeps I4 in the answer.
+    fn whole(&self) -> f64 {
+        let least = self.floor() * self.plan.k as f64;
+        if least > self.state.total { above(least) } else { self.state.total }
+    }
+
     /// The decayed count of all events together, rounded up. What is not listed has at most a k-th of it.
     pub fn total(&self, now: f64) -> Result<f64> {
         let factor = self.factor(now)?;
-        // Rounding raises the smallest weight and the total each its own way; this keeps I4 in the answer.
-        let least = self.floor() * self.plan.k as f64;
-        let total = if least > self.state.total { above(least) } else { self.state.total };
-        Ok(factor.of_bounds(Bounds { low: 0.0, high: total }).high)
+        Ok(factor.of_bounds(Bounds { low: 0.0, high: self.whole() }).high)
     }
 
     /// The `n` hottest keys, or all that are listed, the hottest first.
     pub fn top(&self, n: Option<usize>, now: f64) -> Result<Vec<HotItem<'_>>> {
         let factor = self.factor(now)?;
+        let whole = self.whole();
         let mut order: Vec<u32> = (0..self.places.len() as u32).collect();
         let rank = |place: &u32| self.places[*place as usize].weight;
         let hotter = |a: &u32, b: &u32| {
@@ -391,7 +398,8 @@ impl HotList {
         order.sort_unstable_by(hotter);
         let item = |place: u32| {
             let Bounds { low, high } = factor.of_bounds(rank(&place));
-            HotItem { key: self.keys[place as usize].view(), count: high, lower: low }
+            let share = (rank(&place).high / whole).min(1.0);
+            HotItem { key: self.keys[place as usize].view(), count: high, lower: low, share }
         };
         Ok(order.into_iter().map(item).collect())
     }
@@ -406,88 +414,6 @@ impl HotList {
         self.heap.clear();
         self.state = FRESH;
         self.pace = (f64::NAN, Power::ONE);
-    }
-
-    /// Whether both have the same parameters, keys and weights, and will go on alike.
-    pub fn same_as(&self, other: &HotList) -> bool {
-        let same = |(a, b): (&Place, &Place)| a.hash == b.hash && a.weight == b.weight;
-        self.plan == other.plan
-            && self.hasher == other.hasher
-            && self.state == other.state
-            && self.places.len() == other.places.len()
-            && self.places.iter().zip(&other.places).all(same)
-            && self.keys.iter().zip(&other.keys).all(|(a, b)| a.view() == b.view())
-    }
-
-    /// Checks I1 to I3.
-    pub fn validate(&self) -> Result<()> {
-        let broken = |invariant: String| Err(Error::Invariant { invariant });
-        self.plan.checked()?;
-        if self.places.len() as u64 > self.plan.k || self.keys.len() != self.places.len() {
-            return broken(format!("{} places of {}", self.places.len(), self.plan.k));
-        }
-        if self.index.len() != self.places.len() {
-            return broken(format!("{} keys in the index", self.index.len()));
-        }
-        for (i, (place, key)) in self.places.iter().zip(&self.keys).enumerate() {
-            if key.view().hash(&self.hasher) != place.hash || self.find(place.hash) != Some(i) {
-                return broken(format!("place {i} is not where its key leads"));
-            }
-            let Bounds { low, high } = place.weight;
-            if !(0.0 <= low && low <= high && high > 0.0 && high <= f64::MAX) {
-                return broken(format!("place {i} weighs {low} to {high}"));
-            }
-        }
-        let HotState { total, time, .. } = self.state;
-        let no_time = time == f64::NEG_INFINITY;
-        if !(0.0..=f64::MAX).contains(&total) || (total == 0.0) != self.places.is_empty() {
-            return broken(format!("a total of {total}"));
-        }
-        if (no_time && !self.is_empty()) || !(no_time || check_time(time).is_ok()) {
-            return broken(format!("a time of {time}"));
-        }
-        let weights: Vec<f64> = self.places.iter().map(|place| place.weight.high).collect();
-        if !self.heap.is_empty() && !self.heap.is_sound(&weights) {
-            return broken("the heap does not order the places".to_owned());
-        }
-        Ok(())
-    }
-
-    // ---- snapshots
-
-    pub(crate) fn state(&self) -> &HotState {
-        &self.state
-    }
-
-    /// Every place: its weight's bounds and its key.
-    pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = (f64, f64, &OwnedKey)> {
-        let row = |(place, key)| {
-            let Place { weight, .. } = place;
-            (weight.low, weight.high, key)
-        };
-        self.places.iter().copied().zip(&self.keys).map(row)
-    }
-
-    /// A list of rows, as they were given out; refuses what no list holds.
-    pub(crate) fn over<'k>(
-        plan: HotPlan,
-        hasher: Hasher,
-        state: HotState,
-        rows: impl Iterator<Item = Result<(f64, f64, Key<'k>)>>,
-    ) -> Result<Self> {
-        let mut list = HotList::new(plan, hasher)?;
-        for row in rows {
-            let (low, high, key) = row?;
-            let hash = key.hash(&hasher);
-            if list.contains(hash) || list.len() as u64 == plan.k {
-                return Err(Error::Invariant { invariant: "a key twice, or too many".to_owned() });
-            }
-            let place = list.make_room(hash, key)?;
-            list.places[place].weight = Bounds { low, high };
-        }
-        list.state = state;
-        list.validate()?;
-        Ok(list)
     }
 }
 

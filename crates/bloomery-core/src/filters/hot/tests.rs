@@ -172,7 +172,7 @@ fn the_first_spelling_of_a_key_is_kept() {
     list.add(Key::Text(b"a"), 1, 0.0).unwrap();
     list.add(Key::Bytes(b"a"), 1, 0.0).unwrap();
     let top = list.top(None, 0.0).unwrap();
-    assert_eq!(top, [HotItem { key: Key::Text(b"a"), count: 2.0, lower: 2.0 }]);
+    assert_eq!(top, [HotItem { key: Key::Text(b"a"), count: 2.0, lower: 2.0, share: 1.0 }]);
 }
 
 #[test]

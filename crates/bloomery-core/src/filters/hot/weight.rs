@@ -38,9 +38,9 @@ impl Power {
         let (x, lost) = two_sum(quotient, -(shift as f64));
         let rest = rest + lost;
         let (x, rest) = if reciprocal { (-x, -rest) } else { (x, rest) };
-        let whole = x.round();
-        let exponent = whole as i64;
-        let fraction = (x - whole) + rest;
+        // To the nearest, but without a call: x is far below 2^63.
+        let exponent = (x + 0.5f64.copysign(x)) as i64;
+        let fraction = (x - exponent as f64) + rest;
         if fraction == 0.0 && rest == 0.0 {
             return Power { exponent, ..Power::ONE };
         }
@@ -76,8 +76,8 @@ impl Power {
     pub(super) fn of_bounds(&self, bounds: Bounds) -> Bounds {
         let Bounds { low, high } = self.mantissa;
         let product = Bounds { low: bounds.low * low, high: bounds.high * high };
-        // A mantissa of one is the only exact one.
-        if low == high {
+        // A mantissa of one is the only exact one, and nothing of nothing is nothing.
+        if low == high || bounds.high == 0.0 {
             return self.scaled(product);
         }
         self.scaled(Bounds { low: below(product.low), high: above(product.high) })
@@ -153,22 +153,27 @@ fn scale(value: f64, exponent: i64, round: impl Fn(f64) -> f64) -> f64 {
     value.min(f64::MAX)
 }
 
-/// 1/n! for n from 14 down to 0.
-const SERIES: [f64; 15] = {
-    let mut out = [1.0; 15];
+/// 1/n!
+const SERIES: [f64; 16] = {
+    let mut out = [1.0; 16];
     let mut n = 1;
-    while n < 15 {
-        out[14 - n] = out[15 - n] / n as f64;
+    while n < 16 {
+        out[n] = out[n - 1] / n as f64;
         n += 1;
     }
     out
 };
 
 /// 2^x for |x| <= 1/2 and a little more: the series of e^(x ln 2) until its terms are below 2^-57. Written
-/// out, because every machine must come to the same bits, and their libraries do not.
+/// out, because every machine must come to the same bits, and their libraries do not; and in four lanes,
+/// because one would keep the processor waiting for each step.
 fn two_to(x: f64) -> f64 {
     let y = x * std::f64::consts::LN_2;
-    SERIES.iter().fold(0.0, |sum, term| sum * y + term)
+    let y2 = y * y;
+    let y4 = y2 * y2;
+    let lane =
+        |i: usize| ((SERIES[i + 12] * y4 + SERIES[i + 8]) * y4 + SERIES[i + 4]) * y4 + SERIES[i];
+    (lane(0) + lane(1) * y) + (lane(2) + lane(3) * y) * y2
 }
 
 #[cfg(test)]
@@ -227,6 +232,7 @@ mod tests {
         }
         assert_eq!(one.shifted(4000).high, f64::MAX);
         assert_eq!(Bounds::ZERO.shifted(-5000), Bounds::ZERO);
+        assert_eq!(Power::of(1.7e9, 60.0, 0, true).of_bounds(Bounds::ZERO), Bounds::ZERO);
     }
 
     #[test]
