@@ -9,6 +9,9 @@ from bloomery.records import Stats
 
 def without_history(stats: Stats) -> Stats:
     """What is inside, whatever rebuilds led to it: copies of growing counters are laid out anew."""
+    if stats.kind == "hot":
+        # A place keeps some of the room that its longest key needed.
+        return replace(stats, bytes=0)
     if stats.partitions is None:
         return stats
     return replace(stats, bytes=0, rebuilds=0, moved=0, longest_pause=0.0, pauses=0.0)

@@ -21,8 +21,9 @@ fuzz_target!(|input: &[u8]| {
         Loaded::Counting(filter) => (filter.validate(), to_bytes(filter)),
         Loaded::Dynamic(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
         Loaded::Spectral(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
+        Loaded::Hot(list) => (list.validate(), to_bytes(list)),
     };
-    sound.expect("a filter that was read is sound");
+    sound.expect("what was read is sound");
     assert_eq!(again.expect("it fitted before"), bytes);
 });
 

@@ -5,6 +5,7 @@ mod count;
 mod counting;
 mod estimate;
 mod group;
+mod hot;
 mod own;
 mod scalable;
 
@@ -16,6 +17,8 @@ pub use count::{
 };
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub use estimate::Estimate;
+pub(crate) use hot::HotState;
+pub use hot::{HotItem, HotList, HotPlan, Times};
 pub(crate) use scalable::Layer;
 pub use scalable::{ScalableBloomFilter, ScalablePlan};
 

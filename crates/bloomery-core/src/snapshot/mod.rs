@@ -18,6 +18,7 @@
 mod count;
 mod file;
 mod header;
+mod hot;
 mod read;
 mod record;
 mod shared;

@@ -2,11 +2,13 @@
 
 use super::count::Promised;
 use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
+use super::hot::PromisedList;
 use super::record::{RECORD, Record};
 use crate::cells::{Counters, DynamicCells, DynamicShape, SpectralCells, SpectralShape, Words};
 use crate::error::{Error, Result};
 use crate::filters::{
-    BloomFilter, CountFilter, CountingBloomFilter, Layer, ScalableBloomFilter, ScalablePlan,
+    BloomFilter, CountFilter, CountingBloomFilter, HotList, Layer, ScalableBloomFilter,
+    ScalablePlan,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,6 +27,8 @@ pub enum Loaded {
     Dynamic(CountFilter<DynamicCells>),
     /// A spectral Bloom filter, whole or partitioned.
     Spectral(CountFilter<SpectralCells>),
+    /// A hot list.
+    Hot(HotList),
 }
 
 impl Loaded {
@@ -36,6 +40,7 @@ impl Loaded {
             Loaded::Counting(_) => Kind::Counting,
             Loaded::Dynamic(filter) => filter.kind(),
             Loaded::Spectral(filter) => filter.kind(),
+            Loaded::Hot(_) => Kind::Hot,
         }
     }
 }
@@ -155,6 +160,7 @@ enum Expected {
     Scalable(ScalablePlan, Vec<(u64, Record)>),
     Dynamic(Promised<DynamicShape>),
     Spectral(Promised<SpectralShape>),
+    Hot(PromisedList),
 }
 
 impl Expected {
@@ -169,6 +175,7 @@ impl Expected {
             Kind::Spectral | Kind::PartitionedSpectral => {
                 return Promised::of(header).map(Expected::Spectral);
             }
+            Kind::Hot => return PromisedList::of(header).map(Expected::Hot),
         };
         let bytes = match &expected {
             Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
@@ -178,7 +185,7 @@ impl Expected {
                 .map(|(_, record)| record.bloom().map(|(plan, _)| plan.bytes()))
                 .collect::<Result<_>>()?,
             // Returned above, with sections of lengths that only the cells know.
-            Expected::Dynamic(_) | Expected::Spectral(_) => Vec::new(),
+            Expected::Dynamic(_) | Expected::Spectral(_) | Expected::Hot(_) => Vec::new(),
         };
         if bytes != header.sections {
             let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
@@ -235,6 +242,7 @@ impl Expected {
             Expected::Spectral(promised) => {
                 promised.build(sections.collect()).map(Loaded::Spectral)
             }
+            Expected::Hot(promised) => promised.build(&next()?, &next()?).map(Loaded::Hot),
             Expected::Scalable(plan, records) => {
                 let mut layers = Vec::new();
                 for (items, record) in records {
