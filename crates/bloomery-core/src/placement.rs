@@ -208,18 +208,6 @@ impl Placement {
         })
     }
 
-    /// The cells of a blocked key, K = k of them.
-    #[inline(always)]
-    pub(crate) fn of_block<const K: usize>(&self, hash: KeyHash) -> [u64; K] {
-        debug_assert!(self.layout == Layout::Blocked && self.hashes as usize == K);
-        let bits = BLOCK_CELLS.trailing_zeros() - K.trailing_zeros();
-        let start = self.block(hash);
-        std::array::from_fn(|i| {
-            let choice = (hash.h2 >> (i as u32 * bits)) & ((1 << bits) - 1);
-            start + ((i as u64) << bits) + choice
-        })
-    }
-
     /// Expected chance of a wrong "present" when `n` distinct keys are inside.
     pub fn error_at(&self, n: f64) -> f64 {
         match self.layout {

@@ -42,10 +42,7 @@ impl Group {
     #[inline(always)]
     fn derive_blocked(&mut self, placement: &Placement) {
         let bits = placement.group_bits();
-        let mut blocks = [0; GROUP];
-        for (block, digest) in blocks.iter_mut().zip(&self.digests) {
-            *block = placement.block(*digest);
-        }
+        let blocks = self.digests.map(|digest| placement.block(digest));
         for (i, row) in (0..).zip(&mut self.positions[..placement.hashes as usize]) {
             for (key, cell) in row.iter_mut().enumerate() {
                 let choice = self.digests[key].h2 >> (i * bits);
@@ -146,10 +143,7 @@ pub(super) fn by_groups<S: KeySource + ?Sized, E>(
     for start in rows.clone().step_by(GROUP) {
         let next = start..rows.end.min(start + GROUP);
         let group = &mut groups[current];
-        match keys.digests() {
-            Some(digests) => group.digests[..next.len()].copy_from_slice(&digests[next.clone()]),
-            None => batch::hash_rows(keys, hasher, start, &mut group.digests[..next.len()]),
-        }
+        batch::hash_rows(keys, hasher, start, &mut group.digests[..next.len()]);
         // Places beyond the last row keep older digests: derived, prefetched, never applied.
         derive(group, placement);
         prefetch(group);

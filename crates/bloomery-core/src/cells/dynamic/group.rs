@@ -6,8 +6,7 @@
 
 use super::overflow::{Even, Overflow};
 use super::{DynamicCells, Partition};
-use crate::cells::growing::{Refused, Stopped};
-use crate::cells::packed;
+use crate::cells::growing::{Refused, STUCK, Stopped};
 use crossbeam_epoch::{self as epoch, Guard};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,26 +31,22 @@ impl Base<'_> {
         self.word.store(word + (by << self.shift), Ordering::Relaxed);
     }
 
-    /// Adds one, or brings a full counter to zero. Same caller.
+    /// Brings a counter that is full to zero.
     #[inline(always)]
-    fn raise(self, full: bool, max: u64) {
-        let step = if full { max.wrapping_neg() } else { 1 };
+    fn clear(self, max: u64) {
         let word = self.word.load(Ordering::Relaxed);
-        self.word.store(word.wrapping_add(step << self.shift), Ordering::Relaxed);
+        self.word.store(word & !(max << self.shift), Ordering::Relaxed);
     }
 }
 
-/// Compiles a method for the usual numbers of hashes K and widths X, and calls the right one; X is 0 where
-/// the width is known at run time only.
-macro_rules! by_shape {
-    ($newer:literal, $cells:ident, $this:ident.$method:ident($($argument:expr),*)) => {
-        match ($cells.len(), $this.shape.width) {
-            (4, 4) => $this.$method::<4, 4, N, $newer>($cells, $($argument),*),
-            (8, 4) => $this.$method::<8, 4, N, $newer>($cells, $($argument),*),
-            (1, _) => $this.$method::<1, 0, N, $newer>($cells, $($argument),*),
-            (2, _) => $this.$method::<2, 0, N, $newer>($cells, $($argument),*),
-            (4, _) => $this.$method::<4, 0, N, $newer>($cells, $($argument),*),
-            _ => $this.$method::<8, 0, N, $newer>($cells, $($argument),*),
+/// Compiles a method three times over, by the number of hashes, and calls the right one.
+macro_rules! by_hashes {
+    ($newer:literal, $cells:expr, $this:ident.$method:ident($($argument:expr),*)) => {
+        match $cells.len() {
+            1 => $this.$method::<1, N, $newer>($cells, $($argument),*),
+            2 => $this.$method::<2, N, $newer>($cells, $($argument),*),
+            4 => $this.$method::<4, N, $newer>($cells, $($argument),*),
+            _ => $this.$method::<8, N, $newer>($cells, $($argument),*),
         }
     };
 }
@@ -84,7 +79,6 @@ impl DynamicCells {
         keys: Range<usize>,
         new: &mut [bool],
     ) -> Result<(), Stopped> {
-        assert!(keys.end <= N);
         #[cfg(target_arch = "x86_64")]
         if shifts_well() {
             #[target_feature(enable = "bmi1,bmi2,lzcnt")]
@@ -94,12 +88,12 @@ impl DynamicCells {
                 keys: Range<usize>,
                 new: &mut [bool],
             ) -> Result<(), Stopped> {
-                by_shape!(true, cells, this.raise_each(keys, new))
+                by_hashes!(true, cells, this.raise_each(keys, new))
             }
             // SAFETY: the processor has the instructions.
             return unsafe { newer(self, cells, keys, new) };
         }
-        by_shape!(false, cells, self.raise_each(keys, new))
+        by_hashes!(false, cells, self.raise_each(keys, new))
     }
 
     pub(super) fn smallest_keys<const N: usize>(
@@ -117,24 +111,18 @@ impl DynamicCells {
                 least: &mut [u64; N],
                 guard: &Guard,
             ) {
-                by_shape!(true, cells, this.smallest_each(least, guard));
+                by_hashes!(true, cells, this.smallest_each(least, guard));
             }
             // SAFETY: the processor has the instructions.
             return unsafe { newer(self, cells, least, guard) };
         }
-        by_shape!(false, cells, self.smallest_each(least, guard));
-    }
-
-    /// x, known to the compiler where X is.
-    #[inline(always)]
-    fn width<const X: u32>(&self) -> u32 {
-        if X == 0 { self.shape.width } else { X }
+        by_hashes!(false, cells, self.smallest_each(least, guard));
     }
 
     /// The base counter of a cell where `takes_groups`.
     #[inline(always)]
-    fn base_of<const X: u32>(&self, cell: u64) -> Base<'_> {
-        let bit = cell << self.width::<X>().trailing_zeros();
+    fn base_of(&self, cell: u64) -> Base<'_> {
+        let bit = cell << self.shape.width.trailing_zeros();
         debug_assert!(bit / 64 < self.base.atomics().len() as u64);
         // SAFETY: cells are below m, and the base has room for all of them.
         let word = unsafe { self.base.atomics().get_unchecked((bit >> 6) as usize) };
@@ -142,16 +130,17 @@ impl DynamicCells {
     }
 
     #[inline(always)]
-    fn raise_each<const K: usize, const X: u32, const N: usize, const NEWER: bool>(
+    fn raise_each<const K: usize, const N: usize, const NEWER: bool>(
         &self,
         cells: &[[u64; N]],
         keys: Range<usize>,
         new: &mut [bool],
     ) -> Result<(), Stopped> {
-        let max = packed::largest(self.width::<X>());
-        for (key, new) in (0..).zip(new).take(keys.end).skip(keys.start) {
-            let own = cells_of::<K, N>(cells, key);
-            let entry = self.partition(self.cut.locate(own[0]).0);
+        let max = self.base_max();
+        for key in keys {
+            let own: [u64; K] = std::array::from_fn(|i| cells[i][key]);
+            let (partition, slot) = self.cut.locate(own[0]);
+            let entry = self.partition(partition);
             if entry.version.is_locked() {
                 return Err(Stopped { key, done: 0, refused: Refused::Busy });
             }
@@ -162,134 +151,129 @@ impl DynamicCells {
             if let Some(overflow) = overflow.filter(|_| edged) {
                 longer |= (1 << (overflow.threshold & max)) >> 1;
             }
-            let bases: [Base<'_>; K] = own.map(|cell| self.base_of::<X>(cell));
+            let bases: [Base<'_>; K] = own.map(|cell| self.base_of(cell));
             let seen = bases.iter().fold(0, |seen, base| seen | 1u64 << base.get(max));
             if seen & longer == 0 {
                 bases.iter().for_each(|base| base.add(1));
-                *new = seen & 1 != 0;
+                new[key] = seen & 1 != 0;
                 continue;
             }
             let raised = match overflow.and_then(Overflow::even) {
-                Some(even) => self.raise_outlined::<K, X, N, NEWER>(entry, even, cells, key),
+                Some(even) => self.raise_longer_at_best::<K, NEWER>(entry, even, &own, slot),
                 None => self.raise_together::<true>(&own, 1),
             };
-            *new = raised.map_err(|(done, refused)| Stopped { key, done, refused })?;
+            new[key] = raised.map_err(|(done, refused)| Stopped { key, done, refused })?;
         }
         Ok(())
     }
 
     /// `raise_even`, compiled for the processor at hand, and out of the way of the shorter one.
     #[inline(always)]
-    fn raise_outlined<const K: usize, const X: u32, const N: usize, const NEWER: bool>(
+    fn raise_longer_at_best<const K: usize, const NEWER: bool>(
         &self,
         entry: &Partition,
         even: Even<'_>,
-        cells: &[[u64; N]],
-        key: usize,
+        cells: &[u64; K],
+        slot: u64,
     ) -> Result<bool, (usize, Refused)> {
         #[cfg(target_arch = "x86_64")]
         if NEWER {
             #[inline(never)]
             #[target_feature(enable = "bmi1,bmi2,lzcnt")]
-            unsafe fn newer<const K: usize, const X: u32, const N: usize>(
+            unsafe fn newer<const K: usize>(
                 this: &DynamicCells,
                 entry: &Partition,
                 even: Even<'_>,
-                cells: &[[u64; N]],
-                key: usize,
+                cells: &[u64; K],
+                slot: u64,
             ) -> Result<bool, (usize, Refused)> {
-                this.raise_even::<K, X>(entry, even, cells_of::<K, N>(cells, key))
+                this.raise_even(entry, even, cells, slot)
             }
             // SAFETY: NEWER says that the processor has the instructions.
-            return unsafe { newer::<K, X, N>(self, entry, even, cells, key) };
+            return unsafe { newer(self, entry, even, cells, slot) };
         }
-        self.raise_even::<K, X>(entry, even, cells_of::<K, N>(cells, key))
+        self.raise_even(entry, even, cells, slot)
     }
 
-    /// Adds one to the cells of a key whatever they are. Which of them overflows is as good as random, so
-    /// none is asked: those that do not add zero to their overflow counters.
+    /// Adds one to the cells of a key, of which the first is at `slot` of a partition.
     #[inline(always)]
-    fn raise_even<const K: usize, const X: u32>(
+    fn raise_even<const K: usize>(
         &self,
         entry: &Partition,
         even: Even<'_>,
-        cells: [u64; K],
+        cells: &[u64; K],
+        slot: u64,
     ) -> Result<bool, (usize, Refused)> {
-        let (x, max) = (self.width::<X>(), packed::largest(self.width::<X>()));
-        let slot = self.cut.locate(cells[0]).1;
-        let slots = cells.map(|cell| slot + (cell - cells[0]));
-        let bases: [Base<'_>; K] = cells.map(|cell| self.base_of::<X>(cell));
-        let lows = bases.map(|base| base.get(max));
-        let (mut new, mut no_room, mut passing) = (false, false, 0);
-        for (low, slot) in lows.iter().zip(slots) {
+        let max = self.base_max();
+        let mut new = false;
+        for (done, cell) in cells.iter().enumerate() {
+            let base = self.base_of(*cell);
+            let slot = slot + (cell - cells[0]);
+            let low = base.get(max);
             // SAFETY: a cut locates cells within their partition.
             let high = unsafe { even.get(slot) };
-            let old = high << x | low;
-            new |= old == 0;
-            no_room |= (*low == max) & (high == even.max());
-            passing += u64::from(old.wrapping_add(1) == even.of.threshold);
-        }
-        if no_room {
-            // Or stuck. Cell by cell.
-            return self.raise_together::<true>(&cells, 1);
-        }
-        let _changing = entry.version.write();
-        for ((base, low), slot) in bases.iter().zip(lows).zip(slots) {
-            base.raise(low == max, max);
-            // SAFETY: as above; one that is raised is below the largest value.
-            unsafe { even.add(slot, u64::from(low == max)) };
-        }
-        if passing != 0 {
-            let above = even.of.above.load(Ordering::Relaxed);
-            even.of.above.store(above + passing, Ordering::Relaxed);
+            let old = high << self.shape.width | low;
+            if low != max {
+                base.add(1);
+                new |= old == 0;
+            } else if old == STUCK {
+                continue;
+            } else if high == even.max() {
+                return Err((done, Refused::NoRoom));
+            } else {
+                let _changing = entry.version.write();
+                base.clear(max);
+                even.set(slot, high + 1);
+            }
+            even.of.moved(old, old + 1);
         }
         Ok(new)
     }
 
     #[inline(always)]
-    fn smallest_each<const K: usize, const X: u32, const N: usize, const NEWER: bool>(
+    fn smallest_each<const K: usize, const N: usize, const NEWER: bool>(
         &self,
         cells: &[[u64; N]],
         least: &mut [u64; N],
         guard: &Guard,
     ) {
-        let (x, max) = (self.width::<X>(), packed::largest(self.width::<X>()));
+        let (x, max) = (self.shape.width, self.base_max());
         for (key, least) in least.iter_mut().enumerate() {
-            let own = cells_of::<K, N>(cells, key);
-            let bases: [Base<'_>; K] = own.map(|cell| self.base_of::<X>(cell));
+            let own: [u64; K] = std::array::from_fn(|i| cells[i][key]);
+            let bases: [Base<'_>; K] = own.map(|cell| self.base_of(cell));
             let (partition, slot) = self.cut.locate(own[0]);
-            let entry = self.partition(partition);
+            let version = &self.partition(partition).version;
             // No closure around all this: it would not be inlined.
             loop {
-                let before = entry.version.begin();
+                let before = version.begin();
                 let mut smallest = u64::MAX;
-                let overflow = entry.overflow(guard);
-                if let Some(even) = overflow.and_then(Overflow::even) {
-                    for (base, cell) in bases.iter().zip(own) {
-                        // SAFETY: a cut locates cells within their partition.
-                        let high = unsafe { even.get(slot + (cell - own[0])) };
-                        smallest = smallest.min(high << x | base.get(max));
+                match self.partition(partition).overflow(guard) {
+                    None => {
+                        for base in bases {
+                            smallest = smallest.min(base.get(max));
+                        }
                     }
-                } else {
-                    for (base, cell) in bases.iter().zip(own) {
-                        let slot = slot + (cell - own[0]);
-                        let high = overflow.map_or(0, |overflow| overflow.get(slot));
-                        smallest = smallest.min(high << x | base.get(max));
-                    }
+                    Some(overflow) => match overflow.even() {
+                        Some(even) => {
+                            for (base, cell) in bases.iter().zip(own) {
+                                // SAFETY: a cut locates cells within their partition.
+                                let high = unsafe { even.get(slot + (cell - own[0])) };
+                                smallest = smallest.min(high << x | base.get(max));
+                            }
+                        }
+                        None => {
+                            for (base, cell) in bases.iter().zip(own) {
+                                let high = overflow.get(slot + (cell - own[0]));
+                                smallest = smallest.min(high << x | base.get(max));
+                            }
+                        }
+                    },
                 }
-                if entry.version.held(before) {
+                if version.held(before) {
                     *least = smallest;
                     break;
                 }
             }
         }
     }
-}
-
-/// The cells of one key of a group.
-#[inline(always)]
-fn cells_of<const K: usize, const N: usize>(cells: &[[u64; N]], key: usize) -> [u64; K] {
-    debug_assert!(cells.len() == K && key < N);
-    // SAFETY: `by_shape` chose K by the number of rows, and callers have a key below N.
-    std::array::from_fn(|i| unsafe { *cells.get_unchecked(i).get_unchecked(key) })
 }

@@ -251,24 +251,9 @@ impl Even<'_> {
         unsafe { packed::read_unchecked(self.fields, slot * u64::from(self.width), self.width) }
     }
 
-    /// Adds zero or one to a counter. The caller is the only writer.
-    ///
-    /// # Safety
-    /// The partition has a cell at `slot`, with room for it.
     #[inline(always)]
-    pub(super) unsafe fn add(self, slot: u64, by: u64) {
-        let bit = slot * u64::from(self.width);
-        let at = (bit >> 6) as usize;
-        debug_assert!(at < self.fields.len());
-        // SAFETY: the caller's promise; the fields hold `width` bits for every cell.
-        let word = unsafe { self.fields.get_unchecked(at) };
-        let (sum, carry) = word.load(Ordering::Relaxed).overflowing_add(by << (bit & 63));
-        word.store(sum, Ordering::Relaxed);
-        if carry {
-            // The counter lies in two words: it had room, so the carry is its own.
-            let next = &self.fields[at + 1];
-            next.store(next.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        }
+    pub(super) fn set(self, slot: u64, value: u64) {
+        packed::write(self.fields, slot * u64::from(self.width), self.width, value);
     }
 }
 

@@ -86,34 +86,25 @@ impl DynamicCells {
             true => Overflow::in_parts(cells, &needed())?,
             false => Overflow::flat(cells, y)?,
         };
-        made.threshold = self.threshold(made.width());
-        let mut above = self.lows_from(partition, made.threshold);
         if let Some(old) = old {
-            old.each_set(|slot, high| {
-                made.set(slot, high);
-                above += self.rises(partition, slot, high, made.threshold);
-            });
+            old.each_set(|slot, high| made.set(slot, high));
         }
-        made.above.store(above, Ordering::Relaxed);
+        self.recount(partition, &mut made);
         Ok(made)
     }
 
     /// Sets the threshold and counts the counters at or above it: by their base alone, and then those that
     /// are above it with their overflow.
     pub(super) fn recount(&self, partition: u64, overflow: &mut Overflow) {
-        overflow.threshold = self.threshold(overflow.width());
-        let mut above = self.lows_from(partition, overflow.threshold);
-        overflow.each_set(|slot, high| {
-            above += self.rises(partition, slot, high, overflow.threshold);
-        });
-        overflow.above.store(above, Ordering::Relaxed);
-    }
-
-    /// One if it takes its overflow to bring a counter to the threshold or above, or none.
-    fn rises(&self, partition: u64, slot: u64, high: u64, threshold: u64) -> u64 {
         let x = self.shape.width;
-        let low = packed::read(self.base.atomics(), self.bit(partition, slot), x);
-        u64::from(low < threshold && high << x | low >= threshold)
+        let threshold = self.threshold(overflow.width());
+        let mut above = self.lows_from(partition, threshold);
+        overflow.each_set(|slot, high| {
+            let low = packed::read(self.base.atomics(), self.bit(partition, slot), x);
+            above += u64::from(high << x | low >= threshold) - u64::from(low >= threshold);
+        });
+        overflow.threshold = threshold;
+        overflow.above.store(above, Ordering::Relaxed);
     }
 
     /// How many base counters of a partition are at or above a value.

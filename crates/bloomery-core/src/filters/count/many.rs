@@ -227,8 +227,6 @@ impl<C: GrowingCells> CountFilter<C> {
     ) -> std::result::Result<(), E> {
         let plan = self.plan();
         let hashes = plan.hashes() as usize;
-        // While this thread is pinned, pinning again is only counting.
-        let mut pinned = epoch::pin();
         if group::serves(&plan.placement) {
             let ahead = |group: &Group| {
                 let guard = &epoch::pin();
@@ -251,10 +249,7 @@ impl<C: GrowingCells> CountFilter<C> {
                 &plan.placement,
                 rows,
                 ahead,
-                |rows, group| {
-                    pinned.repin();
-                    probe(rows, &group.digests, (!group.repeats).then_some(group))
-                },
+                |rows, group| probe(rows, &group.digests, (!group.repeats).then_some(group)),
             );
         }
         let mut digests = [KeyHash::default(); GROUP];

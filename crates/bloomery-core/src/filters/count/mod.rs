@@ -142,16 +142,11 @@ impl<C: GrowingCells> CountFilter<C> {
 
     #[inline(always)]
     fn add_in(&self, turn: &mut Turn<'_>, hash: KeyHash, count: u64) -> Result<bool> {
-        let placement = &self.state(turn.guard()).plan.placement;
-        if placement.layout == Layout::Blocked && placement.hashes == 4 {
-            // The usual number, known to the compiler.
-            self.raise(turn, hash, &placement.of_block::<4>(hash), count)
-        } else if placement.hashes as usize <= FEW {
-            let cells = placement.distinct::<FEW>(hash);
-            self.raise(turn, hash, cells.as_slice(), count)
+        let placement = self.state(turn.guard()).plan.placement;
+        if placement.hashes as usize <= FEW {
+            self.raise(turn, hash, placement.distinct::<FEW>(hash).as_slice(), count)
         } else {
-            let cells = placement.distinct::<MOST>(hash);
-            self.raise(turn, hash, cells.as_slice(), count)
+            self.raise(turn, hash, placement.distinct::<MOST>(hash).as_slice(), count)
         }
     }
 

@@ -68,9 +68,7 @@ impl<C: GrowingCells> State<C> {
     #[inline(always)]
     pub(super) fn count(&self, hash: KeyHash, guard: &Guard) -> u64 {
         let placement = &self.plan.placement;
-        let least = if placement.layout == Layout::Blocked && placement.hashes == 4 {
-            self.cells.smallest_of_block(&placement.of_block::<4>(hash), guard)
-        } else if placement.hashes as usize <= FEW {
+        let least = if placement.hashes as usize <= FEW {
             self.smallest(placement.all::<FEW>(hash).as_slice(), guard)
         } else {
             self.smallest(placement.all::<MOST>(hash).as_slice(), guard)
