@@ -691,6 +691,7 @@ class HotList:
     @property
     def seed(self) -> int: ...
 
+@final
 class LogCounter:
     """Counts one log by a field into any number of hot lists, by the log's own time."""
 
