@@ -143,6 +143,7 @@ class HotItem:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
 class LogRecord:
     """What one line of a log says. A field that was not logged, or logged as `-`, is None."""
 

@@ -125,7 +125,7 @@ good = st.one_of(combined, common, with_site, squid, w3c, json_lines, bare)
 @st.composite
 def blemished(draw: st.DrawFn) -> bytes:
     """A good line with one place cut out, doubled or overwritten."""
-    line = draw(good)
+    line: bytes = draw(good)
     at = draw(st.integers(0, len(line)))
     more = draw(st.sampled_from([b"", b" ", b'"', b"\\", b"[", b"]", b"\t", b"\xff", b"9"]))
     return line[:at] + more + line[at + draw(st.integers(0, 2)) :]

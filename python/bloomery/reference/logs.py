@@ -196,9 +196,10 @@ def squid(text: bytes) -> LogRecord | None:
 
 def bare(text: bytes) -> LogRecord | None:
     """The line is the page."""
-    path = present(text)
-    return path and LogRecord(
-        time=None, host=host_of_url(path), ip=None, path=path, status=None, referer=None
+    if present(text) is None:
+        return None
+    return LogRecord(
+        time=None, host=host_of_url(text), ip=None, path=text, status=None, referer=None
     )
 
 

@@ -21,6 +21,9 @@ SLOWER = 6
 PLACES = 16_384
 """Keys in a list: a page with more than 1/16384 of all hits is never missed. A few megabytes."""
 
+FORGOTTEN = 0.01
+"""Hits below which a key is no longer shown: one hit after seven half-lives."""
+
 Trend = Literal["up", "down", "flat"]
 
 
@@ -83,7 +86,8 @@ class Hotness:
         total = self.lists[0].total(at)
         firsts = [report.first for report in reports if report.first is not None]
         age = at - min(firsts, default=at)
-        rows = (self._row(item, at, age) for item in self.lists[0].top(n, at))
+        items = (item for item in self.lists[0].top(n, at) if item.count >= FORGOTTEN)
+        rows = (self._row(item, at, age) for item in items)
         return Hot(at, self.half_life, total, tuple(rows), reports)
 
     def _row(self, item: Any, at: float, age: float) -> HotRow:

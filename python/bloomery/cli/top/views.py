@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ARROWS = {"up": ("▲", "^", "green"), "down": ("▼", "v", "red"), "flat": ("•", "-", "dim")}
 """For each trend the arrow, its form where only ASCII can be written, and its colour."""
 
+NUMBERS = 49
+"""Room for everything but the key, lines between the columns included."""
+
 
 class View(Protocol):
     """Where the state goes."""
@@ -34,14 +37,13 @@ class Live:
 
         self.by = by
         self.waiting = waiting
-        self.live = RichLive(
-            console=console.stdout_console(), auto_refresh=False, vertical_overflow="crop"
-        )
+        self.console = console.stdout_console()
+        self.live = RichLive(console=self.console, auto_refresh=False, vertical_overflow="crop")
         self.live.start()
 
     def show(self, hot: Hot) -> None:
         """Draw it."""
-        self.live.update(table(hot, self.by, self.waiting()), refresh=True)
+        self.live.update(table(hot, self.by, self.console.width, self.waiting()), refresh=True)
 
     def close(self) -> None:
         """Leave the last table on the screen, and the cursor below it."""
@@ -56,7 +58,7 @@ class Table:
 
     def show(self, hot: Hot) -> None:
         """Write it."""
-        console.show(table(hot, self.by, ""))
+        console.show(table(hot, self.by, console.stdout_console().width))
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -103,7 +105,7 @@ def as_json(hot: Hot, by: str) -> dict[str, Any]:
     }
 
 
-def table(hot: Hot, by: str, waiting: str) -> Group:
+def table(hot: Hot, by: str, width: int, waiting: str = "") -> Group:
     """The hot keys, and below them what was read."""
     from rich.console import Group
     from rich.table import Table as RichTable
@@ -111,7 +113,8 @@ def table(hot: Hot, by: str, waiting: str) -> Group:
 
     shown = RichTable(expand=False)
     shown.add_column("", width=1)
-    shown.add_column(by, no_wrap=True, overflow="ellipsis")
+    # Rich would take the room of a long key from the numbers.
+    shown.add_column(by, no_wrap=True, overflow="ellipsis", max_width=max(10, width - NUMBERS))
     for heading in ("hits", "share", "per minute"):
         shown.add_column(heading, justify="right", no_wrap=True)
     for row in hot.rows:

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 
-/// Places are counted in 32 bits, and the table behind them is at most half full.
-const MOST_KEYS: u64 = 1 << 31;
+/// The table behind the places has at most 2^32 entries and is at most a quarter full.
+const MOST_KEYS: u64 = 1 << 30;
 
 /// Seconds from the Unix epoch to the end of the year 9999.
 const LAST_TIME: f64 = 253_402_300_800.0;
@@ -24,7 +24,7 @@ impl HotPlan {
             return Err(Error::parameter(
                 "k",
                 self.k,
-                "between 1 and 2**31",
+                "between 1 and 2**30",
                 "every key with more than a k-th of all events is in the list",
             ));
         }
