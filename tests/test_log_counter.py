@@ -106,7 +106,7 @@ def test_what_is_no_list_or_no_bytes_is_refused() -> None:
     hot = HotList(5)
     for into in (["/a"], [hot, hot], [hot, None]):
         with pytest.raises(ParameterError, match="`into`"):
-            LogCounter(*into)  # type: ignore[arg-type]
+            LogCounter(*into)
     for reader in (LogCounter(hot), LogReader()):
         with pytest.raises(ParameterError, match="`data`"):
             reader.feed("text")  # type: ignore[arg-type]
