@@ -196,6 +196,10 @@ def test_an_empty_log_is_no_hit() -> None:
     assert run("top", stdin=b"", code=1).stderr == ""
 
 
+def test_a_wrong_name_shows_its_error_alone(tmp_path: Path) -> None:
+    assert run("top", tmp_path / "missing.log", code=2).stdout == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "blame"),
     [

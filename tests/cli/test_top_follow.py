@@ -18,7 +18,7 @@ from bloomery.cli.console import CommandError
 from bloomery.cli.top.follow import Follower
 from bloomery.stream import web_log
 from tests.cli.access_log import hit
-from tests.cli.command import start
+from tests.cli.command import run_process, start
 
 PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
@@ -185,7 +185,22 @@ def test_on_a_terminal_the_view_is_live_until_an_interrupt(log: Path) -> None:
     assert b"\x1b[?25l" in shown  # the cursor is hidden meanwhile,
     assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")  # and comes back
     assert re.search(rb"\x1b\[\d*A", shown), "the table is drawn again in its place"
+    assert "•".encode() in shown
     assert b"Traceback" not in shown
+
+
+def test_where_only_ascii_can_be_written_it_is(tmp_path: Path) -> None:
+    # More pages than the list has places, so that counts are bounds.
+    data = b"".join(web_log(60_000, pages=50_000, skew=0.5)) + hit("/é", 1e6) * 50
+    log = tmp_path / "access.log"
+    log.write_bytes(data)
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for life in ("never", "10m"):
+        result = run_process("top", log, "--half-life", life, env=env)
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert result.stdout.isascii()
+        assert (b"<= " in result.stdout) == (life == "never")
+    assert b"/\\xe9" in result.stdout
 
 
 def read_until(terminal: int, wanted: bytes | None) -> bytes:

@@ -13,6 +13,7 @@ nothing but the 128-bit digest of a key.
     partitioned.py    both of them in pieces     parts: list of either
     decaying.py       the time-decaying filter   cells: list[int], a stamp for each block of them
     hot_list.py       the hot list               places: list of keys with two fractions
+    logs.py           lines of web logs          regular expressions, json and datetime
     policies.py       the verbs of these four: plain, conservative, recurring minimum
     positions.py      digest -> cells: the three derivations and the blocked layouts
     siphash.py        SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`

@@ -218,7 +218,10 @@ class Top:
         return self._finish(interrupted)
 
     def _show(self, view: View) -> None:
-        view.show(self.reading.hotness.hot(self.number, self._now()))
+        hot = self.reading.hotness.hot(self.number, self._now())
+        # A wrong name needs no empty table above its error.
+        if hot.sum("lines") or not self.reading.problems:
+            view.show(hot)
 
     def _now(self) -> float:
         """The instant asked for, or the log's own time.

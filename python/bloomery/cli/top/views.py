@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -117,10 +116,12 @@ def table(hot: Hot, by: str, width: int, waiting: str = "") -> Group:
     shown.add_column(by, no_wrap=True, overflow="ellipsis", max_width=max(10, width - NUMBERS))
     for heading in ("hits", "share", "per minute"):
         shown.add_column(heading, justify="right", no_wrap=True)
+    encoding = console.stdout_console().encoding
     for row in hot.rows:
-        shown.add_row(
-            _arrow(row), Text(_text(row.key)), _hits(row), show_rate(row.share), _rate(row)
-        )
+        arrow, colour = _arrow(row, encoding)
+        key = Text(_text(row.key, encoding))
+        hits = _hits(row, encoding)
+        shown.add_row(Text(arrow, style=colour), key, hits, show_rate(row.share), _rate(row))
     parts: list[RenderableType] = [Text(_headline(hot)), shown]
     if waiting:
         parts.append(Text(waiting, style="yellow"))
@@ -138,22 +139,23 @@ def _headline(hot: Hot) -> str:
     return ", ".join(parts)
 
 
-def _arrow(row: HotRow) -> Any:
-    from rich.text import Text
-
+def _arrow(row: HotRow, encoding: str) -> tuple[str, str]:
     arrow, plain, colour = ARROWS[row.trend]
-    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
-    return Text(arrow if encoding.startswith("utf") else plain, style=colour)
+    return (arrow if encoding.startswith("utf") else plain), colour
 
 
-def _text(key: bytes) -> str:
-    return console.printable(key.decode("utf-8", "backslashreplace"))
+def _text(key: bytes, encoding: str) -> str:
+    """One line that the terminal does not obey and that its encoding has."""
+    text = console.printable(key.decode("utf-8", "backslashreplace"))
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _hits(row: HotRow) -> str:
+def _hits(row: HotRow, encoding: str) -> str:
     """A count whose bounds lie apart is an upper bound."""
     count = f"{row.count:,.1f}" if row.count < 100 else show_count(row.count)
-    return count if row.lower >= 0.99 * row.count else f"≤ {count}"
+    if row.lower >= 0.99 * row.count:
+        return count
+    return f"≤ {count}" if encoding.startswith("utf") else f"<= {count}"
 
 
 def _rate(row: HotRow) -> str:
