@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def a_count_halves_in_its_half_life(subject: Subject) -> None:
 @law("decays")
 def a_later_event_moves_the_time_and_an_earlier_one_counts_by_its_age(subject: Subject) -> None:
     filled = fresh(subject)
-    assert filled.time is None
+    assert fresh(subject).time is None
     filled.add("late", 100, at=START)
     assert filled.time == START
     filled.add("other", at=START + 10.5 * EPOCH)
@@ -186,7 +187,7 @@ def a_full_cell_is_flagged_for_ever(subject: Subject) -> None:
 def what_is_before_the_filters_time_is_not_answered(subject: Subject) -> None:
     filled = filled_over_time(subject)
     before = filled.to_bytes()
-    questions = (
+    questions: tuple[Callable[[float], object], ...] = (
         lambda moment: filled.count("a", moment),
         lambda moment: filled.count_many(["a", "b"], [at(9), moment]),
         lambda moment: filled.rate("a", "1h", moment),

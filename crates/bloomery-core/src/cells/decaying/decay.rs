@@ -53,13 +53,13 @@ pub struct Decay {
     /// lambda^0, lambda^1, ...; the first entry is not used.
     table: Box<[u64]>,
     /// lambda^1, lambda^2, lambda^4, ...
-    squares: [u64; 64],
+    squares: Box<[u64; 64]>,
 }
 
 impl Decay {
     /// Times `lambda`, between 0 and 1, for every epoch.
     pub fn new(lambda: f64, rounding: Rounding) -> Self {
-        let mut squares = [in_units(lambda); 64];
+        let mut squares = Box::new([in_units(lambda); 64]);
         for i in 1..64 {
             squares[i] = times(squares[i - 1], squares[i - 1]);
         }
