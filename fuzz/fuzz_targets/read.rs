@@ -22,6 +22,7 @@ fuzz_target!(|input: &[u8]| {
         Loaded::Dynamic(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
         Loaded::Spectral(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
         Loaded::Hot(list) => (list.validate(), to_bytes(list)),
+        Loaded::Decaying(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
     };
     sound.expect("what was read is sound");
     assert_eq!(again.expect("it fitted before"), bytes);

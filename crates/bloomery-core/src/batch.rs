@@ -185,6 +185,26 @@ unsafe fn hash_rows_bmi2<S: KeySource + ?Sized>(
     hash_rows_plainly(keys, hasher, first, out);
 }
 
+/// Runs `work`, compiled for processors with newer shifts and products where there is one.
+#[inline(always)]
+pub(crate) fn at_best<T>(work: impl FnOnce() -> T) -> T {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "bmi1,bmi2,avx2,lzcnt")]
+        unsafe fn newer<T>(work: impl FnOnce() -> T) -> T {
+            work()
+        }
+        if is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("lzcnt")
+        {
+            // SAFETY: the processor has the instructions.
+            return unsafe { newer(work) };
+        }
+    }
+    work()
+}
+
 /// `pipeline` for keys hashed before. Without hashing in between there is less time for a line to
 /// arrive, so lines are asked for two groups ahead.
 #[inline(always)]

@@ -34,8 +34,8 @@ pub use crew::Crew;
 pub use crossbeam_epoch as epoch;
 pub use error::{Error, Result};
 pub use filters::{
-    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, HotItem, HotList, HotPlan,
-    Policy, ScalableBloomFilter, ScalablePlan, Times,
+    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, DecayingPlan, Estimate, HotItem,
+    HotList, HotPlan, Policy, ScalableBloomFilter, ScalablePlan, TimeDecayingBloomFilter, Times,
 };
 pub use hash::{Hasher, KeyHash};
 pub use key::Key;

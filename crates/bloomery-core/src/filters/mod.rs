@@ -3,6 +3,7 @@
 mod bloom;
 mod count;
 mod counting;
+mod decaying;
 mod estimate;
 mod group;
 mod hot;
@@ -16,6 +17,10 @@ pub use count::{
     dynamic_bytes, second_plan,
 };
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
+pub(crate) use decaying::Frozen as FrozenCells;
+pub use decaying::{
+    DecayLayout, DecayingPlan, Epochs, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, When,
+};
 pub use estimate::Estimate;
 pub(crate) use hot::HotState;
 pub use hot::{HotItem, HotList, HotPlan, Times};

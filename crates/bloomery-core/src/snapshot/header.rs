@@ -34,12 +34,14 @@ pub enum Kind {
     PartitionedSpectral,
     /// A `PartitionedDynamicCountFilter`.
     PartitionedDynamic,
+    /// A `TimeDecayingBloomFilter`.
+    Decaying,
     /// A `HotList`.
     Hot,
 }
 
 impl Kind {
-    const ALL: [(Kind, u16, &'static str); 8] = [
+    const ALL: [(Kind, u16, &'static str); 9] = [
         (Kind::Bloom, 1, "bloom"),
         (Kind::Scalable, 2, "scalable"),
         (Kind::Counting, 3, "counting"),
@@ -47,6 +49,7 @@ impl Kind {
         (Kind::Dynamic, 5, "dcf"),
         (Kind::PartitionedSpectral, 6, "psbf"),
         (Kind::PartitionedDynamic, 7, "pdcf"),
+        (Kind::Decaying, 8, "tbf"),
         (Kind::Hot, 9, "hot"),
     ];
 

@@ -1,6 +1,7 @@
 //! Reading a snapshot: the length first, then checksums, then values, then the filter.
 
 use super::count::Promised;
+use super::decaying;
 use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
 use super::hot::PromisedList;
 use super::record::{RECORD, Record};
@@ -8,7 +9,7 @@ use crate::cells::{Counters, DynamicCells, DynamicShape, SpectralCells, Spectral
 use crate::error::{Error, Result};
 use crate::filters::{
     BloomFilter, CountFilter, CountingBloomFilter, HotList, Layer, ScalableBloomFilter,
-    ScalablePlan,
+    ScalablePlan, TimeDecayingBloomFilter,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -27,6 +28,8 @@ pub enum Loaded {
     Dynamic(CountFilter<DynamicCells>),
     /// A spectral Bloom filter, whole or partitioned.
     Spectral(CountFilter<SpectralCells>),
+    /// A time-decaying Bloom filter.
+    Decaying(TimeDecayingBloomFilter),
     /// A hot list.
     Hot(HotList),
 }
@@ -40,6 +43,7 @@ impl Loaded {
             Loaded::Counting(_) => Kind::Counting,
             Loaded::Dynamic(filter) => filter.kind(),
             Loaded::Spectral(filter) => filter.kind(),
+            Loaded::Decaying(_) => Kind::Decaying,
             Loaded::Hot(_) => Kind::Hot,
         }
     }
@@ -160,6 +164,7 @@ enum Expected {
     Scalable(ScalablePlan, Vec<(u64, Record)>),
     Dynamic(Promised<DynamicShape>),
     Spectral(Promised<SpectralShape>),
+    Decaying(decaying::Promised),
     Hot(PromisedList),
 }
 
@@ -175,6 +180,7 @@ impl Expected {
             Kind::Spectral | Kind::PartitionedSpectral => {
                 return Promised::of(header).map(Expected::Spectral);
             }
+            Kind::Decaying => return decaying::Promised::of(header).map(Expected::Decaying),
             Kind::Hot => return PromisedList::of(header).map(Expected::Hot),
         };
         let bytes = match &expected {
@@ -185,7 +191,10 @@ impl Expected {
                 .map(|(_, record)| record.bloom().map(|(plan, _)| plan.bytes()))
                 .collect::<Result<_>>()?,
             // Returned above, with sections of lengths that only the cells know.
-            Expected::Dynamic(_) | Expected::Spectral(_) | Expected::Hot(_) => Vec::new(),
+            Expected::Dynamic(_)
+            | Expected::Spectral(_)
+            | Expected::Decaying(_)
+            | Expected::Hot(_) => Vec::new(),
         };
         if bytes != header.sections {
             let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
@@ -241,6 +250,9 @@ impl Expected {
             Expected::Dynamic(promised) => promised.build(sections.collect()).map(Loaded::Dynamic),
             Expected::Spectral(promised) => {
                 promised.build(sections.collect()).map(Loaded::Spectral)
+            }
+            Expected::Decaying(promised) => {
+                promised.build(sections.collect()).map(Loaded::Decaying)
             }
             Expected::Hot(promised) => promised.build(&next()?, &next()?).map(Loaded::Hot),
             Expected::Scalable(plan, records) => {
