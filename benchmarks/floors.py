@@ -21,6 +21,7 @@ from benchmarks.run import Run
 
 COUNTING = "bloomery, 32-bit counters"
 GROWING = "bloomery, PDCF"
+FADING = "bloomery, fading, basic"
 HUGE_PAGE = 2 << 20
 
 _CALLS: tuple[tuple[Verb, float], ...] = (
@@ -34,6 +35,7 @@ _COUNTS: tuple[tuple[Verb, Form], ...] = (
     ("add", "list"),
     ("count", "list"),
 )
+_FADES: tuple[tuple[Form, float], ...] = (("per call", 1.5), ("list", 2.0), ("Arrow", 2.0))
 _BATCHES: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("add_many", ("add",)),
     ("contains_many", ("query present", "query absent")),
@@ -71,6 +73,7 @@ def floors(run: Run) -> list[Floor]:
         *_limit(times, (small, large)),
         *_counting(run),
         *_hot(run.hot),
+        *_fading(run),
         *_threads(times, (small, large)),
         *_memory(run),
         *_logs(run),
@@ -138,6 +141,16 @@ def _hot(times: Timings) -> Iterator[Floor]:
         speedup = ratio(peer, times.best(Op(hot.K, "add", form, 1), OURS))
         work = f"hot list, add, {form}: times the speed of datasketches' frequent items"
         yield Floor(work, "at least", bound, speedup)
+
+
+def _fading(run: Run) -> Iterator[Floor]:
+    """Counts that fade cost a clock and a stamp more than counts that stay."""
+    distinct = run.counted[0].capacity
+    for form, bound in _FADES:
+        op = Op(distinct, "add", form, 1)
+        slower = ratio(run.counting.best(op, FADING), run.counting.best(op, COUNTING))
+        work = f"counts that fade, add, {form}: times the time of CountingBloomFilter"
+        yield Floor(work, "at most", bound, slower)
 
 
 def _threads(times: Timings, capacities: tuple[int, ...]) -> Iterator[Floor]:

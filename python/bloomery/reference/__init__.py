@@ -21,7 +21,11 @@ nothing but the 128-bit digest of a key.
 
 from bloomery.reference.bloom import ReferenceBloomFilter
 from bloomery.reference.counting import ReferenceCountingBloomFilter
-from bloomery.reference.decaying import DecayedSum, ReferenceTimeDecayingBloomFilter
+from bloomery.reference.decaying import (
+    DecayedSum,
+    ReferenceTieredBloomFilter,
+    ReferenceTimeDecayingBloomFilter,
+)
 from bloomery.reference.dynamic_count import ReferenceDynamicCountFilter
 from bloomery.reference.hot_list import ReferenceHotList
 from bloomery.reference.partitioned import (
@@ -41,5 +45,6 @@ __all__ = [
     "ReferencePartitionedSpectralBloomFilter",
     "ReferenceScalableBloomFilter",
     "ReferenceSpectralBloomFilter",
+    "ReferenceTieredBloomFilter",
     "ReferenceTimeDecayingBloomFilter",
 ]

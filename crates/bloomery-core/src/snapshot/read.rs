@@ -29,7 +29,7 @@ pub enum Loaded {
     /// A spectral Bloom filter, whole or partitioned.
     Spectral(CountFilter<SpectralCells>),
     /// A time-decaying Bloom filter.
-    Decaying(TimeDecayingBloomFilter),
+    Decaying(Box<TimeDecayingBloomFilter>),
     /// A hot list.
     Hot(HotList),
 }
@@ -252,7 +252,8 @@ impl Expected {
                 promised.build(sections.collect()).map(Loaded::Spectral)
             }
             Expected::Decaying(promised) => {
-                promised.build(sections.collect()).map(Loaded::Decaying)
+                let filter = promised.build(sections.collect())?;
+                Ok(Loaded::Decaying(Box::new(filter)))
             }
             Expected::Hot(promised) => promised.build(&next()?, &next()?).map(Loaded::Hot),
             Expected::Scalable(plan, records) => {
