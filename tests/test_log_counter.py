@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from bloomery import HotList, LogCounter, LogReader
+from bloomery import HotList, LogCounter, LogReader, TimeDecayingBloomFilter
 from bloomery.errors import ParameterError
 from bloomery.stream import web_log
 from tests.cli.access_log import hit
@@ -41,6 +42,25 @@ def test_a_counted_log_equals_its_records_added_one_by_one(by: str, size: int) -
     assert (report.lines, report.parsed, report.skipped) == (5_000, 5_000, 0)
     assert report.counted == sum(key is not None for key, _ in keys)
     assert report.counted + report.without == 5_000
+
+
+@pytest.mark.parametrize("layout", ["basic", "optimized"])
+def test_a_log_goes_into_a_fading_filter_and_a_hot_list_at_once(layout: Any) -> None:
+    def made() -> tuple[TimeDecayingBloomFilter, HotList]:
+        fading = TimeDecayingBloomFilter(1000, 0.01, half_life="5m", layout=layout)
+        return fading, HotList(50, half_life="5m")
+
+    counted, added = made(), made()
+    counter = LogCounter(*counted)
+    for piece in pieces(LOG, 4096):
+        counter.feed(piece)
+    counter.finish()
+    reader = LogReader()
+    for record in [*reader.feed(LOG), *reader.finish()]:
+        assert record.path is not None
+        for one in added:
+            one.add(record.path, at=record.time)
+    assert counted == added
 
 
 def test_counters_of_several_threads_share_their_lists() -> None:

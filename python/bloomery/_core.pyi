@@ -749,6 +749,7 @@ class TimeDecayingBloomFilter:
         self, key: _Key, *, confidence: float = 0.95, at: _Instant | None = None
     ) -> Estimate: ...
     def advance(self, now: _Instant | None = None) -> None: ...
+    def with_hot_list(self, k: SupportsIndex) -> Any: ...
     def __or__(self, value: Self, /) -> Self: ...
     def __ror__(self, value: Self, /) -> Self: ...
     def __ior__(self, value: Self, /) -> Self: ...
@@ -861,11 +862,11 @@ class HotList:
 
 @final
 class LogCounter:
-    """Counts one log by a field into any number of hot lists, by the log's own time."""
+    """Counts one log by a field into any number of hot lists and fading filters, by the log's own time."""
 
     def __new__(
         cls,
-        *into: HotList,
+        *into: HotList | TimeDecayingBloomFilter,
         by: str = "path",
         query: bool = True,
         until: _Instant | None = None,

@@ -1,7 +1,8 @@
 """`HotFilter`: a filter that decays and a hot list, kept in step.
 
 The filter answers for every key, in bounded memory; the list says which keys are hottest. Every
-event goes to both, so what one of them calls late is late for the other. Give both the same clock.
+event goes to both, so what one of them calls late is late for the other. The filter's counts fade
+from epoch to epoch, the list's all the time. `TimeDecayingBloomFilter.with_hot_list(k)` makes one.
 
 A file is the filter's snapshot followed by the list's. Each says its own length, so that is all.
 """
@@ -10,10 +11,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from bloomery._core import HotList, from_bytes
+from bloomery._core import HotList, TimeDecayingBloomFilter
 from bloomery.errors import TruncatedError
 from bloomery.records import Estimate, HotItem
 
@@ -24,32 +26,38 @@ _LENGTH_AT = 24
 class HotFilter:
     """A filter whose counts decay, and the keys that are hottest in it."""
 
-    def __init__(self, filter: Any, hot: HotList) -> None:
+    def __init__(self, filter: TimeDecayingBloomFilter, hot: HotList) -> None:
         self.filter = filter
         self.hot = hot
 
     def add(self, key: str | bytes | int, count: int = 1, at: Any = None) -> bool:
         """Adds `count` occurrences; True iff the key was certainly absent before."""
-        answer: bool = self.filter.add(key, count, at)
+        new = self.filter.add(key, count, at)
         self.hot.add(key, count, at)
-        return answer
+        return new
 
     def add_many(self, keys: Any, counts: Any = None, at: Any = None, **words: Any) -> Any:
         """Adds every key in order; what the filter's `add_many` answers."""
         # Both must see the same keys, and an iterator can be read only once.
         keys = keys if hasattr(keys, "__len__") else list(keys)
-        answers = self.filter.add_many(keys, counts, at, **words)
         nulls = {name: word for name, word in words.items() if name == "nulls"}
+        try:
+            answers = self.filter.add_many(keys, counts, at, **words)
+        except Exception:
+            # A bad row stops both at the same place, so the rows before it are in both.
+            with suppress(Exception):
+                self.hot.add_many(keys, counts, at, **nulls)
+            raise
         self.hot.add_many(keys, counts, at, **nulls)
         return answers
 
     def count(self, key: str | bytes | int, at: Any = None) -> float:
-        """The smaller of both upper bounds."""
-        return min(float(self.filter.count(key, at)), self.hot.count(key, at))
+        """The decayed count, by the filter."""
+        return self.filter.count(key, at)
 
     def rate(self, key: str | bytes | int, per: Any = "1h", at: Any = None) -> float:
         """Events in `per` time, by the filter."""
-        return float(self.filter.rate(key, per, at))
+        return self.filter.rate(key, per, at)
 
     def estimate(self, key: str | bytes | int, at: Any = None) -> Estimate:
         """The certain bounds of the list."""
@@ -85,13 +93,13 @@ class HotFilter:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, HotFilter):
             return NotImplemented
-        return bool(self.filter == other.filter) and self.hot == other.hot
+        return self.filter == other.filter and self.hot == other.hot
 
     __hash__ = None  # type: ignore[assignment]
 
     def to_bytes(self) -> bytes:
         """Both snapshots, one after the other."""
-        return bytes(self.filter.to_bytes()) + self.hot.to_bytes()
+        return self.filter.to_bytes() + self.hot.to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -104,7 +112,8 @@ class HotFilter:
                 expected=length + 1,
                 got=len(data),
             )
-        return cls(from_bytes(data[:length]), HotList.from_bytes(data[length:]))
+        filter = TimeDecayingBloomFilter.from_bytes(data[:length])
+        return cls(filter, HotList.from_bytes(data[length:]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Replaces the file by both snapshots, atomically and durably."""

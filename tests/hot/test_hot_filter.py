@@ -1,91 +1,63 @@
-"""A filter and a hot list in step. The filter here has no decay: the composition must not care."""
+"""A filter that decays and a hot list, in step."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
 import pytest
 
-from bloomery import CountingBloomFilter, HotFilter, HotList
-from bloomery.errors import BloomeryError, TruncatedError
+from bloomery import HotFilter, TimeDecayingBloomFilter
+from bloomery.errors import BloomeryError, KeyTypeError, ParameterError, TruncatedError
 
 KEYS = ["a", "b", "a", b"c", 7, "a"]
 
 
-class Timed:
-    """A counting filter that takes instants, as a filter that decays does."""
-
-    def __init__(self, filter: CountingBloomFilter | None = None) -> None:
-        self.filter = filter or CountingBloomFilter(1000, 0.001, counter_bits=32)
-        self.latest: Any = None
-
-    def add(self, key: Any, count: int, at: Any) -> bool:
-        return self.filter.add(key, count)
-
-    def add_many(self, keys: Any, counts: Any, at: Any, **words: Any) -> Any:
-        return self.filter.add_many(keys, **words)
-
-    def count(self, key: Any, at: Any) -> float:
-        return self.filter.count(key)
-
-    def rate(self, key: Any, per: Any, at: Any) -> float:
-        return self.filter.count(key) / 2
-
-    def advance(self, now: Any) -> None:
-        self.latest = now
-
-    def merge(self, other: Timed) -> None:
-        self.filter.merge(other.filter)
-
-    def copy(self) -> Timed:
-        return Timed(self.filter.copy())
-
-    def clear(self) -> None:
-        self.filter.clear()
-
-    def to_bytes(self) -> bytes:
-        return self.filter.to_bytes()
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self.filter
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Timed) and self.filter == other.filter
-
-    __hash__ = None  # type: ignore[assignment]
-
-
 def made(k: int = 5) -> HotFilter:
-    both = HotFilter(Timed(), HotList(k, clock=lambda: 100))
+    both = TimeDecayingBloomFilter(
+        1000, 0.001, half_life="1h", clock=lambda: 100_000
+    ).with_hot_list(k)
     both.add_many(iter(KEYS))
     return both
 
 
 def test_every_event_reaches_both_parts() -> None:
     both = made()
-    assert both.add("b", 2, at=50) is False
+    assert both.hot.half_life == 3600
+    assert both.add("b", 2) is False
     assert both.add("new") is True
-    assert both.filter.filter.count("b") == both.hot.count("b") == both.count("b") == 3
+    assert both.filter.count("b") == both.hot.count("b") == both.count("b") == 3
     assert [item.key for item in both.top(2)] == ["a", "b"]
-    assert both.hot.stats().late == 1
+    both.add("b", at=90_000)
+    assert both.hot.stats().late == both.filter.stats().late == 1
     assert b"c" in both
     assert "absent" not in both
-    assert both.rate("a") == 1.5
+    assert both.rate("a") == both.filter.rate("a") > 0
     assert both.estimate("a").lower == 3
 
 
-def test_the_smaller_of_both_upper_bounds_counts() -> None:
-    both = made(k=1)
-    # One place for five keys: the list overestimates, the filter does not.
-    assert both.hot.count("b") > 1
-    assert both.count("b") == 1
+def test_a_bad_row_stops_both_parts_at_the_same_place() -> None:
+    both, other = made(), made()
+    with pytest.raises(KeyTypeError):
+        both.add_many(["x", "y", 2.5, "z"])  # type: ignore[list-item]
+    other.add_many(["x", "y"])
+    assert both == other
+
+
+@pytest.mark.parametrize(("decay", "half_life"), [(0.5, 60.0), (0.25, 30.0), (1.0, None)])
+def test_the_list_fades_as_fast_as_the_filter(decay: float, half_life: float | None) -> None:
+    both = TimeDecayingBloomFilter(100, 0.01, decay=decay, epoch="1m").with_hot_list(3)
+    assert both.hot.half_life == half_life
+
+
+def test_counts_of_one_epoch_alone_have_no_list() -> None:
+    with pytest.raises(ParameterError) as caught:
+        TimeDecayingBloomFilter(100, 0.01, decay=0, epoch="1m").with_hot_list(3)
+    assert caught.value.name == "decay"
 
 
 def test_time_moves_on_in_both() -> None:
     both = made()
-    both.advance(500)
-    assert both.filter.latest == both.hot.time == 500
+    both.advance(360_000)
+    assert both.filter.time == both.hot.time == 360_000
 
 
 def test_a_merge_takes_both_parts_or_neither() -> None:
@@ -108,7 +80,7 @@ def test_one_file_holds_both(tmp_path: Path) -> None:
     both.save(tmp_path / "hot")
     again = HotFilter.load(tmp_path / "hot")
     assert again.hot == both.hot
-    assert again.filter == both.filter.filter
+    assert again.filter == both.filter
     assert [path.name for path in tmp_path.iterdir()] == ["hot"]
     assert HotFilter.from_bytes(both.to_bytes()).hot == both.hot
 
@@ -116,7 +88,7 @@ def test_one_file_holds_both(tmp_path: Path) -> None:
 def test_half_a_file_is_refused() -> None:
     data = made().to_bytes()
     with pytest.raises(TruncatedError):
-        HotFilter.from_bytes(CountingBloomFilter(10, 0.1).to_bytes())
+        HotFilter.from_bytes(made().filter.to_bytes())
     for cut in (0, 10, 100, len(data) // 2, len(data) - 1):
         with pytest.raises(BloomeryError):
             HotFilter.from_bytes(data[:cut])

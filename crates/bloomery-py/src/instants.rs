@@ -323,6 +323,14 @@ impl Clock {
         }
     }
 
+    /// The function that was given; None is the machine's clock.
+    pub(crate) fn given<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match self {
+            Clock::System => None,
+            Clock::Given(clock) => Some(clock.bind(py).clone()),
+        }
+    }
+
     /// The same clock for a copy.
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
         match self {

@@ -4,7 +4,8 @@
 //! log has no times at all, as of the moment the caller says it is.
 
 use super::{Field, Format, LogReader, Record};
-use crate::{HotList, Key, Result};
+use crate::filters::When;
+use crate::{HotList, Key, Result, TimeDecayingBloomFilter};
 use memchr::memchr;
 
 /// What counts keys at their times.
@@ -17,6 +18,15 @@ impl Sink for HotList {
     #[inline]
     fn add(&mut self, key: &[u8], at: f64) -> Result<()> {
         HotList::add(self, Key::Bytes(key), 1, at)
+    }
+}
+
+impl Sink for &TimeDecayingBloomFilter {
+    #[inline]
+    fn add(&mut self, key: &[u8], at: f64) -> Result<()> {
+        let when = When { epoch: self.plan().fade.epoch_of(at), by_clock: false };
+        TimeDecayingBloomFilter::add(self, self.hasher().bytes(key), 1, when);
+        Ok(())
     }
 }
 

@@ -24,10 +24,10 @@ use verbs::{AddTimed, AskPresent};
 /// A count is the decayed sum of a key's occurrences, never too small (rounding="strict").
 #[pyclass(frozen, module = "bloomery")]
 pub(crate) struct TimeDecayingBloomFilter {
-    core: Core,
+    pub(crate) core: Core,
     clock: Clock,
     /// Batches that write without holding the interpreter.
-    writers: AtomicUsize,
+    pub(crate) writers: AtomicUsize,
 }
 
 impl TimeDecayingBloomFilter {
@@ -277,6 +277,24 @@ impl TimeDecayingBloomFilter {
         let when = self.when(py, "now", now)?;
         py.detach(|| self.core.advance(when));
         Ok(())
+    }
+
+    /// This filter and a list of its k hottest keys, kept in step from now on: a `bloomery.hot.HotFilter`.
+    fn with_hot_list<'py>(
+        this: &Bound<'py, Self>,
+        k: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        let fade = this.get().core.plan().fade;
+        if fade.decay == 0.0 {
+            let hint = "counts of one epoch alone have no half-life: give a decay above 0";
+            return Err(parameter(py, "decay", 0, "above 0 for a hot list", hint));
+        }
+        let words = PyDict::new(py);
+        words.set_item("half_life", fade.halving())?;
+        words.set_item("clock", this.get().clock.given(py))?;
+        let list = py.import("bloomery")?.getattr("HotList")?.call((k,), Some(&words))?;
+        py.import("bloomery.hot")?.getattr("HotFilter")?.call1((this, list))
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Self> {

@@ -1,21 +1,50 @@
-//! `LogCounter` for Python: a log goes into hot lists, without Python for a line.
+//! `LogCounter` for Python: a log goes into hot lists and fading filters, without Python for a line.
 
 use super::{Chunk, Said, format_of, locked};
+use crate::decaying::TimeDecayingBloomFilter;
 use crate::errors::{OrRaise, parameter};
 use crate::hot::HotList;
 use crate::instants::{Clock, instant};
+use crate::writers::Registered;
 use bloomery_core::logs::{self, Choice, Field, Sink};
 use bloomery_core::{HotList as Core, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Mutex, RwLockWriteGuard};
 
-/// Counts one log by a field into any number of hot lists, by the log's own time.
+/// What a log is counted into.
+enum Target {
+    List(Py<HotList>),
+    Filter(Py<TimeDecayingBloomFilter>),
+}
+
+impl Target {
+    fn of(target: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(list) = target.cast::<HotList>() {
+            return Ok(Target::List(list.clone().unbind()));
+        }
+        if let Ok(filter) = target.cast::<TimeDecayingBloomFilter>() {
+            return Ok(Target::Filter(filter.clone().unbind()));
+        }
+        let got = target.get_type().to_string();
+        let hint = "make one: HotList(1000, half_life=\"10m\")";
+        Err(parameter(target.py(), "into", got, "hot lists or time-decaying filters", hint))
+    }
+
+    fn address(&self) -> usize {
+        match self {
+            Target::List(list) => list.as_ptr() as usize,
+            Target::Filter(filter) => filter.as_ptr() as usize,
+        }
+    }
+}
+
+/// Counts one log by a field into any number of hot lists and fading filters, by the log's own time.
 #[pyclass(module = "bloomery", frozen)]
 pub(crate) struct LogCounter {
     core: Mutex<logs::LogCounter>,
     /// In the order of their addresses: whoever locks several of them does it in the same order.
-    into: Vec<Py<HotList>>,
+    into: Vec<Target>,
 }
 
 #[pymethods]
@@ -34,22 +63,11 @@ impl LogCounter {
         let until = until.map(|value| instant(value, "until")).transpose()?;
         let choice = Choice { by: Field::parse(by).or_raise(py)?, query, until };
         let core = logs::LogCounter::new(format_of(py, format, json_map)?, choice);
-        let lists = into.iter().map(|list| {
-            list.cast_into::<HotList>().map(Bound::unbind).map_err(|wrong| {
-                let got = wrong.into_inner().get_type().to_string();
-                parameter(
-                    py,
-                    "into",
-                    got,
-                    "hot lists",
-                    "make one: HotList(1000, half_life=\"10m\")",
-                )
-            })
-        });
-        let mut into = lists.collect::<PyResult<Vec<_>>>()?;
-        into.sort_by_key(|list| list.as_ptr() as usize);
-        if into.windows(2).any(|pair| pair[0].is(&pair[1])) {
-            return Err(parameter(py, "into", "one twice", "different lists", "name each once"));
+        let mut into =
+            into.iter().map(|target| Target::of(&target)).collect::<PyResult<Vec<_>>>()?;
+        into.sort_by_key(Target::address);
+        if into.windows(2).any(|pair| pair[0].address() == pair[1].address()) {
+            return Err(parameter(py, "into", "one twice", "different ones", "name each once"));
         }
         Ok(LogCounter { core: Mutex::new(core), into })
     }
@@ -91,12 +109,22 @@ impl LogCounter {
         work: impl FnOnce(&mut logs::LogCounter, f64, &mut [&mut dyn Sink]) -> Result<()> + Send,
     ) -> PyResult<()> {
         let now = now.map_or_else(|| Clock::System.now(py), |value| instant(value, "now"))?;
+        let filters = self.into.iter().filter_map(|target| match target {
+            Target::Filter(filter) => Some(filter.get()),
+            Target::List(_) => None,
+        });
+        let mut filters: Vec<_> =
+            filters.map(|filter| (Registered::new(&filter.writers), &filter.core)).collect();
         py.detach(|| {
             let mut core = locked(&self.core);
-            let mut lists: Vec<RwLockWriteGuard<'_, Core>> =
-                self.into.iter().map(|list| list.get().write()).collect();
-            let mut sinks: Vec<&mut dyn Sink> =
-                lists.iter_mut().map(|list| &mut **list as &mut dyn Sink).collect();
+            let lists = self.into.iter().filter_map(|target| match target {
+                Target::List(list) => Some(list.get().write()),
+                Target::Filter(_) => None,
+            });
+            let mut lists: Vec<RwLockWriteGuard<'_, Core>> = lists.collect();
+            let lists = lists.iter_mut().map(|list| &mut **list as &mut dyn Sink);
+            let filters = filters.iter_mut().map(|(_, filter)| filter as &mut dyn Sink);
+            let mut sinks: Vec<&mut dyn Sink> = lists.chain(filters).collect();
             work(&mut core, now, &mut sinks)
         })
         .or_raise(py)

@@ -61,6 +61,12 @@ impl Fade {
         Ok(self)
     }
 
+    /// Seconds in which a count halves; None if it never does.
+    pub fn halving(&self) -> Option<f64> {
+        let from_decay = || self.epoch * std::f64::consts::LN_2 / -self.decay.ln();
+        self.half_life.or_else(|| (self.decay < 1.0).then(from_decay))
+    }
+
     /// The epoch of a moment given in seconds since 1970.
     #[inline(always)]
     pub fn epoch_of(&self, seconds: f64) -> i64 {
