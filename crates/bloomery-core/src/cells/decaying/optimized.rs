@@ -159,6 +159,7 @@ impl OptimizedCells {
     }
 
     /// Lays a block out anew.
+    #[inline(always)]
     fn lay_out(&self, block: u64, values: &[u32; BLOCK]) {
         let fixed = self.fixed(block);
         let mut map = [0u64; MAP];
@@ -256,9 +257,11 @@ impl OptimizedCells {
     /// The slow way: everything is laid out anew.
     #[cold]
     fn set_anew(&self, block: u64, cell: usize, value: u32) {
-        let mut values = self.values(block);
-        values[cell] = value;
-        self.lay_out(block, &values);
+        at_best(|| {
+            let mut values = self.values(block);
+            values[cell] = value;
+            self.lay_out(block, &values);
+        });
     }
 }
 
