@@ -49,6 +49,17 @@ impl DecayingCells for BasicCells {
         self.counters.update(cell, |_| u64::from(value));
     }
 
+    #[inline(always)]
+    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (u32, u64) {
+        let (mut least, mut full, max) = (u64::MAX, 0, u64::from(max));
+        for (i, cell) in cells.iter().enumerate() {
+            let old = self.counters.update(*cell, |old| (old + weight).min(max));
+            least = least.min(old);
+            full |= u64::from(old + weight > max) << i;
+        }
+        (least as u32, full)
+    }
+
     fn fade(&self, block: u64, fading: &Fading) {
         let words = self.words(block);
         match self.counters.width() {

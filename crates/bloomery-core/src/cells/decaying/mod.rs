@@ -35,6 +35,10 @@ pub trait DecayingCells: std::fmt::Debug + Send + Sync + Sized {
     /// Changes the value of a cell.
     fn set(&self, cell: u64, value: u32);
 
+    /// Adds to at most 64 different cells, up to `max`: (the smallest value before, a bit for each cell that
+    /// could not rise so far).
+    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (u32, u64);
+
     /// Fades all cells of a block.
     fn fade(&self, block: u64, fading: &Fading);
 

@@ -159,6 +159,7 @@ impl OptimizedCells {
     }
 
     /// Lays a block out anew.
+    #[inline(always)]
     fn lay_out(&self, block: u64, values: &[u32; BLOCK]) {
         let fixed = self.fixed(block);
         let mut map = [0u64; MAP];
@@ -226,12 +227,41 @@ impl OptimizedCells {
         new
     }
 
+    /// Adds to a cell that mostly has an entry already, wide enough for the sum: it is found once.
+    #[inline(always)]
+    fn raise_one(&self, cell: u64, weight: u64, max: u32) -> u32 {
+        let (block, place) = (cell / DECAY_BLOCK, (cell % DECAY_BLOCK) as usize);
+        let fixed = self.fixed(block);
+        let (more, rank) = Self::rank(&fixed[DIGITS..], place);
+        let (digit, shift) = (&fixed[place / 16], place % 16 * 4);
+        let digits = digit.load(Ordering::Relaxed);
+        let low = (digits >> shift) as u32 & 15;
+        if more {
+            let link = self.link(block);
+            let (bits, bit) = (link.bits(), rank * link.bits());
+            let table = &mut self.segment(block)[link.start..link.start + link.words];
+            let old = low | field(table, bit, bits) << 4;
+            let new = (u64::from(old) + weight).min(u64::from(max)) as u32;
+            if u64::from(new >> 4) >> bits == 0 {
+                digit.store(digits ^ u64::from(low ^ new & 15) << shift, Ordering::Relaxed);
+                set_field(table, bit, bits, new >> 4);
+                return old;
+            }
+            self.set_anew(block, place, new);
+            return old;
+        }
+        self.set(cell, (u64::from(low) + weight).min(u64::from(max)) as u32);
+        low
+    }
+
     /// The slow way: everything is laid out anew.
     #[cold]
     fn set_anew(&self, block: u64, cell: usize, value: u32) {
-        let mut values = self.values(block);
-        values[cell] = value;
-        self.lay_out(block, &values);
+        at_best(|| {
+            let mut values = self.values(block);
+            values[cell] = value;
+            self.lay_out(block, &values);
+        });
     }
 }
 
@@ -298,6 +328,17 @@ impl DecayingCells for OptimizedCells {
             let half = &map[cell / 64];
             half.store(half.load(Ordering::Relaxed) | 1 << (cell % 64), Ordering::Relaxed);
         }
+    }
+
+    #[inline(always)]
+    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (u32, u64) {
+        let (mut least, mut full) = (u32::MAX, 0);
+        for (i, cell) in cells.iter().enumerate() {
+            let old = self.raise_one(*cell, weight, max);
+            least = least.min(old);
+            full |= u64::from(u64::from(old) + weight > u64::from(max)) << i;
+        }
+        (least, full)
     }
 
     fn fade(&self, block: u64, fading: &Fading) {

@@ -148,11 +148,20 @@ impl<C: DecayingCells> Level<C> {
             }
             return before == 0;
         }
-        cells.iter().fold(false, |new, cell| {
-            let old = self.cells.get(*cell);
-            self.put(*cell, u64::from(old).saturating_add(weight));
-            new | (old == 0)
-        })
+        // No sum of these overflows.
+        let (least, full) = self.cells.raise(cells, weight.min(1 << 40), self.max);
+        if full != 0 {
+            self.set_full(cells, full);
+        }
+        least == 0
+    }
+
+    #[cold]
+    fn set_full(&self, cells: &[u64], full: u64) {
+        for (i, cell) in cells.iter().enumerate().filter(|(i, _)| full >> i & 1 == 1) {
+            debug_assert_eq!(self.cells.get(*cell), self.max, "{i}");
+            self.stamps.set_full(*cell / DECAY_BLOCK);
+        }
     }
 
     /// Sets a cell as far as it goes.

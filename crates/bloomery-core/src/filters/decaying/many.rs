@@ -45,17 +45,18 @@ impl TimeDecayingBloomFilter {
             let hashes = self.plan.hashes() as usize;
             return self.by_groups(keys, 0..keys.len(), |rows, group| {
                 let _entered = self.gate.enter();
-                for (key, row) in rows.enumerate() {
-                    let mut cells = [0; FEW];
-                    (0..hashes).for_each(|i| cells[i] = group.positions[i][key]);
-                    let hash = group.digests[key];
-                    out[row] = if group.repeats {
-                        let distinct = self.cells::<FEW>(hash);
-                        self.raise(distinct.as_slice(), hash, count(row), times.of(row))
-                    } else {
-                        self.raise(&cells[..hashes], hash, count(row), times.of(row))
-                    };
-                }
+                batch::at_best(|| {
+                    for (key, row) in rows.enumerate() {
+                        let hash = group.digests[key];
+                        out[row] = if group.repeats {
+                            let cells = self.cells::<FEW>(hash);
+                            self.raise(cells.as_slice(), hash, count(row), times.of(row))
+                        } else {
+                            let cells = cells_of(group, key);
+                            self.raise(&cells[..hashes], hash, count(row), times.of(row))
+                        };
+                    }
+                });
             });
         }
         match self.plan.hashes() as usize {
@@ -118,11 +119,12 @@ impl TimeDecayingBloomFilter {
             let hashes = self.plan.hashes() as usize;
             return self.by_groups(keys, rows, |rows, group| {
                 let _entered = self.enter_to_read();
-                for (key, row) in rows.enumerate() {
-                    let mut cells = [0; FEW];
-                    (0..hashes).for_each(|i| cells[i] = group.positions[i][key]);
-                    out[row - first] = ask(&cells[..hashes], group.digests[key], row);
-                }
+                batch::at_best(|| {
+                    for (key, row) in rows.enumerate() {
+                        let cells = cells_of(group, key);
+                        out[row - first] = ask(&cells[..hashes], group.digests[key], row);
+                    }
+                });
             });
         }
         let prepare = |hash| {
@@ -148,9 +150,7 @@ impl TimeDecayingBloomFilter {
         let large = self.bytes() > IN_CACHE;
         let ahead = |group: &Group| {
             for key in (0..GROUP).filter(|_| large) {
-                let mut cells = [0; FEW];
-                (0..hashes).for_each(|i| cells[i] = group.positions[i][key]);
-                self.store.prefetch(&cells[..hashes]);
+                self.store.prefetch(&cells_of(group, key)[..hashes]);
             }
         };
         let probe = |rows, group: &Group| {
@@ -160,4 +160,10 @@ impl TimeDecayingBloomFilter {
         // Nothing in it can fail.
         let Ok(()) = by_groups(keys, &self.hasher, &self.plan.placement, rows, ahead, probe);
     }
+}
+
+/// The positions of one key; those beyond its hashes are another group's.
+#[inline(always)]
+fn cells_of(group: &Group, key: usize) -> [u64; FEW] {
+    std::array::from_fn(|i| group.positions[i][key])
 }
