@@ -1,0 +1,179 @@
+"""E2, figure 3: bytes of basic and optimized layout by lambda; `space`: by length of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, log2
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from decay.setting import SETTINGS, Fading
+from decay.traffic import Traffic, generated, logs
+from trials.outcome import Claim, Outcome, Row
+from trials.timing import timed
+
+REAL = ("web server 2018", "news links 2022")
+SAMPLES = 20
+"""Memory is looked at this often; the largest is kept."""
+
+
+def paper_bytes(units: npt.NDArray[np.int64]) -> tuple[float, float]:
+    """What the paper's layout takes for these cells: without the links, and with them.
+
+    Section 4.1: for each cell a bit and a digit of 4 bits, and a pool of m/2 digits, more if that
+    is not enough. A link in the lookup table names a cell and a digit of the pool.
+    """
+    cells = len(units)
+    extra = sum(float(np.sum(units >= 16**digit)) for digit in range(1, 9))
+    bits = 5 * cells + 4 * max(cells / 2, extra)
+    link = ceil(log2(cells)) + ceil(log2(max(cells / 2, extra)))
+    return bits / 8, (bits + link * extra) / 8
+
+
+def _watched(stream: Traffic) -> Iterator[tuple[int, npt.NDArray[np.int64], bool]]:
+    """Epoch, visits, and whether to look."""
+    epochs = list(stream.by_epoch())
+    step = -(-len(epochs) // SAMPLES)
+    for number, (epoch, pages) in enumerate(epochs, 1):
+        yield epoch, pages, number % step == 0 or number == len(epochs)
+
+
+def _figures(stream: Traffic, setting: str, decay: float) -> Row:
+    """Both layouts side by side: their memory, and every answer of both."""
+    options = SETTINGS[setting]
+    pair = {
+        layout: Fading(stream.distinct, decay, layout=layout, **options)
+        for layout in ("basic", "optimized")
+    }
+    seen: dict[str, list[float]] = {}
+    compared = different = 0
+    for epoch, pages, look in _watched(stream):
+        for filter in pair.values():
+            filter.add_many(epoch, pages)
+        keys = np.arange(stream.distinct) if look else np.unique(pages)
+        basic, optimized = (filter.counts_of(keys) for filter in pair.values())
+        compared += len(keys)
+        different += int(np.sum(basic != optimized))
+        if not look:
+            continue
+        units = pair["basic"].units(options["fraction_bits"])
+        bare, linked = paper_bytes(units)
+        for name, value in {
+            "basic_bytes": float(pair["basic"].stats().bytes),
+            "optimized_bytes": float(pair["optimized"].stats().bytes),
+            "paper_bytes": bare,
+            "paper_linked_bytes": linked,
+            "extended": float(np.mean(units > 15)),
+        }.items():
+            seen.setdefault(name, []).append(value)
+    saturated = bool(pair["basic"].stats().saturated)
+    largest = {name: max(values) for name, values in seen.items()}
+    row = {"stream": stream.name, "setting": setting, "decay": decay, "cells": len(units)}
+    return {
+        **row,
+        **largest,
+        "ratio": largest["optimized_bytes"] / largest["basic_bytes"],
+        "saturated": int(saturated),
+        "compared": compared,
+        "different": different,
+    }
+
+
+def _create(stream: Traffic, setting: str, decay: float, layout: str) -> float:
+    """Seconds for all visits."""
+    filter = Fading(stream.distinct, decay, layout=layout, **SETTINGS[setting])
+    epochs = list(stream.by_epoch())
+
+    def create() -> None:
+        for epoch, pages in epochs:
+            filter.add_many(epoch, pages)
+
+    return timed(create)
+
+
+def e2(
+    data: Path | None,
+    limit: int,
+    shape: tuple[int, int, int],
+    decays: tuple[float, ...],
+    runs: int,
+) -> Outcome:
+    """Figure 3 from real logs and generated traffic, answers, creation time: the best of `runs`."""
+    rows: list[Row] = []
+    claims: list[Claim] = []
+    for stream in (generated(*shape), *logs(data, REAL, limit)):
+        for setting in SETTINGS:
+            of = []
+            for decay in decays:
+                row = _figures(stream, setting, decay)
+                pairs = [
+                    [_create(stream, setting, decay, layout) for layout in ("basic", "optimized")]
+                    for _ in range(runs)
+                ]
+                row["basic_seconds"], row["optimized_seconds"] = map(min, zip(*pairs, strict=True))
+                of.append(row)
+            rows += of
+            claims += _claims(f"{stream.name}, {setting}", of)
+    return Outcome(rows, claims)
+
+
+def _claims(name: str, rows: list[Row]) -> list[Claim]:
+    fading = [row["ratio"] for row in rows if row["decay"] <= 0.5]
+    most = max(row["ratio"] for row in rows)
+    bare = [row["paper_bytes"] / row["basic_bytes"] for row in rows if row["decay"] <= 0.5]
+    lost = [row["decay"] for row in rows if row["paper_linked_bytes"] > row["basic_bytes"]]
+    slower = [row["optimized_seconds"] / row["basic_seconds"] for row in rows]
+    different = sum(row["different"] for row in rows)
+    compared = sum(row["compared"] for row in rows)
+    spread = f"{np.median(slower):.2f}x, at most {max(slower):.2f}x"
+    told = f"from {lost[0]:g} on" if lost else f"not up to {rows[-1]['decay']:g}"
+    return [
+        Claim(
+            f"{name}: optimized over basic, lambda up to 0.5",
+            "0.5",
+            f"{min(fading):.2f} to {max(fading):.2f}",
+            max(fading) <= 0.55,
+        ),
+        Claim(f"{name}: at any lambda", "", f"at most {most:.2f}", most <= 1.1),
+        Claim(
+            f"{name}: the paper's layout without links, lambda up to 0.5",
+            "0.5",
+            f"{min(bare):.2f} to {max(bare):.2f}",
+            max(bare) <= 0.55,
+        ),
+        Claim(f"{name}: with links it needs more than basic", "never", told, not lost),
+        Claim(f"{name}: creation over basic's", "1.1x", spread, bool(np.median(slower) <= 1.25)),
+        Claim(
+            f"{name}: answers that differ",
+            "none",
+            f"{different} of {compared / 1e6:.1f} M",
+            different == 0,
+        ),
+    ]
+
+
+def space(shape: tuple[int, int, int], decays: tuple[float, ...], drift: float) -> Outcome:
+    """Section 2, goal 3: memory does not depend on the length of the stream."""
+    stream = generated(*shape, drift=drift)
+    rows: list[Row] = []
+    claims: list[Claim] = []
+    for decay in decays:
+        for layout in ("basic", "optimized"):
+            filter = Fading(stream.distinct, decay, layout=layout, rounding="expiring")
+            visits = 0
+            of: list[Row] = []
+            for epoch, pages, look in _watched(stream):
+                filter.add_many(epoch, pages)
+                visits += len(pages)
+                if look:
+                    size = filter.stats().bytes
+                    of.append({"decay": decay, "layout": layout, "visits": visits, "bytes": size})
+            rows += of
+            half = len(of) // 2
+            first = max(row["bytes"] for row in of[:half])
+            growth = max(row["bytes"] for row in of[half:]) / first
+            text = f"lambda {decay:g}, {layout}: bytes in the second half over the first"
+            claims.append(Claim(text, "1", f"{growth:.3f}", growth <= 1.02))
+    return Outcome(rows, claims)
