@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
@@ -20,6 +21,9 @@ _Policy: TypeAlias = Literal["plain", "conservative"]
 _Counts: TypeAlias = Iterable[int] | Any
 _Partitions: TypeAlias = int | Literal["auto", "adaptive"] | PartitionModel
 _Nulls: TypeAlias = Literal["refuse", "skip"]
+_Duration: TypeAlias = str | float | timedelta
+_Instant: TypeAlias = datetime | str | float | np.datetime64
+_Instants: TypeAlias = Iterable[_Instant] | Any
 _Path: TypeAlias = str | os.PathLike[str]
 
 _Filter: TypeAlias = (
@@ -45,6 +49,8 @@ __all__ = [
     "digest",
     "from_bytes",
     "load",
+    "parse_duration",
+    "parse_instant",
 ]
 
 __version__: str
@@ -52,6 +58,8 @@ __version__: str
 def digest(
     key: _Key, *, hash: _HashName = "xxh3", seed: int = 0, secret: bytes | None = None
 ) -> int: ...
+def parse_duration(value: _Duration, name: str = "duration") -> float: ...
+def parse_instant(value: _Instant | _Instants, name: str = "at") -> Any: ...
 def load(path: _Path) -> _Filter: ...
 def from_bytes(data: Buffer) -> _Filter: ...
 

@@ -10,6 +10,7 @@ mod counting;
 mod errors;
 mod files;
 mod fork;
+mod instants;
 mod key;
 mod keys;
 mod open;
@@ -21,6 +22,7 @@ mod verbs;
 mod weights;
 mod writers;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 /// The compiled part of bloomery.
@@ -57,6 +59,24 @@ mod _core {
     ) -> PyResult<u128> {
         let hasher = params::hasher(key.py(), hash, seed, secret)?;
         Ok(key::hash_key(&hasher, key, None)?.as_u128())
+    }
+
+    /// A length of time, in whatever form, as seconds.
+    #[pyfunction]
+    #[pyo3(signature = (value, name="duration"))]
+    fn parse_duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+        instants::duration(value, name)
+    }
+
+    /// A moment, in whatever form, as seconds since 1970; a column becomes a NumPy array of them.
+    #[pyfunction]
+    #[pyo3(signature = (value, name="at"))]
+    fn parse_instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Py<PyAny>> {
+        let py = value.py();
+        match instants::instants(value, name)? {
+            instants::Instants::One(seconds) => seconds.into_py_any(py),
+            instants::Instants::Each(all) => Ok(keys::to_numpy(py, &all, "float64")?.unbind()),
+        }
     }
 
     /// Reads a snapshot file of whatever kind.

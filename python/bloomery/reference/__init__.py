@@ -11,6 +11,7 @@ nothing but the 128-bit digest of a key.
     spectral.py       the spectral Bloom filter  values and field widths: two list[int]
     dynamic_count.py  the dynamic count filter   CBFV and OFV: two list[int], and the level table
     partitioned.py    both of them in pieces     parts: list of either
+    decaying.py       the time-decaying filter   cells: list[int], a stamp for each block of them
     policies.py       the verbs of these four: plain, conservative, recurring minimum
     positions.py      digest -> cells: the three derivations and the blocked layouts
     siphash.py        SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
@@ -18,6 +19,7 @@ nothing but the 128-bit digest of a key.
 
 from bloomery.reference.bloom import ReferenceBloomFilter
 from bloomery.reference.counting import ReferenceCountingBloomFilter
+from bloomery.reference.decaying import DecayedSum, ReferenceTimeDecayingBloomFilter
 from bloomery.reference.dynamic_count import ReferenceDynamicCountFilter
 from bloomery.reference.partitioned import (
     ReferencePartitionedDynamicCountFilter,
@@ -27,6 +29,7 @@ from bloomery.reference.scalable import ReferenceScalableBloomFilter
 from bloomery.reference.spectral import ReferenceSpectralBloomFilter
 
 __all__ = [
+    "DecayedSum",
     "ReferenceBloomFilter",
     "ReferenceCountingBloomFilter",
     "ReferenceDynamicCountFilter",
@@ -34,4 +37,5 @@ __all__ = [
     "ReferencePartitionedSpectralBloomFilter",
     "ReferenceScalableBloomFilter",
     "ReferenceSpectralBloomFilter",
+    "ReferenceTimeDecayingBloomFilter",
 ]
