@@ -30,7 +30,7 @@ def experiments(size: str, data: Path | None) -> dict[str, Callable[[], Outcome]
             "e3": partial(e3, (10_000, 10_000, 200), (0.5, 0.9, 0.99), 1_000_000, 5),
             "space": partial(space, (20_000, 10_000, 1000), (0.5, 0.9), 1.0),
             "rounding": partial(rounding, 2000, 400, (0.5, 0.9, 0.99)),
-            "lazy": partial(lazy, (10**5, 10**6, 10**7, 10**8), 1_000_000, 5),
+            "lazy": partial(lazy, (10**5, 10**6, 10**7, 10**8), 400_000, 5),
         }
     return {
         "e1": partial(e1, data, 10_000, 2000, 40_000, 1.1),

@@ -119,8 +119,8 @@ def _lazy(rows: list[Row]) -> Any:
         of = _of(rows, way=way)
         text = way if way == "eager" else f"lazy, {way}"
         _line(left, of, "cells", "longest_call_us", color=colour, label=text)
-        _line(right, of, "cells", "mean_batch_ns", color=colour, label=f"{text}, in batches")
-        _line(right, of, "cells", "mean_call_ns", color=colour, linestyle=":")
+        _line(right, of, "cells", "batch_ns", color=colour, label=f"{text}, in batches")
+        _line(right, of, "cells", "call_ns", color=colour, linestyle=":")
     left.set(xscale="log", yscale="log", xlabel="cells", ylabel="longest call, us")
     right.set(xscale="log", yscale="log", xlabel="cells", ylabel="ns for each key (dotted: calls)")
     left.legend()

@@ -7,6 +7,8 @@ by how much, and what is left of pages that nobody visits any more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
 
@@ -55,6 +57,14 @@ EXPECTED: dict[str, tuple[float, float, float]] = {
 """Shares of pages that are counted too low at lambda 0.5, 0.9, 0.99, by an earlier simulation."""
 
 
+def residue(decay: float) -> int:
+    """The largest value that rounding up never makes smaller: less than 1 / (1 - lambda).
+
+    Of lambda as it is: 0.9 in binary is a little more, so that 10 sticks as well.
+    """
+    return ceil(1 / (1 - Fraction(decay))) - 1
+
+
 def rounding(pages: int, epochs: int, decays: tuple[float, ...]) -> Outcome:
     """`pages` visits in each epoch; the colder half of the pages is visited in the first half."""
     rows = [row for decay in decays for row in _rows(pages, epochs, decay)]
@@ -71,7 +81,7 @@ def rounding(pages: int, epochs: int, decays: tuple[float, ...]) -> Outcome:
         of = [row for row in rows if row["cells"] == way]
         ours = ", ".join(f"{row['left']:.3g}" for row in of)
         theirs = ", ".join(f"{row['residue']:.3g}" for row in of)
-        sticks = all(0 < row["left"] <= row["residue"] * 1.001 for row in of)
+        sticks = all(0 < row["left"] <= row["residue"] for row in of)
         claims.append(Claim(f"{way}: what sticks in forgotten pages", theirs, ours, sticks))
     for way in LAZY:
         of = [row for row in rows if row["cells"] == way]
@@ -116,7 +126,7 @@ def _rows(pages: int, epochs: int, decay: float) -> list[Row]:
                 "mean_excess": float(np.mean(counts - truth.sums)),
                 "left": float(np.median(np.maximum(forgotten, 0))),
                 "bound": 2.0**-bits / (1 - decay),
-                "residue": (np.ceil(1 / (1 - decay) - 1e-9) - 1) / 2**bits,
+                "residue": residue(decay) / 2**bits,
             }
         )
     return rows

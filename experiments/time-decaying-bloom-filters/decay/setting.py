@@ -41,12 +41,12 @@ class Fading:
     def add_many(self, epoch: int, pages: Keys) -> None:
         """Visits of an epoch, which is not before the last one."""
         self.epoch = epoch
-        self.filter.add_many(pages, at=epoch * EPOCH)
+        self.filter.add_many(pages, at=float(epoch * EPOCH))
 
     def advance(self, epoch: int) -> None:
         """Move the time on."""
         self.epoch = epoch
-        self.filter.advance(epoch * EPOCH)
+        self.filter.advance(float(epoch * EPOCH))
 
     def counts(self) -> Floats:
         """Of every page."""
@@ -54,16 +54,16 @@ class Fading:
 
     def counts_of(self, keys: Keys) -> Floats:
         """Of these keys."""
-        counts: Floats = self.filter.count_many(keys, at=self.epoch * EPOCH)
+        counts: Floats = self.filter.count_many(keys, at=float(self.epoch * EPOCH))
         return counts
 
     def stats(self) -> Any:
         """As of the last epoch."""
-        return self.filter.stats(at=self.epoch * EPOCH)
+        return self.filter.stats(at=float(self.epoch * EPOCH))
 
     def units(self, fraction_bits: int) -> npt.NDArray[np.int64]:
         """Every cell as the whole number that it is inside."""
-        cells: Floats = self.filter.cells(at=self.epoch * EPOCH)
+        cells: Floats = self.filter.cells(at=float(self.epoch * EPOCH))
         units: npt.NDArray[np.int64] = np.rint(cells * 2**fraction_bits).astype(np.int64)
         return units
 
