@@ -1,7 +1,7 @@
 """Types of the compiled core; `make lint` checks them against the built module."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final
 
@@ -24,6 +24,9 @@ _Nulls: TypeAlias = Literal["refuse", "skip"]
 _Duration: TypeAlias = str | float | timedelta
 _Instant: TypeAlias = datetime | str | float | np.datetime64
 _Instants: TypeAlias = Iterable[_Instant] | Any
+_DecayLayout: TypeAlias = Literal["basic"]
+_Rounding: TypeAlias = Literal["strict", "expiring"]
+_Clock: TypeAlias = Callable[[], _Instant]
 _Path: TypeAlias = str | os.PathLike[str]
 
 _Filter: TypeAlias = (
@@ -34,6 +37,7 @@ _Filter: TypeAlias = (
     | DynamicCountFilter
     | PartitionedSpectralBloomFilter
     | PartitionedDynamicCountFilter
+    | TimeDecayingBloomFilter
 )
 
 __all__ = [
@@ -45,6 +49,7 @@ __all__ = [
     "PartitionedSpectralBloomFilter",
     "ScalableBloomFilter",
     "SpectralBloomFilter",
+    "TimeDecayingBloomFilter",
     "__version__",
     "digest",
     "from_bytes",
@@ -628,6 +633,160 @@ class CountingBloomFilter:
     def counter_bits(self) -> int: ...
     @property
     def layout(self) -> _Layout: ...
+    @property
+    def policy(self) -> _Policy: ...
+    @property
+    def derivation(self) -> _Derivation: ...
+    @property
+    def hash(self) -> _HashName: ...
+    @property
+    def seed(self) -> int: ...
+
+@final
+class TimeDecayingBloomFilter:
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __new__(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        half_life: _Duration | None = None,
+        decay: float | None = None,
+        epoch: _Duration | None = None,
+        layout: _DecayLayout = "basic",
+        rounding: _Rounding = "strict",
+        policy: _Policy = "plain",
+        counter_bits: int = 32,
+        fraction_bits: int = 8,
+        origin: _Instant = 0,
+        clock: _Clock | None = None,
+        placement: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
+        derivation: _Derivation = "enhanced",
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def plan(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        half_life: _Duration | None = None,
+        decay: float | None = None,
+        epoch: _Duration | None = None,
+        layout: _DecayLayout = "basic",
+        rounding: _Rounding = "strict",
+        policy: _Policy = "plain",
+        counter_bits: int = 32,
+        fraction_bits: int = 8,
+        origin: _Instant = 0,
+        placement: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
+        derivation: _Derivation = "enhanced",
+    ) -> Plan: ...
+    @classmethod
+    def from_plan(
+        cls,
+        plan: Plan,
+        *,
+        clock: _Clock | None = None,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def load(cls, path: _Path, *, clock: _Clock | None = None) -> Self: ...
+    @classmethod
+    def from_bytes(cls, data: Buffer, *, clock: _Clock | None = None) -> Self: ...
+    def add(self, key: _Key, count: SupportsIndex = 1, at: _Instant | None = None) -> bool: ...
+    def add_many(
+        self,
+        keys: _Keys,
+        counts: _Counts | None = None,
+        at: _Instant | _Instants | None = None,
+        *,
+        nulls: _Nulls = "refuse",
+        threads: int = 1,
+    ) -> npt.NDArray[np.bool_]: ...
+    def __contains__(self, key: _Key, /) -> bool: ...
+    def contains_many(
+        self,
+        keys: _Keys,
+        at: _Instant | _Instants | None = None,
+        *,
+        nulls: _Nulls = "refuse",
+        threads: int = 1,
+    ) -> npt.NDArray[np.bool_]: ...
+    def count(self, key: _Key, at: _Instant | None = None) -> float: ...
+    def count_many(
+        self,
+        keys: _Keys,
+        at: _Instant | _Instants | None = None,
+        *,
+        nulls: _Nulls = "refuse",
+        threads: int = 1,
+    ) -> npt.NDArray[np.float64]: ...
+    def rate(self, key: _Key, per: _Duration = "1h", at: _Instant | None = None) -> float: ...
+    def rate_many(
+        self,
+        keys: _Keys,
+        per: _Duration = "1h",
+        at: _Instant | _Instants | None = None,
+        *,
+        nulls: _Nulls = "refuse",
+        threads: int = 1,
+    ) -> npt.NDArray[np.float64]: ...
+    def estimate(
+        self, key: _Key, *, confidence: float = 0.95, at: _Instant | None = None
+    ) -> Estimate: ...
+    def advance(self, now: _Instant | None = None) -> None: ...
+    def __or__(self, value: Self, /) -> Self: ...
+    def __ror__(self, value: Self, /) -> Self: ...
+    def __ior__(self, value: Self, /) -> Self: ...
+    def merge(self, other: Self) -> None: ...
+    def copy(self) -> Self: ...
+    def clear(self) -> None: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def estimated_items(self) -> float: ...
+    def stats(self, at: _Instant | None = None) -> Stats: ...
+    def validate(self) -> None: ...
+    def positions(self, key: _Key) -> list[int]: ...
+    def cells(self, at: _Instant | None = None) -> npt.NDArray[np.float64]: ...
+    def save(self, path: _Path) -> None: ...
+    def to_bytes(self) -> bytes: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: Any) -> Self: ...
+    @property
+    def time(self) -> float | None: ...
+    @property
+    def capacity(self) -> int | None: ...
+    @property
+    def error_rate(self) -> float | None: ...
+    @property
+    def half_life(self) -> float | None: ...
+    @property
+    def decay(self) -> float: ...
+    @property
+    def epoch(self) -> float: ...
+    @property
+    def origin(self) -> float: ...
+    @property
+    def hashes(self) -> int: ...
+    @property
+    def counter_bits(self) -> int: ...
+    @property
+    def fraction_bits(self) -> int: ...
+    @property
+    def layout(self) -> _DecayLayout: ...
+    @property
+    def placement(self) -> _Layout: ...
+    @property
+    def rounding(self) -> _Rounding: ...
     @property
     def policy(self) -> _Policy: ...
     @property

@@ -15,13 +15,15 @@ class Plan:
     """Sizes for a goal: what a filter will be, before anything is allocated."""
 
     kind: str
-    """`"bloom"`, `"scalable"`, `"counting"`, `"sbf"`, `"dcf"`, `"psbf"` or `"pdcf"`."""
+    """`"bloom"`, `"scalable"`, `"counting"`, `"sbf"`, `"dcf"`, `"psbf"`, `"pdcf"` or `"tbf"`."""
     capacity: int | None
     """Distinct keys the filter is made for; None when the sizes were given instead."""
     error_rate: float | None
     """Target false-positive rate at capacity; None when the sizes were given instead."""
     layout: str
-    """`"blocked"` (all cells of a key in one block) or `"classic"` (independent positions)."""
+    """`"blocked"` (all cells of a key in one block) or `"classic"` (independent positions).
+
+    Time-decaying only: what holds the cells, `"basic"`; where they lie is `placement`."""
     derivation: str
     """How positions come from the digest: `"enhanced"`, `"double"` or `"slices"`."""
     cells: int
@@ -57,6 +59,20 @@ class Plan:
     on_full: str | None = None
     spare: str | None = None
     """Spectral filters only: `"grow"` or `"saturate"`."""
+    placement: str | None = None
+    """Time-decaying only: `"blocked"` or `"classic"`."""
+    half_life: float | None = None
+    """Time-decaying only: seconds in which a count halves, if that was given."""
+    decay: float | None = None
+    """Time-decaying only: what remains of a count after one epoch, the paper's lambda."""
+    epoch: float | None = None
+    """Time-decaying only: seconds of an epoch, the paper's T."""
+    origin: float | None = None
+    """Time-decaying only: when epoch zero begins, in seconds since 1970."""
+    rounding: str | None = None
+    """Time-decaying only: `"strict"` or `"expiring"`."""
+    fraction_bits: int | None = None
+    """Time-decaying only: bits of a cell behind the point."""
 
     @property
     def bits_per_key(self) -> float | None:
@@ -87,7 +103,7 @@ class Stats:
     counter_bits: int
     bytes: int
     saturated: int = 0
-    """Counters stuck at their largest value."""
+    """Counters stuck at their largest value; time-decaying: blocks with one that ever was full."""
     rebuilds: int = 0
     """How often the filter grew or re-laid its cells."""
     partitions: int | None = None
@@ -98,6 +114,10 @@ class Stats:
     """Growing counters only: seconds that the longest rebuild took."""
     pauses: float = 0.0
     """Growing counters only: seconds that all rebuilds took together."""
+    late: int = 0
+    """Time-decaying only: events that came after their epoch, and counted by their age."""
+    clock_jumps: int = 0
+    """Time-decaying only: how often the clock was behind the filter's own time."""
     layers: tuple[Stats, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,11 +129,13 @@ class Stats:
 class Estimate:
     """A count with its bounds."""
 
-    value: int
-    """The smallest of the key's counters: never below the true count unless `saturated`."""
-    lower: int
+    value: float
+    """The smallest of the key's counters: never below the true count unless `saturated`.
+
+    A whole number, except where counts fade."""
+    lower: float
     """The true count is at least this with `confidence`."""
-    upper: int | None
+    upper: float | None
     """The true count is certainly at most this; None when `saturated`."""
     confidence: float
     saturated: bool

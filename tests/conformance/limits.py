@@ -13,6 +13,7 @@ from bloomery import (
     PartitionedSpectralBloomFilter,
     ScalableBloomFilter,
     SpectralBloomFilter,
+    TimeDecayingBloomFilter,
 )
 
 Case = tuple[set[str], dict[str, Any]]
@@ -85,6 +86,37 @@ CUTS: list[Case] = [
     *refused(CELLS, "partitions", 1025),
 ]
 
+TIMED: dict[str, Any] = {"half_life": "1h"}
+FADING: list[Case] = [
+    *((names, TIMED | parameters) for names, parameters in EVERYWHERE),
+    *refused(TIMED | CELLS, "cells", 0, -1, 1.5, "9", True),
+    *refused(TIMED | CELLS, "hashes", 0, -1, 65, 2**32),
+    *refused(TIMED | GOAL, "policy", "liberal", "recurring_minimum", ""),
+    *refused(TIMED | GOAL, "placement", "striped", "Blocked", ""),
+    *refused(TIMED | GOAL, "layout", "blocked", "Basic", ""),
+    *refused(TIMED | GOAL, "rounding", "up", ""),
+    *refused(TIMED | GOAL, "counter_bits", 0, 4, 8, 33, 64, 2**40),
+    *refused(TIMED | GOAL, "fraction_bits", -1, 29, 1.5, "8", True, 2**40),
+    *refused(TIMED | GOAL | {"counter_bits": 16}, "fraction_bits", 13),
+    *refused(TIMED | CELLS | {"placement": "blocked"}, "hashes", 3, 5, 64),
+    *refused(TIMED | GOAL | {"placement": "blocked"}, "derivation", "double", "slices"),
+    *refused(GOAL, "half_life", 0, -1, "0s", "-1h", "soon", True, 1e12, *UNMEASURABLE),
+    *refused(TIMED | GOAL, "epoch", 0, -1, 0.09, "99ms", "soon", True, 1e12, *UNMEASURABLE),
+    *refused(GOAL | {"epoch": "1h"}, "decay", -0.1, 1.1, "half", *UNMEASURABLE),
+    *refused(TIMED | GOAL, "origin", -1, 1e13, "2020-01-01", math.nan),
+    *refused(TIMED | GOAL | {"epoch": "1h"}, "decay", 0.5),  # both
+    ({"half_life"}, GOAL),
+    ({"half_life"}, GOAL | {"epoch": "1h"}),
+    ({"epoch"}, GOAL | {"decay": 0.5}),
+    ({"capacity"}, TIMED),
+    ({"capacity"}, TIMED | {"error_rate": 0.01}),
+    ({"capacity"}, TIMED | {"hashes": 3}),
+    ({"hashes"}, TIMED | {"cells": 1024}),
+    ({"cells"}, TIMED | GOAL | CELLS),
+    ({"cells"}, TIMED | CELLS | {"error_rate": 0.01}),
+    ({"cells", "derivation"}, TIMED | {"cells": 1000, "hashes": 3, "derivation": "slices"}),
+]
+
 BAD: dict[Any, list[Case]] = {
     BloomFilter: [
         *EVERYWHERE,
@@ -115,6 +147,7 @@ BAD: dict[Any, list[Case]] = {
     DynamicCountFilter: DYNAMIC,
     PartitionedSpectralBloomFilter: SPECTRAL + CUTS,
     PartitionedDynamicCountFilter: DYNAMIC + CUTS,
+    TimeDecayingBloomFilter: FADING,
 }
 
 EDGES_EVERYWHERE: list[dict[str, Any]] = [
@@ -166,6 +199,20 @@ EDGES_CUT: list[dict[str, Any]] = [
     *({"cells": 1, "hashes": 1, "partitions": cut} for cut in (1, "auto", "adaptive")),
 ]
 
+EDGES_FADING: list[dict[str, Any]] = [
+    *(TIMED | edge for edge in EDGES_EVERYWHERE),
+    TIMED | {"cells": 1, "hashes": 1},
+    TIMED | {"cells": 64, "hashes": 64},
+    *(TIMED | {"cells": 128, "hashes": k, "placement": "blocked"} for k in (1, 2, 4, 8)),
+    *(GOAL | {"decay": decay, "epoch": 10**9} for decay in (0, 0.0, 1e-300, 0.5, 1, 1.0)),
+    *(GOAL | {"half_life": length} for length in (0.001, "1s", 10**11)),
+    *(TIMED | GOAL | {"epoch": length} for length in (0.1, 10**11)),
+    *(TIMED | GOAL | {"fraction_bits": bits} for bits in (0, 28)),
+    TIMED | GOAL | {"counter_bits": 16, "fraction_bits": 12},
+    TIMED | GOAL | {"origin": 0},
+    TIMED | GOAL | {"origin": "9999-12-31T00:00:00Z"},
+]
+
 EDGE: dict[Any, list[dict[str, Any]]] = {
     BloomFilter: [
         *EDGES_EVERYWHERE,
@@ -193,6 +240,7 @@ EDGE: dict[Any, list[dict[str, Any]]] = {
     DynamicCountFilter: EDGES_DYNAMIC,
     PartitionedSpectralBloomFilter: EDGES_SPECTRAL + EDGES_CUT,
     PartitionedDynamicCountFilter: EDGES_DYNAMIC + EDGES_CUT,
+    TimeDecayingBloomFilter: EDGES_FADING,
 }
 
 ABSURD_GOALS: list[dict[str, Any]] = [
@@ -232,4 +280,8 @@ ABSURD: dict[Any, list[dict[str, Any]]] = {
         ),
         ABSURD_CELLS,
     ),
+    TimeDecayingBloomFilter: [
+        *(TIMED | goal for goal in ABSURD_GOALS),
+        *(TIMED | {"cells": n, "hashes": 3} for n in (2**50, 2**62, 2**64 - 1, 2**64, 2**200)),
+    ],
 }

@@ -19,6 +19,7 @@ from bloomery import (
     PartitionedSpectralBloomFilter,
     ScalableBloomFilter,
     SpectralBloomFilter,
+    TimeDecayingBloomFilter,
 )
 from bloomery._core import CountFilter
 
@@ -40,10 +41,12 @@ class Structure:
 
     @property
     def traits(self) -> frozenset[str]:
-        """The verbs that exist, the words among the parameters, and "mapped"."""
+        """The verbs that exist, the words among the parameters, "mapped" and "decays"."""
         verbs = {verb for verb in dir(self.cls) if callable(getattr(self.cls, verb))}
         words = {value for value in self.parameters.values() if isinstance(value, str)}
-        return frozenset(verbs | words | ({"mapped"} if self.mapped else set()))
+        more = {"mapped"} if self.mapped else set()
+        more |= {"decays"} if hasattr(self.cls, "decay") else set()
+        return frozenset(verbs | words | more)
 
     @property
     def sizing(self) -> dict[str, Any]:
@@ -92,10 +95,13 @@ class Subject:
         return "remove" in self.structure.traits and "conservative" not in self.structure.traits
 
     @property
-    def limit(self) -> int:
+    def limit(self) -> float:
         """The largest value of a counter: where growing ones end, at 64 bits, they stick too."""
-        grows = issubclass(self.structure.cls, CountFilter)
-        return int(2 ** (64 if grows else self.structure.parameters["counter_bits"])) - 1
+        if issubclass(self.structure.cls, CountFilter):
+            return 2**64 - 1
+        parameters = self.structure.parameters
+        largest: int = 2 ** int(parameters["counter_bits"]) - 1
+        return largest / 256 if "decays" in self.structure.traits else largest
 
     def __enter__(self) -> Self:
         return self
@@ -115,6 +121,8 @@ BLOCKED = GOAL | {"layout": "blocked"}
 CLASSIC = GOAL | {"layout": "classic"}
 OFTEN = {"total": CAPACITY}
 """Planned for one occurrence a key, so that counters outgrow their fields all the time."""
+AGES = {"half_life": 10**10, "epoch": 10**9}
+"""The next epoch begins in 2033, so that no test meets an end of one by chance."""
 PAPER = {"capacity": CAPACITY, "error_rate": 0.05, "hashes": 3, "layout": "classic"}
 
 STRUCTURES: tuple[Structure, ...] = (
@@ -186,5 +194,22 @@ STRUCTURES: tuple[Structure, ...] = (
         )
     ),
     Structure("pdcf-paper", PartitionedDynamicCountFilter, PAPER),
+    *(
+        Structure(
+            f"tbf-{placement}-{width}-{rounding}-{policy}",
+            TimeDecayingBloomFilter,
+            GOAL
+            | AGES
+            | {"placement": placement, "counter_bits": width, "rounding": rounding}
+            | {"policy": policy},
+        )
+        for placement, width, rounding, policy in (
+            ("blocked", 32, "strict", "plain"),
+            ("blocked", 16, "expiring", "plain"),
+            ("blocked", 16, "strict", "conservative"),
+            ("classic", 32, "expiring", "plain"),
+            ("classic", 16, "strict", "plain"),
+        )
+    ),
     Structure("dcf-cells", DynamicCountFilter, {"cells": 100_003, "hashes": 5}),
 )

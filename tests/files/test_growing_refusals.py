@@ -20,7 +20,7 @@ from tests.golden.make_golden import FOLDER, path_of
 GROWING = sorted(
     path.stem
     for path in FOLDER.glob("*.bloomery")
-    if path.stem.split("-")[0].endswith(("bf", "cf"))
+    if path.stem.split("-")[0] in ("sbf", "dcf", "psbf", "pdcf")
 )
 RECORD = PRELUDE + 64
 TOTAL, PARTITIONS, SHAPE, STUCK, STUCK_AGAIN, MARKS = (RECORD + at for at in (0, 8, 16, 40, 48, 56))

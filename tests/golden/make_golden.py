@@ -23,6 +23,7 @@ from bloomery import (
     PartitionedSpectralBloomFilter,
     ScalableBloomFilter,
     SpectralBloomFilter,
+    TimeDecayingBloomFilter,
 )
 from bloomery._core import CountFilter
 
@@ -31,6 +32,8 @@ ANSWERS = FOLDER / "answers.json"
 SECRET = bytes(range(16))
 PRESENT = [f"present {i}" for i in range(24)] + ["", "ü€😀"]
 ABSENT = [f"absent {i}" for i in range(24)]
+LATER = 1_800_000_000
+"""When filters that fade are asked; it is after everything that went into them."""
 NUMBERS = [0, 1, 5, 2**63, 2**64 - 1, -1, -(2**63)]
 
 Growing = (
@@ -39,7 +42,7 @@ Growing = (
     | PartitionedSpectralBloomFilter
     | PartitionedDynamicCountFilter
 )
-Filter = BloomFilter | ScalableBloomFilter | CountingBloomFilter | Growing
+Filter = BloomFilter | ScalableBloomFilter | CountingBloomFilter | Growing | TimeDecayingBloomFilter
 
 
 def _fill(made: Any) -> Any:
@@ -82,6 +85,16 @@ def _crowd(made: Any) -> Any:
     return made
 
 
+def _fill_fading(made: Any) -> Any:
+    """Events of several epochs, late ones among them, and one that fills its cells."""
+    for number, key in enumerate([*PRESENT, *NUMBERS]):
+        made.add(key, at=1_500_000_000 + number * 7_000_000)
+    made.add_many(PRESENT[:20], [3**power for power in range(20)], at=1_750_000_000)
+    made.add_many(PRESENT[5:15], at=[1_000_000_000 + row * 50_000_000 for row in range(10)])
+    return made
+
+
+FADE: dict[str, Any] = {"decay": 0.75, "epoch": 10_000_000}
 SIZES: dict[str, Any] = {"bits": 2048, "hashes": 5}
 
 MAKERS: dict[str, Callable[[], Filter]] = {
@@ -163,6 +176,25 @@ MAKERS: dict[str, Callable[[], Filter]] = {
             60, 0.05, hashes=3, total=5000, partitions="adaptive", layout="classic"
         )
     ),
+    "tbf-empty": lambda: TimeDecayingBloomFilter(10, 0.01, half_life="1h"),
+    "tbf-basic-blocked": lambda: _fill_fading(
+        TimeDecayingBloomFilter(60, 0.02, half_life="400d", epoch="100d")
+    ),
+    "tbf-basic-classic-16": lambda: _fill_fading(
+        TimeDecayingBloomFilter(cells=400, hashes=5, counter_bits=16, fraction_bits=4, **FADE)
+    ),
+    "tbf-basic-conservative": lambda: _fill_fading(
+        TimeDecayingBloomFilter(
+            60,
+            0.02,
+            policy="conservative",
+            rounding="expiring",
+            hash="keyed",
+            secret=SECRET,
+            origin=12_345,
+            **FADE,
+        )
+    ),
     "pdcf-keyed": lambda: _fill_growing(
         PartitionedDynamicCountFilter(
             60, 0.02, partitions=503, shrink=0.25, derivation="double", hash="keyed", secret=SECRET
@@ -178,12 +210,21 @@ def path_of(name: str) -> Path:
 
 def answers_of(made: Filter) -> dict[str, Any]:
     """What a filter says about the listed keys."""
+    every: list[str | int] = [*PRESENT, *ABSENT, *NUMBERS]
+    if isinstance(made, TimeDecayingBloomFilter):
+        counts = dict(zip(every, made.count_many(every, LATER).tolist(), strict=True))
+        inside = {key for key, count in counts.items() if count > 0}
+    else:
+        counts = {}
+        inside = {key for key in every if key in made}
     said: dict[str, Any] = {
         "kind": type(made).__name__,
-        "present": [key for key in PRESENT + ABSENT if key in made],
-        "absent": [key for key in PRESENT + ABSENT if key not in made],
-        "numbers": [str(number) for number in NUMBERS if number in made],
+        "present": [key for key in PRESENT + ABSENT if key in inside],
+        "absent": [key for key in PRESENT + ABSENT if key not in inside],
+        "numbers": [str(number) for number in NUMBERS if number in inside],
     }
+    if counts:
+        said["counts"] = {key: counts[key] for key in PRESENT + ABSENT}
     if isinstance(made, CountingBloomFilter | CountFilter):
         said["counts"] = {key: made.count(key) for key in PRESENT + ABSENT}
     return said

@@ -32,8 +32,8 @@ pub use crew::Crew;
 pub use crossbeam_epoch as epoch;
 pub use error::{Error, Result};
 pub use filters::{
-    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, Estimate, Policy,
-    ScalableBloomFilter, ScalablePlan,
+    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, DecayingPlan, Estimate, Policy,
+    ScalableBloomFilter, ScalablePlan, TimeDecayingBloomFilter,
 };
 pub use hash::{Hasher, KeyHash};
 pub use placement::{Layout, Placement};

@@ -3,7 +3,9 @@
 use crate::bloom::BloomFilter;
 use crate::buffer::View;
 use crate::counting::CountingBloomFilter;
+use crate::decaying::TimeDecayingBloomFilter;
 use crate::errors::{OrRaise, parameter, to_python, with_path};
+use crate::instants::Clock;
 use crate::scalable::ScalableBloomFilter;
 use crate::{count, params};
 use bloomery_core::snapshot::{self, Kind, Loaded, RealDisk, Snapshot};
@@ -54,5 +56,8 @@ pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
         Loaded::Counting(core) => Py::new(py, CountingBloomFilter::new(core))?.into_any(),
         Loaded::Dynamic(core) => count::to_object(py, count::Any::Dynamic(core))?,
         Loaded::Spectral(core) => count::to_object(py, count::Any::Spectral(core))?,
+        Loaded::Decaying(core) => {
+            Py::new(py, TimeDecayingBloomFilter::new(core, Clock::System))?.into_any()
+        }
     })
 }

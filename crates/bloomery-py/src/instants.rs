@@ -112,7 +112,6 @@ pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     read(value).map_err(|refusal| refusal.raise(value.py(), name))
 }
 
-#[allow(dead_code, reason = "for the classes that keep time")]
 /// Refuses an instant that lies more than a century from `own`, the filter's own time.
 pub(crate) fn require_near(
     py: Python<'_>,
@@ -296,14 +295,12 @@ fn words(array: &Bound<'_, PyAny>, read: impl Fn(u64) -> f64) -> PyResult<Vec<f6
 
 // ---- the clock
 
-#[allow(dead_code, reason = "for the classes that keep time")]
 /// Where a filter takes the time from when a call does not say it.
 pub(crate) enum Clock {
     System,
     Given(Py<PyAny>),
 }
 
-#[allow(dead_code, reason = "for the classes that keep time")]
 impl Clock {
     /// The machine's clock, or a callable that answers an instant.
     pub(crate) fn parse(clock: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -335,7 +332,6 @@ impl Clock {
     }
 }
 
-#[allow(dead_code, reason = "for the classes that keep time")]
 /// Seconds since 1970, by the clock that is cheapest to read: a few milliseconds coarse, and an epoch
 /// is never shorter than a hundred.
 #[cfg(target_os = "linux")]

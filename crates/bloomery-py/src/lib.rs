@@ -7,6 +7,7 @@ mod bloom;
 mod buffer;
 mod count;
 mod counting;
+mod decaying;
 mod errors;
 mod files;
 mod fork;
@@ -37,6 +38,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::counting::CountingBloomFilter;
+    #[pymodule_export]
+    use super::decaying::TimeDecayingBloomFilter;
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
     use super::*;

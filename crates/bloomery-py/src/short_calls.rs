@@ -11,6 +11,7 @@ use crate::count::{
     SpectralBloomFilter,
 };
 use crate::counting::CountingBloomFilter;
+use crate::decaying::TimeDecayingBloomFilter;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{PyClass, ffi};
@@ -66,6 +67,50 @@ unsafe extern "C" fn add_growing(
     }
     // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
     unsafe { call_with_all(this, arguments, positional, keywords, &ADD_GROWING_WITH_COUNT) }
+}
+
+/// PyO3's `TimeDecayingBloomFilter.add` and `count`, for calls that say more than the key.
+static ADD_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static COUNT_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+unsafe extern "C" fn add_now(
+    this: Object,
+    arguments: *const Object,
+    positional: ffi::Py_ssize_t,
+    keywords: Object,
+) -> Object {
+    if positional == 1 && keywords.is_null() {
+        // SAFETY: called through the descriptor of that class, with one argument.
+        return unsafe {
+            call::<TimeDecayingBloomFilter, bool>(
+                this,
+                *arguments,
+                TimeDecayingBloomFilter::add_one,
+            )
+        };
+    }
+    // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
+    unsafe { call_with_all(this, arguments, positional, keywords, &ADD_AT) }
+}
+
+unsafe extern "C" fn count_now(
+    this: Object,
+    arguments: *const Object,
+    positional: ffi::Py_ssize_t,
+    keywords: Object,
+) -> Object {
+    if positional == 1 && keywords.is_null() {
+        // SAFETY: called through the descriptor of that class, with one argument.
+        return unsafe {
+            call::<TimeDecayingBloomFilter, f64>(
+                this,
+                *arguments,
+                TimeDecayingBloomFilter::count_one,
+            )
+        };
+    }
+    // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
+    unsafe { call_with_all(this, arguments, positional, keywords, &COUNT_AT) }
 }
 
 /// Calls PyO3's method with everything that was given.
@@ -170,8 +215,29 @@ static COUNT_GROWING: Definition = Definition(ffi::PyMethodDef {
     ..COUNT.0
 });
 
+static ADD_NOW: Definition = Definition(ffi::PyMethodDef {
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: add_now },
+    ml_doc: c"add($self, key, count=1, at=None)\n--\n\nAdds `count` occurrences of the key at an instant; True iff it was certainly absent before."
+        .as_ptr(),
+    ..ADD_COUNTED.0
+});
+
+static COUNT_NOW: Definition = Definition(ffi::PyMethodDef {
+    ml_name: c"count".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: count_now },
+    ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+    ml_doc: c"count($self, key, at=None)\n--\n\nThe decayed sum of the key's occurrences: never too small with rounding=\"strict\"."
+        .as_ptr(),
+});
+
 /// Puts the methods on their classes.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
+    let decaying = py.get_type::<TimeDecayingBloomFilter>();
+    let (add, count) = (decaying.getattr("add")?.unbind(), decaying.getattr("count")?.unbind());
+    ADD_AT.get_or_init(py, || add);
+    COUNT_AT.get_or_init(py, || count);
+    put::<TimeDecayingBloomFilter>(py, "add", &ADD_NOW)?;
+    put::<TimeDecayingBloomFilter>(py, "count", &COUNT_NOW)?;
     let with_count = py.get_type::<CountingBloomFilter>().getattr("add")?.unbind();
     ADD_WITH_COUNT.get_or_init(py, || with_count);
     put::<BloomFilter>(py, "add", &ADD)?;

@@ -13,8 +13,8 @@ from bloomery import CountFilter, CountingBloomFilter
 from bloomery.cli import console
 from bloomery.cli.files import filter_to_change
 from bloomery.cli.keys import key_batches, with_counts
-from bloomery.cli.kinds import Counting, require_counting
-from bloomery.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles, WithCounts
+from bloomery.cli.kinds import Counting, at_instant, require_counting
+from bloomery.cli.options import AsJson, At, FilterFile, GivenKeys, KeyFiles, WithCounts
 from bloomery.cli.quantities import show_seconds
 
 
@@ -26,6 +26,7 @@ def add(
         bool, typer.Option("--new", help="Print the keys that were certainly not there before.")
     ] = False,
     counts: WithCounts = False,
+    at: At = None,
     shared: Annotated[
         bool,
         typer.Option("--shared", help="Map the file: each key is in at once, for all processes."),
@@ -44,12 +45,13 @@ def add(
     read = added = 0
     with filter_to_change(file, shared=shared) as filter:
         counter = require_counting(filter, file) if counts else None
+        when: Any = at_instant(filter, file, at)
         for batch in key_batches(keys or [], key or [], prints_lines=new):
             if counter is None:
-                fresh = filter.add_many(batch)
+                fresh = filter.add_many(batch, **when)
             else:
                 batch, weights = with_counts(batch)
-                fresh = _add_weighted(counter, batch, weights)
+                fresh = _add_weighted(counter, batch, weights, when)
             read += len(batch)
             added += int(fresh.sum())
             if new:
@@ -66,10 +68,12 @@ def add(
     return 0
 
 
-def _add_weighted(filter: Counting, keys: list[bytes], counts: list[int]) -> npt.NDArray[np.bool_]:
+def _add_weighted(
+    filter: Counting, keys: list[bytes], counts: list[int], when: Any
+) -> npt.NDArray[np.bool_]:
     if isinstance(filter, CountingBloomFilter):
         return np.array([filter.add(k, n) for k, n in zip(keys, counts, strict=True)], dtype=bool)
-    return filter.add_many(keys, counts)
+    return filter.add_many(keys, counts, **when)
 
 
 def _pauses(filter: object) -> dict[str, Any]:

@@ -7,25 +7,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bloomery import CountingBloomFilter
+from bloomery import CountingBloomFilter, TimeDecayingBloomFilter
 from bloomery.cli import console
 from bloomery.cli.files import read_filter
 from bloomery.cli.keys import key_batches
-from bloomery.cli.kinds import Counting, require_counting
-from bloomery.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles
+from bloomery.cli.kinds import Counting, at_instant, require_counting
+from bloomery.cli.options import AsJson, At, FilterFile, GivenKeys, KeyFiles
 
 
 def count(
-    file: FilterFile, keys: KeyFiles = None, key: GivenKeys = None, json: AsJson = False
+    file: FilterFile,
+    keys: KeyFiles = None,
+    key: GivenKeys = None,
+    at: At = None,
+    json: AsJson = False,
 ) -> int:
     """Print `count<TAB>key` for each key; exit with 0 if any count is above 0, else with 1.
 
-    A count is never too small, unless its counters are full; it can be too large.
+    A count is never too small, unless its counters are full; it can be too large. Of a filter
+    that fades it is the decayed sum, now or as of --at.
     """
     filter = require_counting(read_filter(file), file)
+    when: Any = at_instant(filter, file, at)
     found = at_limit = 0
     for number, batch in enumerate(key_batches(keys or [], key or [], prints_lines=True)):
-        counts = filter.count_many(batch)
+        counts: npt.NDArray[Any] = filter.count_many(batch, **when)
         full = _full(filter, batch, counts)
         found += int(np.count_nonzero(counts))
         at_limit += sum(full)
@@ -36,12 +42,14 @@ def count(
                 console.to_json(
                     console.key_json(name)
                     | {"count": count, "saturated": saturated}
-                    | (_bounds(filter, name) if bounded else {})
+                    | (_bounds(filter, name, when) if bounded else {})
                 )
                 for count, name, saturated in zip(counts.tolist(), batch, full, strict=True)
             ]
         else:
-            lines = [b"%d\t%s" % pair for pair in zip(counts.tolist(), batch, strict=True)]
+            # Faded counts have fractions; six digits tell them apart.
+            form = b"%.6g\t%s" if isinstance(filter, TimeDecayingBloomFilter) else b"%d\t%s"
+            lines = [form % pair for pair in zip(counts.tolist(), batch, strict=True)]
         console.write_lines(lines)
     if at_limit:
         console.message(
@@ -59,6 +67,6 @@ def _full(filter: Counting, keys: list[bytes], counts: npt.NDArray[Any]) -> list
     return [filter.estimate(key).saturated for key in keys]
 
 
-def _bounds(filter: Counting, key: bytes) -> dict[str, Any]:
-    answer = filter.estimate(key)
+def _bounds(filter: Counting, key: bytes, when: Any) -> dict[str, Any]:
+    answer = filter.estimate(key, **when)
     return {"lower": answer.lower, "upper": answer.upper, "confidence": answer.confidence}

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PARAMETERS = (
-    "capacity", "error_rate", "total", "partitions", "layout", "bits", "hashes", "counter_bits",
-    "policy", "growth", "tightening", "derivation", "hash", "seed",
+    "capacity", "error_rate", "half_life", "decay", "epoch", "rounding", "placement", "total",
+    "partitions", "layout", "bits", "hashes", "counter_bits",
+    "fraction_bits", "policy", "growth", "tightening", "derivation", "hash", "seed",
 )  # fmt: skip
 
 
@@ -64,7 +65,8 @@ def _facts_table(facts: dict[str, Any]) -> Table:
     table.add_row("error now", show_rate(stats["predicted_error"]))
     table.add_row("memory", show_bytes(stats["bytes"]))
     if facts["kind"] not in {"bloom", "scalable"}:
-        table.add_row("saturated", f"{stats['saturated']:,} counters")
+        cells = "blocks" if facts["kind"] == "tbf" else "counters"
+        table.add_row("saturated", f"{stats['saturated']:,} {cells}")
     return table
 
 

@@ -18,10 +18,11 @@ from bloomery import (
     PartitionedSpectralBloomFilter,
     ScalableBloomFilter,
     SpectralBloomFilter,
+    TimeDecayingBloomFilter,
 )
 from bloomery.cli.console import CommandError
 
-Counting: TypeAlias = CountingBloomFilter | CountFilter
+Counting: TypeAlias = CountingBloomFilter | CountFilter | TimeDecayingBloomFilter
 Filter: TypeAlias = BloomFilter | ScalableBloomFilter | Counting
 
 
@@ -37,6 +38,7 @@ _COUNTERS = frozenset({"layout", "policy", "hashes", "derivation"})
 _GROWING = _COUNTERS | {"total", "cells"}
 _SPECTRAL = _GROWING | {"slack", "on_full"}
 _DYNAMIC = _GROWING | {"counter_bits", "shrink"}
+_FADING = frozenset({"half_life", "decay", "epoch", "rounding", "placement"})
 
 KINDS = {
     "bloom": Kind(BloomFilter, frozenset({"layout", "bits", "hashes", "derivation"})),
@@ -46,6 +48,7 @@ KINDS = {
     "dcf": Kind(DynamicCountFilter, _DYNAMIC),
     "psbf": Kind(PartitionedSpectralBloomFilter, _SPECTRAL | {"partitions"}),
     "pdcf": Kind(PartitionedDynamicCountFilter, _DYNAMIC | {"partitions"}),
+    "tbf": Kind(TimeDecayingBloomFilter, _COUNTERS | {"cells", "counter_bits"} | _FADING),
 }
 
 EVERY_KIND_TAKES = frozenset({"capacity", "error_rate", "hash", "seed"})
@@ -64,9 +67,21 @@ def parameters(kind: str, **given: Any) -> dict[str, Any]:
     return chosen
 
 
+def at_instant(filter: Filter, file: Path, at: str | None) -> dict[str, str]:
+    """The keyword that says when, for filters that keep time; refuses it for others."""
+    if at is None:
+        return {}
+    if isinstance(filter, TimeDecayingBloomFilter):
+        return {"at": at}
+    raise CommandError(
+        f"{file} holds a {filter.stats().kind} filter, which keeps no time",
+        hint="leave out --at, or make a filter with --kind tbf --half-life 1h",
+    )
+
+
 def require_counting(filter: Filter, file: Path) -> Counting:
     """The filter, if it counts."""
-    if isinstance(filter, CountingBloomFilter | CountFilter):
+    if isinstance(filter, CountingBloomFilter | CountFilter | TimeDecayingBloomFilter):
         return filter
     raise CommandError(
         f"{file} holds a {filter.stats().kind} filter, which does not count",

@@ -48,26 +48,57 @@ ErrorRate: TypeAlias = Annotated[
     ),
 ]
 KindName: TypeAlias = Annotated[
-    Literal["bloom", "scalable", "counting", "sbf", "dcf", "psbf", "pdcf"] | None,
+    Literal["bloom", "scalable", "counting", "sbf", "dcf", "psbf", "pdcf", "tbf"] | None,
     typer.Option(
         "--kind",
         help="bloom: membership; scalable: grows; counting: counts, removes;"
-        " sbf, dcf, psbf, pdcf: counts without an upper end, for hot keys.",
+        " sbf, dcf, psbf, pdcf: counts without an upper end, for hot keys;"
+        " tbf: counts that fade with time.",
         show_default=False,
     ),
 ]
 Layout: TypeAlias = Annotated[
-    Literal["blocked", "classic"] | None,
+    Literal["blocked", "classic", "basic"] | None,
     typer.Option(
         "--layout",
-        help="Not scalable: blocked is faster, classic smaller at low error rates.",
+        help="Not scalable: blocked is faster, classic smaller at low error rates."
+        " tbf: basic, what holds its cells.",
     ),
+]
+Placement: TypeAlias = Annotated[
+    Literal["blocked", "classic"] | None,
+    typer.Option("--placement", help="tbf: where the cells of a key lie, as --layout of others."),
+]
+HalfLife: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--half-life", metavar="TIME", help="tbf: time in which a count halves: 90s, 15m, 1h, 7d."
+    ),
+]
+Decay: TypeAlias = Annotated[
+    float | None,
+    typer.Option("--decay", help="tbf: what remains of a count after each --epoch, 0 to 1."),
+]
+Epoch: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--epoch", metavar="TIME", help="tbf: how often counts fade; a tenth of --half-life."
+    ),
+]
+Rounding: TypeAlias = Annotated[
+    Literal["strict", "expiring"] | None,
+    typer.Option("--rounding", help="tbf: strict never counts too little, expiring reaches zero."),
+]
+At: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--at", metavar="WHEN", help="tbf: ISO 8601 with its zone; now if not given."),
 ]
 CounterBits: TypeAlias = Annotated[
     int | None,
     typer.Option(
         "--counter-bits",
-        help="counting: 4, 8, 16 or 32 bits a counter; dcf, pdcf: 1 to 32 in the base array.",
+        help="counting: 4, 8, 16 or 32 bits a counter; dcf, pdcf: 1 to 32 in the base array;"
+        " tbf: 16 or 32.",
     ),
 ]
 Policy: TypeAlias = Annotated[

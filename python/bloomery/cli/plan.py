@@ -12,22 +12,27 @@ from bloomery.cli.kinds import KINDS, parameters
 from bloomery.cli.options import (
     AsJson,
     CounterBits,
+    Decay,
     Derivation,
+    Epoch,
     ErrorRate,
     Growth,
+    HalfLife,
     Hashes,
     Items,
     KindName,
     Layout,
     OnFull,
     Partitions,
+    Placement,
     Policy,
+    Rounding,
     Shrink,
     Slack,
     Tightening,
     Total,
 )
-from bloomery.cli.quantities import show_bytes, show_count, show_rate
+from bloomery.cli.quantities import show_bytes, show_count, show_rate, show_span
 from bloomery.errors import BloomeryError
 
 if TYPE_CHECKING:
@@ -76,6 +81,11 @@ def plan(
     growth: Growth = None,
     tightening: Tightening = None,
     derivation: Derivation = None,
+    half_life: HalfLife = None,
+    decay: Decay = None,
+    epoch: Epoch = None,
+    rounding: Rounding = None,
+    placement: Placement = None,
     json: AsJson = False,
 ) -> int:
     """Tell the size and the error rate of a filter without making it.
@@ -89,7 +99,8 @@ def plan(
         )
     error = 0.01 if error is None else error
     counts = total is not None or skew_of_keys is not None
-    kind = kind or ("pdcf" if counts else "bloom")
+    fades = half_life is not None or decay is not None
+    kind = kind or ("tbf" if fades else "pdcf" if counts else "bloom")
     chosen: Plan = KINDS[kind].cls.plan(
         **parameters(
             kind,
@@ -107,6 +118,11 @@ def plan(
             growth=growth,
             tightening=tightening,
             derivation=derivation,
+            half_life=half_life,
+            decay=decay,
+            epoch=epoch,
+            rounding=rounding,
+            placement=placement,
         )
     )
     if counts:
@@ -182,7 +198,7 @@ def _plan_table(plan: Plan) -> Table:
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column(style="dim")
-    form = plan.layout if plan.policy is None else f"{plan.layout}, {plan.policy}"
+    form = ", ".join(word for word in (plan.layout, plan.placement, plan.policy) if word)
     table.add_row("kind", plan.kind, form)
     table.add_row("keys", show_count(plan.capacity), "distinct, at capacity")
     cell = f"counters of {plan.counter_bits} bits"
@@ -196,6 +212,10 @@ def _plan_table(plan: Plan) -> Table:
             "partitions", show_count(plan.partitions), "adaptive" if plan.adaptive else ""
         )
         table.add_row("occurrences", show_count(plan.total), "of all keys together")
+    if plan.decay is not None:
+        half_life = show_span(plan.half_life)
+        table.add_row("half-life", half_life, f"{plan.decay:.4g} remains after each epoch")
+        table.add_row("epoch", show_span(plan.epoch), f"{plan.rounding} rounding")
     table.add_row("hashes", str(plan.hashes), f"cells per key, {plan.derivation} derivation")
     table.add_row("memory", show_bytes(plan.bytes), f"{plan.bytes:,} bytes")
     table.add_row("bits per key", f"{plan.bits_per_key:.2f}")

@@ -79,6 +79,15 @@ def show_seconds(value: float) -> str:
     return f"{_three_digits(value)} {units[0]}"
 
 
+def show_span(seconds: float | None) -> str:
+    """`1.5 h`: a length of time in its largest unit; nothing known is a dash."""
+    if seconds is None:
+        return "-"
+    units = {"d": 86_400, "h": 3600, "min": 60}
+    name = next((name for name, size in units.items() if seconds >= size), "s")
+    return f"{seconds / units.get(name, 1):.4g} {name}"
+
+
 def _three_digits(value: float) -> str:
     # "#" keeps the zeros, so that a column of numbers shows one precision: 1.80, 24.0, 148.
     return f"{value:#.3g}".removesuffix(".") if value else "0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from bloomery import CountingBloomFilter
+from bloomery import CountingBloomFilter, TimeDecayingBloomFilter
 from bloomery.cli import console
 from bloomery.cli.files import filter_to_change
 from bloomery.cli.keys import key_batches, with_counts
@@ -40,6 +40,10 @@ def remove(
 
 
 def _remove(filter: Counting, keys: list[bytes], counts: list[int]) -> None:
+    if isinstance(filter, TimeDecayingBloomFilter):
+        raise console.CommandError(
+            "a filter that fades does not remove", hint="its counts go away by themselves"
+        )
     done = 0
     try:
         if isinstance(filter, CountingBloomFilter):

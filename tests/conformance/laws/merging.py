@@ -137,8 +137,14 @@ CHANGES: dict[str, tuple[str, Any]] = {
     "secret": ("secret", bytes(16)),
     "derivation": ("derivation", "double"),
     "layout": ("layout", "classic"),
+    "placement": ("placement", "classic"),
+    "rounding": ("rounding", "expiring"),
+    "fraction_bits": ("fraction_bits", 7),
+    "decay": ("half_life", 10**11),
+    "epoch": ("epoch", 10**10),
+    "origin": ("origin", 1),
     "policy": ("policy", "conservative"),
-    "counter_bits": ("counter_bits", 8),
+    "counter_bits": ("counter_bits", 16),
     "hashes": ("hashes", 6),
     "bits": ("bits", 100_004),
     "cells": ("cells", 100_004),
@@ -152,11 +158,13 @@ def differing(subject: Subject) -> dict[str, Any]:
     structure = subject.structure
     classic = {"bits", "cells"} & structure.parameters.keys() or "classic" in structure.traits
     fields = ["secret"] if "keyed" in structure.traits else ["seed"]
+    decays = "decays" in structure.traits
     if hasattr(structure.cls, "layout") and not classic:
-        fields.append("layout")
+        fields.append("placement" if decays else "layout")
     elif structure.parameters.get("derivation") not in ("double", "slices"):
         fields.append("derivation")
     fields += [name for name in ("policy", "counter_bits") if hasattr(structure.cls, name)]
+    fields += ["rounding", "fraction_bits", "decay", "epoch", "origin"] if decays else []
     fields += ["partitions"] if hasattr(structure.cls, "repartition") else []
     fields += [name for name in ("bits", "cells") if name in structure.parameters]
     fields += ["hashes"] if {"bits", "cells"} & structure.parameters.keys() else []

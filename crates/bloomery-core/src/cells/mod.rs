@@ -1,6 +1,7 @@
 //! Storage of cells. No probability and no hashing here.
 
 mod counters;
+mod decaying;
 mod divisor;
 mod dynamic;
 mod gate;
@@ -13,6 +14,9 @@ mod version;
 mod words;
 
 pub use counters::Counters;
+pub use decaying::{
+    BasicCells, DECAY_BLOCK, Decay, DecayingCells, Fading, OLDEST, Rounding, Stamps,
+};
 pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};
 pub use growing::{Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK};

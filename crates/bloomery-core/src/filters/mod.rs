@@ -3,6 +3,7 @@
 mod bloom;
 mod count;
 mod counting;
+mod decaying;
 mod estimate;
 mod group;
 mod own;
@@ -15,6 +16,10 @@ pub use count::{
     dynamic_bytes, second_plan,
 };
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
+pub(crate) use decaying::Frozen as FrozenCells;
+pub use decaying::{
+    DecayLayout, DecayingPlan, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, Times, When,
+};
 pub use estimate::Estimate;
 pub(crate) use scalable::Layer;
 pub use scalable::{ScalableBloomFilter, ScalablePlan};

@@ -103,6 +103,12 @@ pub struct Frozen {
     sections: Vec<Words>,
 }
 
+impl Frozen {
+    pub(super) fn new(kind: Kind, parameters: Vec<u8>, sections: Vec<Words>) -> Self {
+        Frozen { kind, parameters, sections }
+    }
+}
+
 impl Snapshot for Frozen {
     fn kind(&self) -> Kind {
         self.kind

@@ -34,10 +34,12 @@ pub enum Kind {
     PartitionedSpectral,
     /// A `PartitionedDynamicCountFilter`.
     PartitionedDynamic,
+    /// A `TimeDecayingBloomFilter`.
+    Decaying,
 }
 
 impl Kind {
-    const ALL: [(Kind, u16, &'static str); 7] = [
+    const ALL: [(Kind, u16, &'static str); 8] = [
         (Kind::Bloom, 1, "bloom"),
         (Kind::Scalable, 2, "scalable"),
         (Kind::Counting, 3, "counting"),
@@ -45,6 +47,7 @@ impl Kind {
         (Kind::Dynamic, 5, "dcf"),
         (Kind::PartitionedSpectral, 6, "psbf"),
         (Kind::PartitionedDynamic, 7, "pdcf"),
+        (Kind::Decaying, 8, "tbf"),
     ];
 
     fn row(self) -> (Kind, u16, &'static str) {

@@ -16,6 +16,7 @@
 //!     SEALED (checksums valid) or LIVE (a writer has it mapped, or died). Any other value is damage.
 
 mod count;
+mod decaying;
 mod file;
 mod header;
 mod read;

@@ -1,12 +1,14 @@
 //! Reading a snapshot: the length first, then checksums, then values, then the filter.
 
 use super::count::Promised;
+use super::decaying;
 use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
 use super::record::{RECORD, Record};
 use crate::cells::{Counters, DynamicCells, DynamicShape, SpectralCells, SpectralShape, Words};
 use crate::error::{Error, Result};
 use crate::filters::{
     BloomFilter, CountFilter, CountingBloomFilter, Layer, ScalableBloomFilter, ScalablePlan,
+    TimeDecayingBloomFilter,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,6 +27,8 @@ pub enum Loaded {
     Dynamic(CountFilter<DynamicCells>),
     /// A spectral Bloom filter, whole or partitioned.
     Spectral(CountFilter<SpectralCells>),
+    /// A time-decaying Bloom filter.
+    Decaying(TimeDecayingBloomFilter),
 }
 
 impl Loaded {
@@ -36,6 +40,7 @@ impl Loaded {
             Loaded::Counting(_) => Kind::Counting,
             Loaded::Dynamic(filter) => filter.kind(),
             Loaded::Spectral(filter) => filter.kind(),
+            Loaded::Decaying(_) => Kind::Decaying,
         }
     }
 }
@@ -155,6 +160,7 @@ enum Expected {
     Scalable(ScalablePlan, Vec<(u64, Record)>),
     Dynamic(Promised<DynamicShape>),
     Spectral(Promised<SpectralShape>),
+    Decaying(decaying::Promised),
 }
 
 impl Expected {
@@ -169,6 +175,7 @@ impl Expected {
             Kind::Spectral | Kind::PartitionedSpectral => {
                 return Promised::of(header).map(Expected::Spectral);
             }
+            Kind::Decaying => return decaying::Promised::of(header).map(Expected::Decaying),
         };
         let bytes = match &expected {
             Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
@@ -178,7 +185,7 @@ impl Expected {
                 .map(|(_, record)| record.bloom().map(|(plan, _)| plan.bytes()))
                 .collect::<Result<_>>()?,
             // Returned above, with sections of lengths that only the cells know.
-            Expected::Dynamic(_) | Expected::Spectral(_) => Vec::new(),
+            Expected::Dynamic(_) | Expected::Spectral(_) | Expected::Decaying(_) => Vec::new(),
         };
         if bytes != header.sections {
             let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
@@ -234,6 +241,9 @@ impl Expected {
             Expected::Dynamic(promised) => promised.build(sections.collect()).map(Loaded::Dynamic),
             Expected::Spectral(promised) => {
                 promised.build(sections.collect()).map(Loaded::Spectral)
+            }
+            Expected::Decaying(promised) => {
+                promised.build(sections.collect()).map(Loaded::Decaying)
             }
             Expected::Scalable(plan, records) => {
                 let mut layers = Vec::new();

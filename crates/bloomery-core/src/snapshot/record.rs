@@ -2,8 +2,9 @@
 
 use super::count::ShapeRecord;
 use super::header::{u32_at, u64_at};
+use crate::cells::Rounding;
 use crate::error::{Error, Result};
-use crate::filters::{BloomPlan, CountPlan, CountingPlan, Policy};
+use crate::filters::{BloomPlan, CountPlan, CountingPlan, DecayLayout, DecayingPlan, Fade, Policy};
 use crate::hash::Hasher;
 use crate::placement::{Layout, Placement};
 use crate::positions::Derivation;
@@ -145,6 +146,47 @@ impl Record {
             partitioned,
             partitions,
             total,
+            capacity: self.capacity,
+            error_rate: self.error_rate,
+        };
+        Ok((plan.checked()?, self.hasher))
+    }
+
+    pub(super) fn of_decaying(plan: &DecayingPlan, hasher: &Hasher) -> Self {
+        Record {
+            hasher: *hasher,
+            derivation: plan.placement.derivation,
+            layout: Some(plan.placement.layout),
+            policy: Some(plan.policy),
+            counter_bits: plan.counter_bits as u8,
+            hashes: plan.hashes(),
+            cells: plan.cells(),
+            capacity: plan.capacity,
+            error_rate: plan.error_rate,
+        }
+    }
+
+    pub(super) fn decaying(
+        &self,
+        layout: DecayLayout,
+        fade: Fade,
+        rounding: Rounding,
+        fraction_bits: u32,
+    ) -> Result<(DecayingPlan, Hasher)> {
+        let none = |name| Error::Field { name, got: "none".to_owned() };
+        let plan = DecayingPlan {
+            placement: Placement {
+                layout: self.layout.ok_or(none("placement"))?,
+                derivation: self.derivation,
+                cells: self.cells,
+                hashes: self.hashes,
+            },
+            layout,
+            fade,
+            rounding,
+            policy: self.policy.ok_or(none("policy"))?,
+            counter_bits: u32::from(self.counter_bits),
+            fraction_bits,
             capacity: self.capacity,
             error_rate: self.error_rate,
         };

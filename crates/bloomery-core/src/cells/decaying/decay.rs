@@ -1,0 +1,213 @@
+//! How a value fades: times lambda for every epoch that passed, in fixed point, never rounded down.
+//!
+//! Powers of lambda have 64 bits behind the point. lambda^age is made by squaring, each product rounded
+//! up, so it is never below the true power and at most about age * 2^-64 above it; the same integers on
+//! every machine. One multiplication then fades a value by any number of epochs (specification 10.1).
+//!
+//!   `strict`    ceil(v * lambda^age): never too small; the last unit stays for ever
+//!   `expiring`  at least one unit less for every epoch, and the last unit at once: reaches zero, too
+//!               small by at most 1 / (1 - lambda) units
+
+use crate::error::{Error, Result};
+
+/// Which way a faded value is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// Up: never too small.
+    Strict,
+    /// Down to zero in the end.
+    Expiring,
+}
+
+impl Rounding {
+    /// The name users and files know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rounding::Strict => "strict",
+            Rounding::Expiring => "expiring",
+        }
+    }
+
+    /// The rounding of that name.
+    pub fn parse(name: &str) -> Result<Self> {
+        [Rounding::Strict, Rounding::Expiring].into_iter().find(|r| r.name() == name).ok_or_else(
+            || {
+                Error::parameter(
+                    "rounding",
+                    name,
+                    "\"strict\" or \"expiring\"",
+                    "\"strict\" never counts too little, \"expiring\" forgets keys in the end",
+                )
+            },
+        )
+    }
+}
+
+/// Powers of lambda that are looked up; older blocks are rare, and their power is worked out.
+const TABLE: usize = 256;
+
+/// Fades values.
+#[derive(Clone, Debug)]
+pub struct Decay {
+    rounding: Rounding,
+    /// lambda^0, lambda^1, ...; the first entry is not used.
+    table: Box<[u64]>,
+    /// lambda^1, lambda^2, lambda^4, ...
+    squares: Box<[u64; 64]>,
+}
+
+impl Decay {
+    /// Times `lambda`, between 0 and 1, for every epoch.
+    pub fn new(lambda: f64, rounding: Rounding) -> Self {
+        let mut squares = Box::new([in_units(lambda); 64]);
+        for i in 1..64 {
+            squares[i] = times(squares[i - 1], squares[i - 1]);
+        }
+        let table = (0..TABLE as u64).map(|age| power(&squares, age)).collect();
+        Decay { rounding, table, squares }
+    }
+
+    /// lambda^age in units of 2^-64, for an age above zero.
+    #[inline(always)]
+    pub fn power(&self, age: u64) -> u64 {
+        match self.table.get(age as usize) {
+            Some(power) => *power,
+            None => power(&self.squares, age),
+        }
+    }
+
+    /// A value of that age, which may be zero.
+    #[inline(always)]
+    pub fn fade(&self, value: u32, age: u64) -> u32 {
+        if age == 0 {
+            return value;
+        }
+        Fading::new(self, age).fade(value)
+    }
+
+    /// A weight on its way into the cells: always rounded up, so that no late event is lost.
+    pub fn fade_up(&self, weight: u64, age: u64) -> u64 {
+        if age == 0 { weight } else { times(weight, self.power(age)) }
+    }
+
+    /// Everything of one age, for many values.
+    #[inline(always)]
+    pub fn of_age(&self, age: u64) -> Fading {
+        Fading::new(self, age)
+    }
+}
+
+/// What one age does to values.
+#[derive(Clone, Copy, Debug)]
+pub struct Fading {
+    high: u32,
+    low: u32,
+    /// Units that go away at least.
+    least: u32,
+    /// What is not above this is nothing.
+    gone: u32,
+}
+
+impl Fading {
+    #[inline(always)]
+    fn new(decay: &Decay, age: u64) -> Self {
+        let power = decay.power(age);
+        let (least, gone) = match decay.rounding {
+            Rounding::Strict => (0, 0),
+            Rounding::Expiring => (u32::try_from(age).unwrap_or(u32::MAX), 1),
+        };
+        Fading { high: (power >> 32) as u32, low: power as u32, least, gone }
+    }
+
+    /// ceil(value * power / 2^64), and at least so many units less. Two products of 32 bits, which
+    /// vectorise where one of 128 would not.
+    #[inline(always)]
+    pub fn fade(&self, value: u32) -> u32 {
+        const ALMOST: u64 = u32::MAX as u64;
+        let (value, least) = (u64::from(value), u64::from(self.least));
+        let low = (value * u64::from(self.low) + ALMOST) >> 32;
+        let rounded = (value * u64::from(self.high) + low + ALMOST) >> 32;
+        // Below 2^32, like the value.
+        let left = rounded.min(value.saturating_sub(least)) as u32;
+        if left > self.gone { left } else { 0 }
+    }
+}
+
+/// lambda in units of 2^-64, rounded up; one is a unit less, which no product with a value shows.
+fn in_units(lambda: f64) -> u64 {
+    // A power of two times a double is exact, and so is rounding it up; `as` stops at the largest.
+    (lambda * 18_446_744_073_709_551_616.0).ceil() as u64
+}
+
+/// a * b / 2^64, rounded up.
+#[inline(always)]
+fn times(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product >> 64) as u64 + u64::from(product as u64 != 0)
+}
+
+fn power(squares: &[u64; 64], age: u64) -> u64 {
+    let mut product = None;
+    for (bit, square) in squares.iter().enumerate() {
+        if age >> bit & 1 == 1 {
+            product = Some(product.map_or(*square, |product| times(product, *square)));
+        }
+    }
+    product.unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faded_value_is_the_product_rounded_up() {
+        for lambda in [0.0, 1e-300, 0.1, 0.5, 0.9, 0.999_999_9, 1.0] {
+            let decay = Decay::new(lambda, Rounding::Strict);
+            for age in [1, 2, 3, 10, 255, 256, 1000, 1 << 40] {
+                let power = u128::from(decay.power(age));
+                for value in [0u32, 1, 2, 255, 256, 65_535, 1 << 20, u32::MAX - 1, u32::MAX] {
+                    let exact = (u128::from(value) * power).div_ceil(1 << 64);
+                    assert_eq!(u128::from(decay.fade(value, age)), exact, "{lambda} {age} {value}");
+                    let real = f64::from(value) * lambda.powf(age as f64);
+                    assert!(f64::from(decay.fade(value, age)) >= real * (1.0 - 1e-9));
+                    assert!(f64::from(decay.fade(value, age)) <= real * (1.0 + 1e-9) + 1.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_fades_at_age_zero_or_with_lambda_one() {
+        let decay = Decay::new(1.0, Rounding::Strict);
+        for value in [0, 1, 77, u32::MAX] {
+            assert_eq!(decay.fade(value, 1_000_000), value);
+            assert_eq!(Decay::new(0.0, Rounding::Strict).fade(value, 0), value);
+            assert_eq!(Decay::new(0.0, Rounding::Strict).fade(value, 1), 0);
+        }
+    }
+
+    #[test]
+    fn an_expiring_value_loses_a_unit_every_epoch_and_ends_at_zero() {
+        let decay = Decay::new(0.999, Rounding::Expiring);
+        let mut value = 500;
+        for _ in 0..500 {
+            let next = decay.fade(value, 1);
+            assert!(next < value || value == 0);
+            value = next;
+        }
+        assert_eq!(value, 0);
+        assert_eq!(decay.fade(500, 500), 0);
+        // However hot it was, it does not wait for as many epochs as it has units.
+        assert_eq!(Decay::new(0.5, Rounding::Expiring).fade(1 << 30, 31), 0);
+        assert_eq!(Decay::new(0.5, Rounding::Expiring).fade(1 << 30, 29), 2);
+    }
+
+    #[test]
+    fn a_late_weight_is_never_lost() {
+        let decay = Decay::new(0.5, Rounding::Expiring);
+        assert_eq!(decay.fade_up(256, 3), 32);
+        assert_eq!(decay.fade_up(256, 1 << 40), 1);
+        assert_eq!(decay.fade_up(u64::MAX, 0), u64::MAX);
+    }
+}

@@ -1,0 +1,263 @@
+//! The time-decaying Bloom filter: counts that fade, so that a count says how hot a key is now.
+//!
+//! Paper    Cheng et al., "Time-Decaying Bloom Filters", section 3; specification 6, 10.1 and 10.6.
+//! Idea     A counting filter whose cells are multiplied by lambda whenever an epoch of time ends, so
+//!          that a cell holds the decayed sum Y_t = x_t + lambda * Y_(t-1) of its keys' occurrences
+//!          (equation 3). Cells are fixed point numbers.
+//! Decay    The paper's pass over all cells would stop everything at each epoch. Here a block of 128
+//!          cells has a stamp, and fades by lambda^age when it is touched; a question fades what it
+//!          read, and writes nothing. A few adds take another block along, so that all blocks follow.
+//! Layouts  What holds the cells is behind one trait (`cells/decaying`): all of them answer alike.
+//! Late     An event of an earlier epoch counts by its own age. The time never goes back.
+//! Prefer   `CountingBloomFilter` for counts that stay, and for removing.
+//!
+//! # Invariants
+//! I1  Cells beyond the last one do not exist, or are zero.
+//! I2  The positions of a key are different cells.
+//! I3  No stamp is later than the filter's time, nor 2^30 epochs or more before it unless its block is
+//!     empty.
+//!
+//! # Errors in answers
+//! Rounding `strict`: never below the exact decayed sum, as long as no cell of the key was ever full;
+//! a block that has such a cell says so for ever. `expiring`: at most 2^-b / (1 - lambda) below it.
+
+use crate::cells::{BasicCells, Decay, Gate, OLDEST};
+use crate::error::Result;
+use crate::filters::Estimate;
+use crate::hash::{Hasher, KeyHash};
+use crate::positions::{Cells, MAX_HASHES};
+use level::{Asked, Level};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+mod level;
+mod many;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod time;
+mod whole;
+
+pub use many::Times;
+pub use plan::{DecayLayout, DecayingPlan};
+pub use time::{Fade, SHORTEST_EPOCH};
+pub(crate) use whole::Frozen;
+
+const FEW: usize = 8;
+const MOST: usize = MAX_HASHES as usize;
+/// Blocks that one `advance` brings up to date.
+const SWEPT_BY_ADVANCE: u64 = 1024;
+/// The time of a filter that has none yet.
+const NEVER: i64 = i64::MIN;
+
+/// When something happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct When {
+    /// The epoch.
+    pub epoch: i64,
+    /// Whether a clock said so: an earlier one then means that the clock jumped back, not that the event
+    /// is late.
+    pub by_clock: bool,
+}
+
+/// What happened to the time, since the filter was made or read.
+#[derive(Debug, Default)]
+struct History {
+    late: AtomicU64,
+    jumps: AtomicU64,
+}
+
+/// A time-decaying Bloom filter.
+#[derive(Debug)]
+pub struct TimeDecayingBloomFilter {
+    plan: DecayingPlan,
+    hasher: Hasher,
+    decay: Decay,
+    level: Level<BasicCells>,
+    gate: Gate,
+    /// The filter's time: the latest epoch that it was told of.
+    now: AtomicI64,
+    /// No block that holds anything has an earlier stamp.
+    oldest: AtomicI64,
+    history: History,
+}
+
+impl TimeDecayingBloomFilter {
+    /// An empty filter of these sizes.
+    pub fn new(plan: DecayingPlan, hasher: Hasher) -> Result<Self> {
+        let plan = plan.checked()?;
+        Ok(TimeDecayingBloomFilter {
+            plan,
+            hasher,
+            decay: Decay::new(plan.fade.decay, plan.rounding),
+            level: Level::new(plan.placement, plan.counter_bits)?,
+            gate: Gate::default(),
+            now: AtomicI64::new(NEVER),
+            oldest: AtomicI64::new(NEVER),
+            history: History::default(),
+        })
+    }
+
+    /// The sizes.
+    pub fn plan(&self) -> &DecayingPlan {
+        &self.plan
+    }
+
+    /// The hash function with its seed or secret.
+    pub fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// The different cells of a key, in the order they are derived.
+    pub fn positions(&self, hash: KeyHash) -> Vec<u64> {
+        self.cells::<MOST>(hash).as_slice().to_vec()
+    }
+
+    #[inline(always)]
+    fn cells<const K: usize>(&self, hash: KeyHash) -> Cells<K> {
+        self.plan.placement.distinct(hash)
+    }
+
+    // ---- time
+
+    /// The latest epoch that the filter was told of.
+    #[inline(always)]
+    pub fn now(&self) -> Option<i64> {
+        Some(self.now.load(Ordering::Acquire)).filter(|now| *now != NEVER)
+    }
+
+    /// (late events, times that the clock was behind) since the filter was made or read.
+    pub fn history(&self) -> (u64, u64) {
+        let History { late, jumps } = &self.history;
+        (late.load(Ordering::Relaxed), jumps.load(Ordering::Relaxed))
+    }
+
+    /// Moves the time on, if the epoch is later, and brings some blocks up to it.
+    pub fn advance(&self, when: When) {
+        let _entered = self.gate.enter();
+        // An earlier moment moves nothing, and is no event that could be late.
+        if when.by_clock || when.epoch > self.now.load(Ordering::Relaxed) {
+            self.enter(when);
+        }
+        let now = self.now.load(Ordering::Relaxed);
+        self.level.sweep_many(SWEPT_BY_ADVANCE, now, &self.decay);
+    }
+
+    /// Lets the time be at least `when`; how many epochs late an event of then is. The only writer.
+    #[inline(always)]
+    fn enter(&self, when: When) -> u64 {
+        let now = self.now.load(Ordering::Relaxed);
+        if when.epoch == now { 0 } else { self.enter_another(when, now) }
+    }
+
+    #[cold]
+    fn enter_another(&self, when: When, now: i64) -> u64 {
+        if when.epoch > now {
+            self.move_on(when.epoch);
+            return 0;
+        }
+        let History { late, jumps } = &self.history;
+        let (count, age) =
+            if when.by_clock { (jumps, 0) } else { (late, (now - when.epoch) as u64) };
+        count.fetch_add(1, Ordering::Relaxed);
+        age
+    }
+
+    /// Sets a later time. Once in 2^30 epochs all blocks are brought up to date first (I3).
+    fn move_on(&self, epoch: i64) {
+        let now = self.now.load(Ordering::Relaxed);
+        if now == NEVER {
+            self.oldest.store(epoch, Ordering::Relaxed);
+        } else if epoch.saturating_sub(self.oldest.load(Ordering::Relaxed)) > OLDEST as i64 {
+            // The new time is seen before any new stamp, as always; ages are still counted from the old.
+            self.now.store(epoch, Ordering::Release);
+            for block in 0..self.level.stamps.len() {
+                let age = self.level.stamps.age(block, now) + (epoch - now) as u64;
+                self.level.fade(block, age, epoch, &self.decay);
+            }
+            self.oldest.store(epoch, Ordering::Relaxed);
+        }
+        self.now.store(epoch, Ordering::Release);
+    }
+
+    // ---- adding
+
+    /// Adds `count` occurrences; true iff the key was certainly absent before.
+    #[inline(always)]
+    pub fn add(&self, hash: KeyHash, count: u64, when: When) -> bool {
+        let _entered = self.gate.enter();
+        // SAFETY: the gate lets one writer in.
+        unsafe { self.add_unsynchronised(hash, count, when) }
+    }
+
+    /// `add` without passing the gate.
+    ///
+    /// # Safety
+    /// No other thread changes this filter during the call.
+    #[inline(always)]
+    pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64, when: When) -> bool {
+        match self.plan.hashes() as usize {
+            ..=FEW => self.raise(self.cells::<FEW>(hash).as_slice(), count, when),
+            _ => self.raise(self.cells::<MOST>(hash).as_slice(), count, when),
+        }
+    }
+
+    /// Raises a key's cells; true iff one of them was zero. The only writer.
+    #[inline(always)]
+    fn raise(&self, cells: &[u64], count: u64, when: When) -> bool {
+        let age = self.enter(when);
+        let now = self.now.load(Ordering::Relaxed);
+        let weight = count.saturating_mul(self.plan.one());
+        let weight = if age == 0 { weight } else { self.decay.fade_up(weight, age) };
+        let new = self.level.raise(cells, weight, self.plan.policy, now, &self.decay);
+        self.level.sweep(cells[0], now, &self.decay);
+        new
+    }
+
+    // ---- asking
+
+    #[inline(always)]
+    fn asked(&self, epoch: i64) -> Asked<'_> {
+        Asked { now: &self.now, epoch }
+    }
+
+    /// The key's decayed count in units of 2^-`fraction_bits`, as of an epoch or, if that is later, of
+    /// the filter's time.
+    #[inline(always)]
+    pub fn units(&self, hash: KeyHash, epoch: i64) -> u64 {
+        if self.now().is_none() {
+            return 0;
+        }
+        let (asked, placement) = (self.asked(epoch), &self.plan.placement);
+        u64::from(match self.plan.hashes() as usize {
+            ..=FEW => {
+                self.level.smallest(placement.all::<FEW>(hash).as_slice(), asked, &self.decay)
+            }
+            _ => self.level.smallest(placement.all::<MOST>(hash).as_slice(), asked, &self.decay),
+        })
+    }
+
+    /// Units as a count of occurrences.
+    #[inline(always)]
+    pub fn count_of(&self, units: u64) -> f64 {
+        units as f64 / self.plan.one() as f64
+    }
+
+    /// The key's decayed count.
+    #[inline(always)]
+    pub fn count(&self, hash: KeyHash, epoch: i64) -> f64 {
+        self.count_of(self.units(hash, epoch))
+    }
+
+    /// The count, in units, with a lower bound that holds with `confidence`. It is flagged when a block of
+    /// the key has a cell that once was full.
+    pub fn estimate(&self, hash: KeyHash, epoch: i64, confidence: f64) -> Estimate {
+        let cells = self.cells::<MOST>(hash);
+        let asked = self.asked(epoch);
+        let value = self.units(hash, epoch);
+        let get = |cell| u64::from(self.level.get(cell, asked, &self.decay));
+        let full = |cell: &u64| self.level.stamps.is_full(*cell / crate::cells::DECAY_BLOCK);
+        let stuck = cells.as_slice().iter().any(full);
+        let probes = cells.as_slice().len() as u32;
+        Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence)
+    }
+}

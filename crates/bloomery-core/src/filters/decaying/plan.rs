@@ -1,0 +1,150 @@
+//! Goals in, sizes out: the plan of a time-decaying Bloom filter. Allocates nothing.
+
+use super::time::Fade;
+use crate::cells::{BasicCells, DECAY_BLOCK, Rounding, bytes_for};
+use crate::error::{Error, Result};
+use crate::filters::{Policy, check_capacity, check_error_rate};
+use crate::placement::Placement;
+
+/// What holds the cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecayLayout {
+    /// Every cell has all its bits (paper, section 3.1).
+    Basic,
+}
+
+impl DecayLayout {
+    const ALL: [DecayLayout; 1] = [DecayLayout::Basic];
+
+    /// The name users and files know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            DecayLayout::Basic => "basic",
+        }
+    }
+
+    /// The layout of that name.
+    pub fn parse(name: &str) -> Result<Self> {
+        DecayLayout::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
+            let hint = "where the cells of a key lie is `placement`";
+            Error::parameter("layout", name, "\"basic\"", hint)
+        })
+    }
+}
+
+/// The sizes of a time-decaying Bloom filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DecayingPlan {
+    /// Which cells a key has.
+    pub placement: Placement,
+    /// What holds them.
+    pub layout: DecayLayout,
+    /// How fast they fade.
+    pub fade: Fade,
+    /// Which way they are rounded.
+    pub rounding: Rounding,
+    /// How an add changes them.
+    pub policy: Policy,
+    /// Width of a cell in bits.
+    pub counter_bits: u32,
+    /// How many of them stand behind the point.
+    pub fraction_bits: u32,
+    /// Distinct keys planned for, if the plan came from a goal.
+    pub capacity: Option<u64>,
+    /// Error rate planned for, if the plan came from a goal.
+    pub error_rate: Option<f64>,
+}
+
+impl DecayingPlan {
+    /// The plan, if every field is one that can be built. Files pass through here too.
+    pub fn checked(self) -> Result<Self> {
+        if let Some(capacity) = self.capacity {
+            check_capacity(capacity)?;
+        }
+        if let Some(error_rate) = self.error_rate {
+            check_error_rate(error_rate)?;
+        }
+        self.fade.checked()?;
+        Policy::parse(self.policy.name(), &Policy::USUAL)?;
+        if !matches!(self.counter_bits, 16 | 32) {
+            let hint = "16 bits count to 255 with 8 of them behind the point";
+            return Err(Error::parameter("counter_bits", self.counter_bits, "16 or 32", hint));
+        }
+        if self.fraction_bits > self.counter_bits - 4 {
+            let allowed = "between 0 and 4 less than `counter_bits`";
+            let hint = "8 bits behind the point round to 1/256 of an occurrence";
+            return Err(Error::parameter("fraction_bits", self.fraction_bits, allowed, hint));
+        }
+        self.placement.checked("cells", 1)?;
+        Ok(self)
+    }
+
+    /// Number of cells, m.
+    pub fn cells(&self) -> u64 {
+        self.placement.cells
+    }
+
+    /// Cells per key, k.
+    pub fn hashes(&self) -> u32 {
+        self.placement.hashes
+    }
+
+    /// How many cells each of its arrays has.
+    pub(crate) fn level_cells(&self) -> Vec<u64> {
+        match self.layout {
+            DecayLayout::Basic => vec![self.cells()],
+        }
+    }
+
+    /// What one occurrence adds to a cell.
+    pub fn one(&self) -> u64 {
+        1 << self.fraction_bits
+    }
+
+    /// The largest value of a cell.
+    pub fn max(&self) -> u32 {
+        ((1u64 << self.counter_bits) - 1) as u32
+    }
+
+    /// Memory of an empty filter in bytes: cells and stamps.
+    pub fn bytes(&self) -> u64 {
+        let stamps = bytes_for(self.cells().div_ceil(DECAY_BLOCK).saturating_mul(64));
+        stamps.saturating_add(match self.layout {
+            DecayLayout::Basic => BasicCells::bytes_of(self.cells(), self.counter_bits),
+        })
+    }
+
+    /// Expected chance of a wrong "present" when `n` distinct keys are inside.
+    pub fn error_at(&self, n: f64) -> f64 {
+        self.placement.error_at(n)
+    }
+
+    /// Refuses to go on when `other` has other parameters.
+    pub fn require_same(&self, other: &DecayingPlan) -> Result<()> {
+        let differ = |name, ours: &str, theirs: &str| Err(Error::incompatible(name, ours, theirs));
+        let (ours, theirs) = (self.placement.layout, other.placement.layout);
+        if ours != theirs {
+            // Called so here: `layout` is what holds the cells.
+            return differ("placement", ours.name(), theirs.name());
+        }
+        self.placement.require_same(&other.placement, "cells", 1)?;
+        if self.layout != other.layout {
+            return differ("layout", self.layout.name(), other.layout.name());
+        }
+        if self.counter_bits != other.counter_bits {
+            let (a, b) = (self.counter_bits, other.counter_bits);
+            return Err(Error::incompatible("counter_bits", a, b));
+        }
+        if self.fraction_bits != other.fraction_bits {
+            let (a, b) = (self.fraction_bits, other.fraction_bits);
+            return Err(Error::incompatible("fraction_bits", a, b));
+        }
+        if self.rounding != other.rounding {
+            return differ("rounding", self.rounding.name(), other.rounding.name());
+        }
+        if self.policy != other.policy {
+            return differ("policy", self.policy.name(), other.policy.name());
+        }
+        self.fade.require_same(&other.fade)
+    }
+}

@@ -1,0 +1,135 @@
+//! Laws of the core's time-decaying filter; the comparison with the model is in Python.
+
+use super::*;
+use crate::cells::Rounding;
+use crate::filters::Policy;
+use crate::placement::{Layout, Placement};
+use crate::positions::Derivation;
+use crate::snapshot::{Loaded, read, to_bytes};
+
+const HASHER: Hasher = Hasher::Xxh3 { seed: 5 };
+
+fn plan(layout: Layout, lambda: f64) -> DecayingPlan {
+    DecayingPlan {
+        placement: Placement::for_sizes(1000, 4, Some(layout), Derivation::Enhanced),
+        layout: DecayLayout::Basic,
+        fade: Fade::from_decay(lambda, 1.0, 0.0).unwrap(),
+        rounding: Rounding::Strict,
+        policy: Policy::Plain,
+        counter_bits: 32,
+        fraction_bits: 8,
+        capacity: None,
+        error_rate: None,
+    }
+}
+
+fn filter(plan: DecayingPlan) -> TimeDecayingBloomFilter {
+    TimeDecayingBloomFilter::new(plan, HASHER).unwrap()
+}
+
+fn at(epoch: i64) -> When {
+    When { epoch, by_clock: false }
+}
+
+fn key(number: u64) -> KeyHash {
+    HASHER.unsigned(number)
+}
+
+#[test]
+fn a_count_halves_every_epoch_and_a_question_changes_nothing() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        let filled = filter(plan(layout, 0.5));
+        assert!(filled.add(key(1), 64, at(100)));
+        let before = to_bytes(&filled.freeze().unwrap()).unwrap();
+        let counts: Vec<f64> = (100..108).map(|epoch| filled.count(key(1), epoch)).collect();
+        assert_eq!(counts, [64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5]);
+        // An earlier moment is the filter's own.
+        assert_eq!(filled.count(key(1), 3), 64.0);
+        assert_eq!(to_bytes(&filled.freeze().unwrap()).unwrap(), before);
+        assert!(!filled.add(key(1), 1, at(103)));
+        assert_eq!(filled.count(key(1), 103), 9.0);
+    }
+}
+
+#[test]
+fn late_events_count_by_their_age_and_a_clock_behind_is_not_late() {
+    let filled = filter(plan(Layout::Blocked, 0.5));
+    filled.add(key(1), 1, at(10));
+    filled.add(key(1), 8, at(7));
+    assert_eq!(filled.count(key(1), 10), 2.0);
+    filled.add(key(1), 8, When { epoch: 7, by_clock: true });
+    assert_eq!(filled.count(key(1), 10), 10.0);
+    assert_eq!(filled.history(), (1, 1));
+    assert_eq!(filled.now(), Some(10));
+}
+
+#[test]
+fn a_full_cell_is_flagged_and_a_merge_keeps_the_flag() {
+    let small = DecayingPlan { counter_bits: 16, ..plan(Layout::Blocked, 0.5) };
+    let (filled, other) = (filter(small), filter(small));
+    filled.add(key(1), 255, at(0));
+    assert!(!filled.estimate(key(1), 0, 0.9).saturated);
+    filled.add(key(1), 1, at(0));
+    assert_eq!(filled.units(key(1), 0), 65_535);
+    filled.advance(at(20));
+    assert!(filled.estimate(key(1), 20, 0.9).saturated);
+    other.merge(&filled).unwrap();
+    assert!(other.estimate(key(1), 20, 0.9).saturated);
+    assert_eq!(other.measure(20).saturated, 1);
+}
+
+#[test]
+fn time_beyond_the_stamps_brings_every_block_along() {
+    // Lambda so near to one that 2^30 epochs are a part of a half-life: nothing may be lost.
+    let filled = filter(plan(Layout::Classic, 1.0 - 1e-10));
+    for number in 0..50 {
+        filled.add(key(number), 1000, at(5));
+    }
+    let jump = 3 << 30;
+    let before = filled.count(key(3), 5 + jump);
+    assert!(before > 700.0 && before < 750.0, "{before}");
+    filled.add(key(99), 1, at(5 + jump));
+    assert!(filled.count(key(3), 5 + jump) >= before - 0.01);
+    filled.validate().unwrap();
+    let loaded = read(&to_bytes(&filled.freeze().unwrap()).unwrap(), None).unwrap();
+    let Loaded::Decaying(loaded) = loaded else { unreachable!() };
+    assert!(loaded.same_as(&filled));
+}
+
+#[test]
+fn readers_beside_a_writer_never_see_a_count_fall_below_what_is_certain() {
+    let filled = filter(plan(Layout::Blocked, 0.5));
+    filled.add(key(1), 1 << 20, at(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for epoch in 0..30_000 {
+                // Doubles every epoch what the epoch halves.
+                filled.add(key(1), 1 << 19, at(epoch));
+            }
+        });
+        for _ in 0..200_000 {
+            let count = filled.count(key(1), i64::MIN + 1);
+            assert!(count >= f64::from(1 << 19), "{count}");
+        }
+    });
+}
+
+#[test]
+fn a_batch_equals_its_rows_one_by_one() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        let (batch, single) = (filter(plan(layout, 0.9)), filter(plan(layout, 0.9)));
+        let keys: Vec<KeyHash> = (0..1000).map(|i| key(i * i % 77)).collect();
+        let counts: Vec<u64> = (0..1000).map(|i| 1 + i % 5).collect();
+        let epochs: Vec<i64> = (0..1000).map(|i| i / 10 - i % 3).collect();
+        let mut out = vec![false; 1000];
+        batch.add_many(keys.as_slice(), Some(&counts), Times::Each(&epochs), &mut out);
+        for row in 0..1000 {
+            assert_eq!(single.add(keys[row], counts[row], at(epochs[row])), out[row]);
+        }
+        assert!(batch.same_as(&single));
+        let mut found = vec![0.0; 1000];
+        let times = Times::One(at(120));
+        batch.ask_many(keys.as_slice(), times, &mut found, 2, |units| batch.count_of(units));
+        assert!((0..1000).all(|row| found[row] == single.count(keys[row], 120)));
+    }
+}

@@ -1,0 +1,150 @@
+//! Time as filters see it: epochs of equal length, counted from an origin that several machines share.
+//!
+//! No clock here: seconds come in from above.
+
+use crate::error::{Error, Result};
+
+/// No epoch is shorter: a clock that is cheap to read ticks every few milliseconds.
+pub const SHORTEST_EPOCH: f64 = 0.1;
+/// Nor longer, nor is a half-life: three thousand years.
+const LONGEST: f64 = 1e11;
+/// An epoch is this part of the half-life when none is given.
+const EPOCHS_PER_HALF_LIFE: f64 = 10.0;
+
+/// How fast counts fade.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fade {
+    /// What remains after one epoch: the paper's lambda.
+    pub decay: f64,
+    /// Length of an epoch in seconds: the paper's T.
+    pub epoch: f64,
+    /// When epoch zero begins, in seconds since 1970.
+    pub origin: f64,
+    /// Seconds in which a count halves, if that was given instead of lambda.
+    pub half_life: Option<f64>,
+}
+
+impl Fade {
+    /// From a half-life; an epoch that is not given is a tenth of it.
+    pub fn from_half_life(half_life: f64, epoch: Option<f64>, origin: f64) -> Result<Self> {
+        let epoch = epoch.unwrap_or((half_life / EPOCHS_PER_HALF_LIFE).max(SHORTEST_EPOCH));
+        let decay = halved(epoch / half_life);
+        Fade { decay, epoch, origin, half_life: Some(half_life) }.checked()
+    }
+
+    /// From what remains after each epoch.
+    pub fn from_decay(decay: f64, epoch: f64, origin: f64) -> Result<Self> {
+        Fade { decay, epoch, origin, half_life: None }.checked()
+    }
+
+    /// The same, if it makes sense. Files pass through here too.
+    pub fn checked(self) -> Result<Self> {
+        // NaN is in no range.
+        if let Some(half_life) = self.half_life.filter(|h| !(*h > 0.0 && *h <= LONGEST)) {
+            let hint = "an hour is \"1h\": what was counted an hour ago counts half";
+            let allowed = "above 0 and at most 1e11 seconds";
+            return Err(Error::parameter("half_life", half_life, allowed, hint));
+        }
+        if !(SHORTEST_EPOCH..=LONGEST).contains(&self.epoch) {
+            let hint = "a tenth of the half-life is a good epoch";
+            let allowed = "between 0.1 and 1e11 seconds";
+            return Err(Error::parameter("epoch", self.epoch, allowed, hint));
+        }
+        if !(0.0..=1.0).contains(&self.decay) {
+            let hint = "0.9 keeps nine tenths of a count every epoch; or give a half-life";
+            return Err(Error::parameter("decay", self.decay, "between 0 and 1", hint));
+        }
+        if !(0.0..=LONGEST * 10.0).contains(&self.origin) {
+            let hint = "leave it out to count epochs from 1970";
+            return Err(Error::parameter("origin", self.origin, "seconds since 1970", hint));
+        }
+        Ok(self)
+    }
+
+    /// The epoch of a moment given in seconds since 1970.
+    #[inline(always)]
+    pub fn epoch_of(&self, seconds: f64) -> i64 {
+        ((seconds - self.origin) / self.epoch).floor() as i64
+    }
+
+    /// When an epoch begins.
+    pub fn begin_of(&self, epoch: i64) -> f64 {
+        epoch as f64 * self.epoch + self.origin
+    }
+
+    /// Refuses to go on when `other` keeps another time.
+    pub fn require_same(&self, other: &Fade) -> Result<()> {
+        let fields = [
+            ("epoch", self.epoch, other.epoch),
+            ("origin", self.origin, other.origin),
+            ("decay", self.decay, other.decay),
+        ];
+        for (name, ours, theirs) in fields {
+            if ours != theirs {
+                return Err(Error::incompatible(name, ours, theirs));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 2^-x, the same on every machine: the C library's last digit depends on the processor, and filters
+/// with different digits would not merge.
+fn halved(x: f64) -> f64 {
+    let whole = x.floor();
+    // Below the smallest normal number nothing is left of a count. NaN is refused later.
+    if whole >= 1023.0 {
+        return 0.0;
+    }
+    let y = -(x - whole) * std::f64::consts::LN_2;
+    // The series of e^y; y is within -0.7 and 0, so 22 terms are more than enough.
+    let series = (1..=22).rev().fold(1.0, |sum, n| 1.0 + sum * y / f64::from(n));
+    series / 2f64.powi(whole as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_life_of_epochs_halves() {
+        for (half_life, epoch, decay) in [(10.0, 10.0, 0.5), (10.0, 20.0, 0.25), (7.0, 7.0, 0.5)] {
+            let fade = Fade::from_half_life(half_life, Some(epoch), 0.0).unwrap();
+            assert_eq!(fade.decay, decay);
+        }
+        for x in [1e-12, 1e-5, 0.1, 0.3, 0.999, 1.7, 33.3, 600.1] {
+            assert!((halved(x) / (-x).exp2() - 1.0).abs() < 4e-16, "{x}");
+        }
+        assert_eq!(halved(5000.0), 0.0);
+    }
+
+    #[test]
+    fn the_epoch_is_a_tenth_of_the_half_life_but_not_below_the_clock() {
+        assert_eq!(Fade::from_half_life(3600.0, None, 0.0).unwrap().epoch, 360.0);
+        assert_eq!(Fade::from_half_life(0.5, None, 0.0).unwrap().epoch, 0.1);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let name = |fade: Result<Fade>| match fade {
+            Err(Error::Parameter { name, .. }) => name,
+            other => unreachable!("{other:?}"),
+        };
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(name(Fade::from_half_life(wrong, Some(1.0), 0.0)), "half_life");
+            assert_eq!(name(Fade::from_half_life(10.0, Some(wrong), 0.0)), "epoch");
+        }
+        for wrong in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
+            assert_eq!(name(Fade::from_decay(wrong, 1.0, 0.0)), "decay");
+        }
+        assert_eq!(name(Fade::from_decay(0.5, 1.0, -1.0)), "origin");
+    }
+
+    #[test]
+    fn an_epoch_begins_where_the_one_before_ends() {
+        let fade = Fade::from_decay(0.5, 60.0, 30.0).unwrap();
+        let epochs = [(0.0, -1), (29.9, -1), (30.0, 0), (89.0, 0), (90.0, 1)];
+        assert!(epochs.iter().all(|(seconds, epoch)| fade.epoch_of(*seconds) == *epoch));
+        assert_eq!(fade.begin_of(-1), -30.0);
+    }
+}

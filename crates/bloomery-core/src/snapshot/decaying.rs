@@ -1,0 +1,150 @@
+//! Time-decaying filters as snapshots: values with the stamps of their blocks, whatever holds them.
+//!
+//! ```text
+//! parameters  record (64 bytes) | layout, rounding, fraction bits, has a time (a byte each), 4 zeros
+//!             | lambda | epoch | origin | half-life (0: not given) | time, an epoch   (8 bytes each)
+//! sections    stamps (4 bytes a block) | directory | fields (`values.rs`)    for each array of cells
+//! ```
+//!
+//! Time goes on while a filter is a file: its stamps are epochs, and it knows where epoch zero was. An
+//! empty block has no stamp, so that filters that hold the same are the same bytes.
+
+use super::count::Frozen;
+use super::header::{Header, Kind, u64_at};
+use super::record::{RECORD, Record};
+use super::values::{self, Values};
+use crate::cells::{DECAY_BLOCK, Rounding, Words, bytes_for, packed};
+use crate::error::{Error, Result};
+use crate::filters::{
+    DecayLayout, DecayingPlan, Fade, FrozenCells, TimeDecayingBloomFilter as Filter,
+};
+use crate::hash::Hasher;
+
+const PARAMETERS: usize = RECORD + 8 + 5 * 8;
+const LAYOUTS: [DecayLayout; 1] = [DecayLayout::Basic];
+const ROUNDINGS: [Rounding; 2] = [Rounding::Strict, Rounding::Expiring];
+
+impl Filter {
+    /// One moment of the filter, to be written.
+    pub fn freeze(&self) -> Result<Frozen> {
+        self.still(|now, levels| {
+            let mut sections = Vec::new();
+            for level in levels {
+                let blocks = level.cells.div_ceil(DECAY_BLOCK);
+                let stamps = Words::zeroed(blocks * 32)?;
+                for block in 0..blocks {
+                    let stored = u64::from((level.stored)(block));
+                    packed::write(stamps.atomics(), block * 32, 32, stored);
+                }
+                let value = |cell| u64::from((level.value)(cell));
+                let (directory, fields) = values::encode(level.cells, value)?;
+                sections.extend([stamps, directory, fields]);
+            }
+            let parameters = parameters(self.plan(), self.hasher(), now);
+            Ok(Frozen::new(Kind::Decaying, parameters, sections))
+        })
+    }
+}
+
+fn id<T: PartialEq>(list: &[T], value: &T) -> u8 {
+    list.iter().position(|item| item == value).map_or(0, |i| i as u8 + 1)
+}
+
+fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>) -> Vec<u8> {
+    let mut out = Record::of_decaying(plan, hasher).encode().to_vec();
+    out.push(id(&LAYOUTS, &plan.layout));
+    out.push(id(&ROUNDINGS, &plan.rounding));
+    out.push(plan.fraction_bits as u8);
+    out.push(u8::from(now.is_some()));
+    out.extend([0; 4]);
+    let Fade { decay, epoch, origin, half_life } = plan.fade;
+    for number in [decay, epoch, origin, half_life.unwrap_or(0.0)] {
+        out.extend(number.to_le_bytes());
+    }
+    out.extend(now.unwrap_or(0).to_le_bytes());
+    out
+}
+
+/// What the parameters promise.
+pub(super) struct Promised {
+    plan: DecayingPlan,
+    hasher: Hasher,
+    now: Option<i64>,
+}
+
+impl Promised {
+    pub(super) fn of(header: &Header) -> Result<Self> {
+        let bytes = &header.parameters;
+        let wrong = |name, got: String| Err(Error::Field { name, got });
+        if bytes.len() != PARAMETERS {
+            return wrong("parameters", format!("{} bytes", bytes.len()));
+        }
+        let (record, rest) = bytes.split_at(RECORD);
+        let one_of = |name, code: u8, count: usize| match usize::from(code) {
+            code @ 1.. if code <= count => Ok(code - 1),
+            code => Err(Error::Field { name, got: code.to_string() }),
+        };
+        let number = |i: usize| f64::from_bits(u64_at(rest, 8 + 8 * i));
+        let fade = Fade {
+            decay: number(0),
+            epoch: number(1),
+            origin: number(2),
+            half_life: Some(number(3)).filter(|half_life| half_life.to_bits() != 0),
+        };
+        let layout = LAYOUTS[one_of("layout", rest[0], LAYOUTS.len())?];
+        let rounding = ROUNDINGS[one_of("rounding", rest[1], ROUNDINGS.len())?];
+        let fraction_bits = u32::from(rest[2]);
+        let (plan, hasher) =
+            Record::decode(record)?.decaying(layout, fade, rounding, fraction_bits)?;
+        let now = (rest[3] == 1).then(|| u64_at(rest, 40) as i64);
+        // Times that no clock shows would overflow where ages are worked out.
+        if now.is_some_and(|now| now.unsigned_abs() > 1 << 50) {
+            return wrong("time", format!("{now:?}"));
+        }
+        if parameters(&plan, &hasher, now) != *bytes {
+            return wrong("parameters", "unknown fields".to_owned());
+        }
+        let levels = plan.level_cells();
+        let fits = header.sections.len() == 3 * levels.len()
+            && header.sections.chunks_exact(3).zip(&levels).all(|(sections, cells)| {
+                sections[0] == bytes_for(cells.div_ceil(DECAY_BLOCK) * 32)
+                    && sections[1] == Values::directory_bytes(*cells)
+            });
+        if !fits {
+            return wrong("sections", format!("{:?}", header.sections));
+        }
+        Ok(Promised { plan, hasher, now })
+    }
+
+    pub(super) fn build(self, sections: Vec<Words>) -> Result<Filter> {
+        let wrong = || Error::Field { name: "sections", got: "too few".to_owned() };
+        let mut sections = sections.into_iter();
+        let mut kept = Vec::new();
+        for cells in self.plan.level_cells() {
+            let stamps = sections.next().ok_or_else(wrong)?;
+            let blocks = cells.div_ceil(DECAY_BLOCK);
+            if !stamps.is_zero_from(blocks * 32) {
+                let got = "bits beyond the last block".to_owned();
+                return Err(Error::Field { name: "stamps", got });
+            }
+            let (directory, fields) =
+                (sections.next().ok_or_else(wrong)?, sections.next().ok_or_else(wrong)?);
+            let values = Values::new(cells, directory, fields)?;
+            if (0..cells).any(|cell| values.get(cell) > u64::from(u32::MAX)) {
+                let got = "a value of more than 32 bits".to_owned();
+                return Err(Error::Field { name: "cells", got });
+            }
+            kept.push((cells, stamps, values));
+        }
+        let stored = kept.iter().map(|(_, stamps, _)| {
+            move |block: u64| packed::read(stamps.atomics(), block * 32, 32) as u32
+        });
+        let stored: Vec<_> = stored.collect();
+        let value: Vec<_> =
+            kept.iter().map(|(_, _, values)| move |cell: u64| values.get(cell) as u32).collect();
+        let levels: Vec<_> = (kept.iter().zip(&stored).zip(&value))
+            .map(|(((cells, _, _), stored), value)| FrozenCells { cells: *cells, stored, value })
+            .collect();
+        Filter::restored(self.plan, self.hasher, self.now, &levels)
+    }
+}
