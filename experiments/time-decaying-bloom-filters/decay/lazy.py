@@ -12,12 +12,13 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bloomery import TimeDecayingBloomFilter
-from decay.setting import EPOCH, SEED
+from decay.setting import ALIKE, EPOCH, SEED
 from trials.outcome import Claim, Outcome, Row, ratio
 from trials.streams import Keys
 from trials.timing import timed
@@ -45,9 +46,8 @@ def eager_pass(cells: Cells32) -> None:
 
 def _filled(cells: int, layout: str) -> Filter:
     """A filter with a key for each ten cells, so that no page of memory is new to a later call."""
-    filter = TimeDecayingBloomFilter(
-        cells=cells, hashes=HASHES, decay=DECAY, epoch=EPOCH, layout=layout
-    )
+    options: dict[str, Any] = {"layout": layout, "cells": cells, "hashes": HASHES}
+    filter = TimeDecayingBloomFilter(decay=DECAY, epoch=EPOCH, **options)
     for first in range(0, cells // 10, 1_000_000):
         filter.add_many(np.arange(first, min(first + 1_000_000, cells // 10)), at=0)
     return filter
@@ -124,7 +124,7 @@ def _row(cells: int, way: str, calls: int, runs: int) -> Row:
 
 def lazy(sizes: tuple[int, ...], calls: int, runs: int) -> Outcome:
     """Both ways by the number of cells."""
-    ways = ("eager", "basic", "optimized")
+    ways = ("eager", *ALIKE)
     rows = [_row(cells, way, calls, runs) for cells in sizes for way in ways]
     of = {(row["cells"], row["way"]): row for row in rows}
     largest, smallest = sizes[-1], sizes[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from decay.setting import SETTINGS, Fading
+from decay.setting import ALIKE, SETTINGS, Fading
 from decay.traffic import Traffic, generated, logs
 from trials.outcome import Claim, Outcome, Row
 from trials.timing import timed
@@ -41,41 +41,35 @@ def _watched(stream: Traffic) -> Iterator[tuple[int, npt.NDArray[np.int64], bool
 
 
 def _figures(stream: Traffic, setting: str, decay: float) -> Row:
-    """Both layouts side by side: their memory, and every answer of both."""
+    """The layouts side by side: their memory, and every answer beside that of the first."""
     options = SETTINGS[setting]
-    pair = {
-        layout: Fading(stream.distinct, decay, layout=layout, **options)
-        for layout in ("basic", "optimized")
-    }
+    filters = {layout: Fading(stream.distinct, decay, layout=layout, **options) for layout in ALIKE}
+    first = filters["basic"]
     seen: dict[str, list[float]] = {}
     compared = different = 0
     for epoch, pages, look in _watched(stream):
-        for filter in pair.values():
+        for filter in filters.values():
             filter.add_many(epoch, pages)
-        keys = np.arange(stream.distinct) if look else np.unique(pages)
-        basic, optimized = (filter.counts_of(keys) for filter in pair.values())
-        compared += len(keys)
-        different += int(np.sum(basic != optimized))
+        keys = first.keys if look else np.unique(pages)
+        basic, *others = (filter.counts_of(keys) for filter in filters.values())
+        compared += len(keys) * len(others)
+        different += sum(int(np.sum(basic != other)) for other in others)
         if not look:
             continue
-        units = pair["basic"].units(options["fraction_bits"])
+        units = first.units(options["fraction_bits"])
         bare, linked = paper_bytes(units)
-        for name, value in {
-            "basic_bytes": float(pair["basic"].stats().bytes),
-            "optimized_bytes": float(pair["optimized"].stats().bytes),
-            "paper_bytes": bare,
-            "paper_linked_bytes": linked,
-            "extended": float(np.mean(units > 15)),
-        }.items():
+        figures = {f"{name}_bytes": filter.stats().bytes for name, filter in filters.items()}
+        figures |= {"paper_bytes": bare, "paper_linked_bytes": linked}
+        figures["extended"] = float(np.mean(units > 15))
+        for name, value in figures.items():
             seen.setdefault(name, []).append(value)
-    saturated = bool(pair["basic"].stats().saturated)
-    largest = {name: max(values) for name, values in seen.items()}
-    row = {"stream": stream.name, "setting": setting, "decay": decay, "cells": len(units)}
     return {
-        **row,
-        **largest,
-        "ratio": largest["optimized_bytes"] / largest["basic_bytes"],
-        "saturated": int(saturated),
+        "stream": stream.name,
+        "setting": setting,
+        "decay": decay,
+        "cells": len(units),
+        "saturated": int(bool(first.stats().saturated)),
+        **{name: max(values) for name, values in seen.items()},
         "compared": compared,
         "different": different,
     }
@@ -108,11 +102,12 @@ def e2(
             of = []
             for decay in decays:
                 row = _figures(stream, setting, decay)
-                pairs = [
-                    [_create(stream, setting, decay, layout) for layout in ("basic", "optimized")]
+                tries = [
+                    [_create(stream, setting, decay, layout) for layout in ALIKE]
                     for _ in range(runs)
                 ]
-                row["basic_seconds"], row["optimized_seconds"] = map(min, zip(*pairs, strict=True))
+                for layout, seconds in zip(ALIKE, zip(*tries, strict=True), strict=True):
+                    row[f"{layout}_seconds"] = min(seconds)
                 of.append(row)
             rows += of
             claims += _claims(f"{stream.name}, {setting}", of)
@@ -120,38 +115,36 @@ def e2(
 
 
 def _claims(name: str, rows: list[Row]) -> list[Claim]:
-    fading = [row["ratio"] for row in rows if row["decay"] <= 0.5]
-    most = max(row["ratio"] for row in rows)
-    bare = [row["paper_bytes"] / row["basic_bytes"] for row in rows if row["decay"] <= 0.5]
+    fading = [row for row in rows if row["decay"] <= 0.5]
+    bare = [row["paper_bytes"] / row["basic_bytes"] for row in fading]
+    linked = [row["paper_linked_bytes"] / row["basic_bytes"] for row in fading]
     lost = [row["decay"] for row in rows if row["paper_linked_bytes"] > row["basic_bytes"]]
-    slower = [row["optimized_seconds"] / row["basic_seconds"] for row in rows]
-    different = sum(row["different"] for row in rows)
-    compared = sum(row["compared"] for row in rows)
-    spread = f"{np.median(slower):.2f}x, at most {max(slower):.2f}x"
     told = f"from {lost[0]:g} on" if lost else f"not up to {rows[-1]['decay']:g}"
-    return [
-        Claim(
-            f"{name}: optimized over basic, lambda up to 0.5",
-            "0.5",
-            f"{min(fading):.2f} to {max(fading):.2f}",
-            max(fading) <= 0.55,
-        ),
-        Claim(f"{name}: at any lambda", "", f"at most {most:.2f}", most <= 1.1),
-        Claim(
-            f"{name}: the paper's layout without links, lambda up to 0.5",
-            "0.5",
-            f"{min(bare):.2f} to {max(bare):.2f}",
-            max(bare) <= 0.55,
-        ),
-        Claim(f"{name}: with links it needs more than basic", "never", told, not lost),
-        Claim(f"{name}: creation over basic's", "1.1x", spread, bool(np.median(slower) <= 1.25)),
-        Claim(
-            f"{name}: answers that differ",
-            "none",
-            f"{different} of {compared / 1e6:.1f} M",
-            different == 0,
-        ),
+    up_to = "lambda up to 0.5"
+    claims = [
+        Claim(f"{name}: the paper's layout over basic, no links, {up_to}", "0.5", *_span(bare)),
+        Claim(f"{name}: the same with links", "0.5", *_span(linked)),
+        Claim(f"{name}: lambda from which it needs more than basic", "none", told, not lost),
     ]
+    for layout in ALIKE[1:]:
+        ratios = [row[f"{layout}_bytes"] / row["basic_bytes"] for row in rows]
+        slower = [row[f"{layout}_seconds"] / row["basic_seconds"] for row in rows]
+        different = sum(row["different"] for row in rows)
+        answers = f"{different} of {sum(row['compared'] for row in rows) / 1e6:.1f} M"
+        most, middle = max(ratios), float(np.median(slower))
+        spread = f"{middle:.2f}x, at most {max(slower):.2f}x"
+        claims += [
+            Claim(f"{name}: {layout} over basic, {up_to}", "0.5", *_span(ratios[: len(fading)])),
+            Claim(f"{name}: at any lambda", "", f"at most {most:.2f}", most <= 1.1),
+            Claim(f"{name}: creation over basic's", "1.1x", spread, middle <= 1.25),
+            Claim(f"{name}: answers that differ", "none", answers, different == 0),
+        ]
+    return claims
+
+
+def _span(ratios: list[float]) -> tuple[str, bool]:
+    """From the smallest to the largest, and whether that is about a half."""
+    return f"{min(ratios):.2f} to {max(ratios):.2f}", max(ratios) <= 0.55
 
 
 def space(shape: tuple[int, int, int], decays: tuple[float, ...], drift: float) -> Outcome:
@@ -160,7 +153,7 @@ def space(shape: tuple[int, int, int], decays: tuple[float, ...], drift: float) 
     rows: list[Row] = []
     claims: list[Claim] = []
     for decay in decays:
-        for layout in ("basic", "optimized"):
+        for layout in ALIKE:
             filter = Fading(stream.distinct, decay, layout=layout, rounding="expiring")
             visits = 0
             of: list[Row] = []

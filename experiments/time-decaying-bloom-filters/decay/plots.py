@@ -33,22 +33,22 @@ def _e1(rows: list[Row]) -> Any:
     return figure
 
 
+def _over_basic(row: Row, column: str) -> Any:
+    return row[column] / row["basic_bytes"] if column.endswith("_bytes") else row[column]
+
+
 def _e2(rows: list[Row]) -> Any:
     figure, axes = two_plots()
     for side, setting in zip(axes, ("paper", "ours"), strict=True):
         names = list(dict.fromkeys(row["stream"] for row in rows))
         for name, colour in zip(names, (ORANGE, BLUE, GREEN), strict=False):
             of = [
-                {
-                    "decay": row["decay"],
-                    **{
-                        column: row[f"{column}_bytes"] / row["basic_bytes"]
-                        for column in ("optimized", "paper", "paper_linked")
-                    },
-                }
+                {k.removesuffix("_bytes"): _over_basic(row, k) for k in row}
                 for row in _of(rows, stream=name, setting=setting)
             ]
-            _line(side, of, "decay", "optimized", color=colour, label=name)
+            side.plot([], [], color=colour, label=name)
+            if "optimized" in of[0]:
+                _line(side, of, "decay", "optimized", color=colour)
             _line(side, of, "decay", "paper", color=colour, linestyle=":")
             _line(side, of, "decay", "paper_linked", color=colour, linestyle="--")
         side.axhline(1, color=GREY, linewidth=1)

@@ -21,6 +21,10 @@ ERROR_RATE = 0.02
 EPOCH = 3600
 """Seconds. Epochs of a log are numbers here, whatever their length was."""
 
+LAYOUTS = ("basic",)
+"""Those that are measured. All but "tiered" must give the same answers."""
+ALIKE = tuple(layout for layout in LAYOUTS if layout != "tiered")
+
 PAPER = {"counter_bits": 16, "fraction_bits": 0, "placement": "classic"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "paper": PAPER,
@@ -33,8 +37,10 @@ class Fading:
     """A filter whose time is counted in epochs, as the truth's is."""
 
     def __init__(self, pages: int, decay: float, **options: Any) -> None:
-        sizes = {} if "cells" in options else {"capacity": pages, "error_rate": ERROR_RATE}
-        self.filter = TimeDecayingBloomFilter(**sizes, decay=decay, epoch=EPOCH, **options)
+        size: dict[str, Any] = {"capacity": pages, "error_rate": ERROR_RATE}
+        if "cells" in options:
+            size = {}
+        self.filter = TimeDecayingBloomFilter(**size, decay=decay, epoch=EPOCH, **options)
         self.keys: Keys = np.arange(pages)
         self.epoch = 0
 
