@@ -34,9 +34,14 @@ def up(decay: float) -> Pass:
 
 
 def down_at_last(decay: float) -> Pass:
-    """Expiring: rounds up, but every epoch takes a unit at least."""
+    """Expiring: rounds up, but an epoch takes a unit at least, and the last unit goes at once."""
     strict = up(decay)
-    return lambda values: np.maximum(np.minimum(strict(values), values - 1), 0)
+
+    def fade(values: Floats) -> Floats:
+        left = np.minimum(strict(values), values - 1)
+        return np.where(left > 1, left, 0.0)
+
+    return fade
 
 
 def e3(shape: tuple[int, int, int], decays: tuple[float, ...], probes: int, every: int) -> Outcome:
@@ -72,7 +77,10 @@ def e3(shape: tuple[int, int, int], decays: tuple[float, ...], probes: int, ever
 
 
 def _row(stream: Traffic, decay: float, kind: dict[str, Any], probes: int, every: int) -> Row:
-    """Looks at every page after each `every` epochs, and at the end at keys that never came."""
+    """Looks at every page after each `every` epochs, and at the end at keys that never came.
+
+    n_eff is the number of pages that would still be there if each had a cell of its own.
+    """
     pages = stream.distinct
     filter = Fading(pages, decay, fraction_bits=FRACTION_BITS, **kind)
     truth = DecayedSums(pages, decay)
@@ -95,11 +103,11 @@ def _row(stream: Traffic, decay: float, kind: dict[str, Any], probes: int, every
             if eager:
                 above += int(np.sum(counts > eager.counts()))
     stats = filter.stats()
-    present = alone.counts() > 0
+    known = int(np.sum(alone.counts() > 0))
     deficit = np.concatenate(deficits)
     excess = (counts - truth.sums)[truth.sums > 0]
     absent = np.random.default_rng(SEED).integers(10**9, 10**15, probes)
-    fill = exp(-stats.hashes * int(present.sum()) / stats.cells)
+    empty = exp(-stats.hashes * known / stats.cells)
     noise = stats.hashes * float(truth.sums.sum()) / stats.cells
     return {
         "decay": decay,
@@ -112,7 +120,7 @@ def _row(stream: Traffic, decay: float, kind: dict[str, Any], probes: int, every
         "above_eager": above,
         "mean_excess": float(excess.mean()),
         "large_errors": float(np.mean(excess >= e * noise)),
-        "n_eff": int(present.sum()),
-        "equation_5": (1 - fill) ** stats.hashes,
+        "n_eff": known,
+        "equation_5": (1 - empty) ** stats.hashes,
         "error_rate": float(np.mean(filter.counts_of(absent) > 0)),
     }

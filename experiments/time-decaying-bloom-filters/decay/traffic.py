@@ -1,7 +1,7 @@
 """Visits to pages, in epochs: real web logs where there are some, and generated traffic.
 
 A page is a number, that of its first visit: memory and answers do not depend on how a key is spelt,
-and numbers are quick. A log's time may step back by a second or two; an epoch never does.
+and numbers are quick. Logs are sorted by time: some step back, one is sorted by site.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ def logs(folder: Path | None, names: tuple[str, ...], limit: int) -> Iterator[Tr
         if lines is None:
             continue
         visits = [visit for line in islice(lines, limit) if (visit := parse(line))]
-        seconds = np.maximum.accumulate(np.array([second for _, second in visits]))
-        yield Traffic(name, _numbered(page for page, _ in visits), seconds // epoch)
+        pages = _numbered(page for page, _ in visits)
+        seconds = np.array([second for _, second in visits])
+        order = np.argsort(seconds, kind="stable")
+        yield Traffic(name, pages[order], seconds[order] // epoch)
 
 
 def _numbered(pages: Iterator[str] | Iterator[bytes]) -> Keys:
