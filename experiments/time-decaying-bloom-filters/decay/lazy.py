@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bloomery import TimeDecayingBloomFilter
 from decay.setting import ALIKE, EPOCH, SEED
-from trials.outcome import Claim, Outcome, Row, ratio
+from trials.outcome import Claim, Outcome, Row
 from trials.streams import Keys
 from trials.timing import timed
 
@@ -142,7 +142,7 @@ def lazy(sizes: tuple[int, ...], calls: int, runs: int) -> Outcome:
             text = f"{way}: throughput over eager's, {kind} by {kind}"
             column = f"{kind}_ns"
             told = ", ".join(
-                f"{ratio(of[m, 'eager'][column], of[m, way][column])} (m = {m:.0e})" for m in sizes
+                f"{of[m, 'eager'][column] / of[m, way][column]:.2f}x (m = {m:.0e})" for m in sizes
             )
             claims.append(Claim(text, "", told, eager[column] >= ours[column]))
     return Outcome(rows, claims)

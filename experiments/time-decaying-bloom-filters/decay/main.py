@@ -14,7 +14,7 @@ from decay.skew import e1
 from trials.command import run
 from trials.outcome import Outcome
 
-DECAYS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
+DECAYS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 EVERYTHING = 10**9
 
 
@@ -26,8 +26,8 @@ def experiments(size: str, data: Path | None) -> dict[str, Callable[[], Outcome]
     if size == "paper":
         return {
             "e1": partial(e1, data, EVERYTHING, 100_000, 4_000_000, 1.1),
-            "e2": partial(e2, data, EVERYTHING, (10_000, 40_000, 100), DECAYS, 3),
-            "e3": partial(e3, (100_000, 20_000, 400), (0.5, 0.9, 0.99), 1_000_000, 20),
+            "e2": partial(e2, data, EVERYTHING, (10_000, 40_000, 100), DECAYS, 2),
+            "e3": partial(e3, (100_000, 20_000, 400), (0.5, 0.8, 0.9, 0.99), 1_000_000, 20),
             "space": partial(space, (20_000, 10_000, 1000), (0.5, 0.9), 1.0),
             "rounding": partial(rounding, 2000, 400, (0.5, 0.9, 0.99)),
             "lazy": partial(lazy, (10**5, 10**6, 10**7, 10**8), 400_000, 5),

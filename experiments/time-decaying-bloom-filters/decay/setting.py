@@ -21,7 +21,7 @@ ERROR_RATE = 0.02
 EPOCH = 3600
 """Seconds. Epochs of a log are numbers here, whatever their length was."""
 
-LAYOUTS = ("basic",)
+LAYOUTS = ("basic", "optimized", "tiered")
 """Those that are measured. All but "tiered" must give the same answers."""
 ALIKE = tuple(layout for layout in LAYOUTS if layout != "tiered")
 
