@@ -20,6 +20,7 @@ from benchmarks.run import Run
 
 COUNTING = "bloomery, 32-bit counters"
 GROWING = "bloomery, PDCF"
+FADING = "bloomery, fading, basic"
 HUGE_PAGE = 2 << 20
 
 _CALLS: tuple[tuple[Verb, float], ...] = (
@@ -33,6 +34,7 @@ _COUNTS: tuple[tuple[Verb, Form], ...] = (
     ("add", "list"),
     ("count", "list"),
 )
+_FADES: tuple[tuple[Form, float], ...] = (("per call", 1.5), ("list", 2.0), ("Arrow", 2.0))
 _BATCHES: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("add_many", ("add",)),
     ("contains_many", ("query present", "query absent")),
@@ -69,6 +71,7 @@ def floors(run: Run) -> list[Floor]:
         *_batches(times, "Arrow", ((small, 2.5), (large, 4.0))),
         *_limit(times, (small, large)),
         *_counting(run),
+        *_fading(run),
         *_threads(times, (small, large)),
         *_memory(run),
     ]
@@ -121,6 +124,16 @@ def _counting(run: Run) -> Iterator[Floor]:
         if form != "per call":
             work = f"counting under skew, {verb}, {form}: times the time of CountingBloomFilter"
             yield Floor(work, "at most", 2.0, ratio(growing, ours))
+
+
+def _fading(run: Run) -> Iterator[Floor]:
+    """Counts that fade cost a clock and a stamp more than counts that stay."""
+    distinct = run.counted[0].capacity
+    for form, bound in _FADES:
+        op = Op(distinct, "add", form, 1)
+        slower = ratio(run.counting.best(op, FADING), run.counting.best(op, COUNTING))
+        work = f"counts that fade, add, {form}: times the time of CountingBloomFilter"
+        yield Floor(work, "at most", bound, slower)
 
 
 def _threads(times: Timings, capacities: tuple[int, ...]) -> Iterator[Floor]:

@@ -30,6 +30,8 @@ COUNTING: dict[str, Callable[[], Counting]] = {
     "bloomery, 32-bit counters": lambda: bloomery.counting(32),
     "bloomery, 4-bit counters": lambda: bloomery.counting(4),
     "bloomery, PDCF": bloomery.growing,
+    "bloomery, fading, basic": lambda: bloomery.fading("basic"),
+    "bloomery, fading, optimized": lambda: bloomery.fading("optimized"),
     "bounter": bounter.counting,
     "datasketches": datasketches.counting,
     "fastbloom-rs, 4-bit counters": fastbloom.counting,

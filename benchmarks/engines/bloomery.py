@@ -73,6 +73,31 @@ def growing() -> Counting:
     )
 
 
+def fading(layout: Literal["basic", "optimized"]) -> Counting:
+    from bloomery import TimeDecayingBloomFilter
+
+    def build(distinct: int, error_rate: float) -> Filter:
+        # The clock is read for every key, but no epoch ends while others are measured.
+        return TimeDecayingBloomFilter(
+            distinct, error_rate, half_life=10**10, epoch=10**9, layout=layout
+        )
+
+    return Counting(
+        name=f"bloomery, fading, {layout}",
+        package="bloomery",
+        build=build,
+        add_each=_add_each_basic if layout == "basic" else _add_each_optimized,
+        count_each=_count_each_basic if layout == "basic" else _count_each_optimized,
+        count=lambda target, key: int(target.count(key)),
+        bits=_bits,
+        ceiling=2**24 - 1,
+        add_list=_add_many,
+        count_list=_count_many,
+        add_arrow=_add_many,
+        count_arrow=_count_many,
+    )
+
+
 def _add_each(target: Filter, keys: list[str]) -> None:
     for key in keys:
         target.add(key)
@@ -97,6 +122,27 @@ def _add_each_growing(target: Filter, keys: list[str]) -> None:
 
 
 def _count_each_growing(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.count(key)
+
+
+# Again for those that fade, of which one layout waits for memory more than the other.
+def _add_each_basic(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.add(key)
+
+
+def _add_each_optimized(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.add(key)
+
+
+def _count_each_basic(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.count(key)
+
+
+def _count_each_optimized(target: Filter, keys: list[str]) -> None:
     for key in keys:
         target.count(key)
 

@@ -208,6 +208,17 @@ EDGES_FADING: list[dict[str, Any]] = [
     *(GOAL | {"half_life": length} for length in (0.001, "1s", 10**11)),
     *(TIMED | GOAL | {"epoch": length} for length in (0.1, 10**11)),
     *(TIMED | GOAL | {"fraction_bits": bits} for bits in (0, 28)),
+    *(
+        TIMED | size | {"layout": layout, "fraction_bits": bits}
+        for layout in ("basic", "optimized", "tiered")
+        for bits in (0, 3, 8)
+        for size in (
+            GOAL,
+            {"cells": 1, "hashes": 1},
+            {"cells": 16, "hashes": 3, "derivation": "slices"},
+            {"cells": 5000, "hashes": 8, "placement": "blocked"},
+        )
+    ),
     TIMED | GOAL | {"counter_bits": 16, "fraction_bits": 12},
     TIMED | GOAL | {"origin": 0},
     TIMED | GOAL | {"origin": "9999-12-31T00:00:00Z"},

@@ -101,7 +101,9 @@ class Subject:
             return 2**64 - 1
         parameters = self.structure.parameters
         largest: int = 2 ** int(parameters["counter_bits"]) - 1
-        return largest / 256 if "decays" in self.structure.traits else largest
+        if "decays" not in self.structure.traits:
+            return largest
+        return largest / 256 + (15 if "tiered" in self.structure.traits else 0)
 
     def __enter__(self) -> Self:
         return self
@@ -196,19 +198,25 @@ STRUCTURES: tuple[Structure, ...] = (
     Structure("pdcf-paper", PartitionedDynamicCountFilter, PAPER),
     *(
         Structure(
-            f"tbf-{placement}-{width}-{rounding}-{policy}",
+            f"tbf-{layout}-{placement}-{width}-{rounding}-{policy}",
             TimeDecayingBloomFilter,
             GOAL
             | AGES
-            | {"placement": placement, "counter_bits": width, "rounding": rounding}
-            | {"policy": policy},
+            | {"layout": layout, "placement": placement, "counter_bits": width}
+            | {"rounding": rounding, "policy": policy},
         )
-        for placement, width, rounding, policy in (
-            ("blocked", 32, "strict", "plain"),
-            ("blocked", 16, "expiring", "plain"),
-            ("blocked", 16, "strict", "conservative"),
-            ("classic", 32, "expiring", "plain"),
-            ("classic", 16, "strict", "plain"),
+        for layout, placement, width, rounding, policy in (
+            ("basic", "blocked", 32, "strict", "plain"),
+            ("basic", "blocked", 16, "expiring", "plain"),
+            ("basic", "blocked", 16, "strict", "conservative"),
+            ("basic", "classic", 32, "expiring", "plain"),
+            ("basic", "classic", 16, "strict", "plain"),
+            ("optimized", "blocked", 32, "strict", "plain"),
+            ("optimized", "blocked", 16, "expiring", "conservative"),
+            ("optimized", "classic", 16, "strict", "plain"),
+            ("tiered", "blocked", 32, "strict", "plain"),
+            ("tiered", "blocked", 16, "expiring", "plain"),
+            ("tiered", "classic", 32, "strict", "conservative"),
         )
     ),
     Structure("dcf-cells", DynamicCountFilter, {"cells": 100_003, "hashes": 5}),

@@ -195,6 +195,12 @@ MAKERS: dict[str, Callable[[], Filter]] = {
             **FADE,
         )
     ),
+    "tbf-optimized-blocked": lambda: _fill_fading(
+        TimeDecayingBloomFilter(60, 0.02, layout="optimized", **FADE)
+    ),
+    "tbf-tiered-classic": lambda: _fill_fading(
+        TimeDecayingBloomFilter(60, 0.02, layout="tiered", placement="classic", seed=3, **FADE)
+    ),
     "pdcf-keyed": lambda: _fill_growing(
         PartitionedDynamicCountFilter(
             60, 0.02, partitions=503, shrink=0.25, derivation="double", hash="keyed", secret=SECRET

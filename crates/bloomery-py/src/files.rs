@@ -57,7 +57,7 @@ pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
         Loaded::Dynamic(core) => count::to_object(py, count::Any::Dynamic(core))?,
         Loaded::Spectral(core) => count::to_object(py, count::Any::Spectral(core))?,
         Loaded::Decaying(core) => {
-            Py::new(py, TimeDecayingBloomFilter::new(core, Clock::System))?.into_any()
+            Py::new(py, TimeDecayingBloomFilter::new(*core, Clock::System))?.into_any()
         }
     })
 }

@@ -58,11 +58,11 @@ KindName: TypeAlias = Annotated[
     ),
 ]
 Layout: TypeAlias = Annotated[
-    Literal["blocked", "classic", "basic"] | None,
+    Literal["blocked", "classic", "basic", "optimized", "tiered"] | None,
     typer.Option(
         "--layout",
         help="Not scalable: blocked is faster, classic smaller at low error rates."
-        " tbf: basic, what holds its cells.",
+        " tbf: basic, optimized or tiered, what holds its cells.",
     ),
 ]
 Placement: TypeAlias = Annotated[

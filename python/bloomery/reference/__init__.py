@@ -19,7 +19,11 @@ nothing but the 128-bit digest of a key.
 
 from bloomery.reference.bloom import ReferenceBloomFilter
 from bloomery.reference.counting import ReferenceCountingBloomFilter
-from bloomery.reference.decaying import DecayedSum, ReferenceTimeDecayingBloomFilter
+from bloomery.reference.decaying import (
+    DecayedSum,
+    ReferenceTieredBloomFilter,
+    ReferenceTimeDecayingBloomFilter,
+)
 from bloomery.reference.dynamic_count import ReferenceDynamicCountFilter
 from bloomery.reference.partitioned import (
     ReferencePartitionedDynamicCountFilter,
@@ -37,5 +41,6 @@ __all__ = [
     "ReferencePartitionedSpectralBloomFilter",
     "ReferenceScalableBloomFilter",
     "ReferenceSpectralBloomFilter",
+    "ReferenceTieredBloomFilter",
     "ReferenceTimeDecayingBloomFilter",
 ]

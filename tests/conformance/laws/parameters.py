@@ -32,7 +32,8 @@ def a_new_filter_takes_the_memory_that_its_plan_says(subject: Subject) -> None:
     stats = subject.new().stats()
     for name in ("kind", "cells", "hashes", "counter_bits", "bytes", "capacity", "error_rate"):
         assert getattr(stats, name) == getattr(plan, name), name
-    assert plan.bytes * 8 >= plan.cells * plan.counter_bits
+    borrows = {"optimized", "tiered"} & subject.structure.traits
+    assert borrows or plan.bytes * 8 >= plan.cells * plan.counter_bits
 
 
 @law()

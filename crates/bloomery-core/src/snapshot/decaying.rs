@@ -21,7 +21,7 @@ use crate::filters::{
 use crate::hash::Hasher;
 
 const PARAMETERS: usize = RECORD + 8 + 5 * 8;
-const LAYOUTS: [DecayLayout; 1] = [DecayLayout::Basic];
+const LAYOUTS: [DecayLayout; 3] = DecayLayout::ALL;
 const ROUNDINGS: [Rounding; 2] = [Rounding::Strict, Rounding::Expiring];
 
 impl Filter {
@@ -136,14 +136,12 @@ impl Promised {
             }
             kept.push((cells, stamps, values));
         }
-        let stored = kept.iter().map(|(_, stamps, _)| {
-            move |block: u64| packed::read(stamps.atomics(), block * 32, 32) as u32
-        });
-        let stored: Vec<_> = stored.collect();
-        let value: Vec<_> =
-            kept.iter().map(|(_, _, values)| move |cell: u64| values.get(cell) as u32).collect();
-        let levels: Vec<_> = (kept.iter().zip(&stored).zip(&value))
-            .map(|(((cells, _, _), stored), value)| FrozenCells { cells: *cells, stored, value })
+        let levels: Vec<_> = (kept.iter())
+            .map(|(cells, stamps, values)| FrozenCells {
+                cells: *cells,
+                stored: Box::new(|block| packed::read(stamps.atomics(), block * 32, 32) as u32),
+                value: Box::new(|cell| values.get(cell) as u32),
+            })
             .collect();
         Filter::restored(self.plan, self.hasher, self.now, &levels)
     }

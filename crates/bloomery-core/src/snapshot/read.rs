@@ -28,7 +28,7 @@ pub enum Loaded {
     /// A spectral Bloom filter, whole or partitioned.
     Spectral(CountFilter<SpectralCells>),
     /// A time-decaying Bloom filter.
-    Decaying(TimeDecayingBloomFilter),
+    Decaying(Box<TimeDecayingBloomFilter>),
 }
 
 impl Loaded {
@@ -243,7 +243,8 @@ impl Expected {
                 promised.build(sections.collect()).map(Loaded::Spectral)
             }
             Expected::Decaying(promised) => {
-                promised.build(sections.collect()).map(Loaded::Decaying)
+                let filter = promised.build(sections.collect())?;
+                Ok(Loaded::Decaying(Box::new(filter)))
             }
             Expected::Scalable(plan, records) => {
                 let mut layers = Vec::new();

@@ -37,7 +37,7 @@ impl TimeDecayingBloomFilter {
 
     fn from_loaded(py: Python<'_>, loaded: Loaded, clock: Clock) -> PyResult<Self> {
         match loaded {
-            Loaded::Decaying(core) => Ok(Self::new(core, clock)),
+            Loaded::Decaying(core) => Ok(Self::new(*core, clock)),
             other => {
                 let got = other.kind().name().to_owned();
                 Err(to_python(py, Error::Kind { expected: "tbf", got }))

@@ -1,7 +1,8 @@
 //! Cells with their stamps: fades what it touches, raises and asks. Knows cells and epochs, no keys.
 
+use super::store::Frozen;
 use crate::cells::{DECAY_BLOCK, Decay, DecayingCells, Stamps};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::placement::{Layout, Placement};
 
@@ -97,6 +98,31 @@ impl<C: DecayingCells> Level<C> {
         block.rem_euclid(self.stamps.len() as i64) as u64
     }
 
+    #[inline(always)]
+    fn settle_all(&self, cells: &[u64], now: i64, decay: &Decay) {
+        match self.placement.layout {
+            Layout::Blocked => self.settle(cells[0] / DECAY_BLOCK, now, decay),
+            Layout::Classic => {
+                cells.iter().for_each(|cell| self.settle(*cell / DECAY_BLOCK, now, decay));
+            }
+        }
+    }
+
+    /// Brings the blocks of some cells up to `now`; the smallest of the cells. The only writer.
+    #[inline(always)]
+    pub(super) fn settled(&self, cells: &[u64], now: i64, decay: &Decay) -> u32 {
+        self.settle_all(cells, now, decay);
+        cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0)
+    }
+
+    /// Brings all blocks from the time `now` to a later epoch.
+    pub(super) fn fade_all(&self, now: i64, epoch: i64, decay: &Decay) {
+        for block in 0..self.stamps.len() {
+            let age = self.stamps.age(block, now) + (epoch - now) as u64;
+            self.fade(block, age, epoch, decay);
+        }
+    }
+
     // ---- writing
 
     /// Raises different cells by the policy; true iff one of them was zero. The only writer.
@@ -109,12 +135,7 @@ impl<C: DecayingCells> Level<C> {
         now: i64,
         decay: &Decay,
     ) -> bool {
-        match self.placement.layout {
-            Layout::Blocked => self.settle(cells[0] / DECAY_BLOCK, now, decay),
-            Layout::Classic => {
-                cells.iter().for_each(|cell| self.settle(*cell / DECAY_BLOCK, now, decay));
-            }
-        }
+        self.settle_all(cells, now, decay);
         if policy == Policy::Conservative {
             let before = cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0);
             // Minimal increase: a cell that is higher already covers this key.
@@ -122,27 +143,25 @@ impl<C: DecayingCells> Level<C> {
             for cell in cells {
                 let old = u64::from(self.cells.get(*cell));
                 if old < target {
-                    self.put(*cell, target, now);
+                    self.put(*cell, target);
                 }
             }
             return before == 0;
         }
         cells.iter().fold(false, |new, cell| {
             let old = self.cells.get(*cell);
-            self.put(*cell, u64::from(old).saturating_add(weight), now);
+            self.put(*cell, u64::from(old).saturating_add(weight));
             new | (old == 0)
         })
     }
 
-    /// Sets a cell of a block that is up to date, as far as it goes.
+    /// Sets a cell as far as it goes.
     #[inline(always)]
-    pub(super) fn put(&self, cell: u64, value: u64, now: i64) {
-        let fits = value.min(u64::from(self.max)) as u32;
+    fn put(&self, cell: u64, value: u64) {
         if value > u64::from(self.max) {
             self.stamps.set_full(cell / DECAY_BLOCK);
         }
-        let _changing = C::TEARS.then(|| self.stamps.change(cell / DECAY_BLOCK, now));
-        self.cells.set(cell, fits);
+        self.cells.set(cell, value.min(u64::from(self.max)) as u32);
     }
 
     // ---- asking
@@ -210,8 +229,8 @@ impl<C: DecayingCells> Level<C> {
     }
 
     /// Adds another level's cells, each block as of the later of its two stamps: what was brought up to
-    /// date need not be rounded again. `ours` and `theirs` are the times of both filters.
-    pub(super) fn merge(&self, other: &Self, ours: i64, theirs: i64, decay: &Decay) {
+    /// date need not be rounded again. `now` is the time of both filters.
+    pub(super) fn merge(&self, other: &Self, now: i64, decay: &Decay) {
         for block in 0..self.stamps.len() {
             if other.stamps.is_full(block) {
                 self.stamps.set_full(block);
@@ -219,19 +238,19 @@ impl<C: DecayingCells> Level<C> {
             if other.is_empty(block) {
                 continue;
             }
-            let stamp = theirs - other.stamps.age(block, theirs) as i64;
+            let stamp = now - other.stamps.age(block, now) as i64;
             let mut later = stamp;
             if self.is_empty(block) {
                 self.fade(block, 0, stamp, decay);
             } else {
-                let own = ours - self.stamps.age(block, ours) as i64;
+                let own = now - self.stamps.age(block, now) as i64;
                 later = own.max(stamp);
                 self.fade(block, (later - own) as u64, later, decay);
             }
             for cell in self.cells_of(block) {
                 let theirs = decay.fade(other.cells.get(cell), (later - stamp) as u64);
                 if theirs != 0 {
-                    self.put(cell, u64::from(self.cells.get(cell)) + u64::from(theirs), later);
+                    self.put(cell, u64::from(self.cells.get(cell)) + u64::from(theirs));
                 }
             }
         }
@@ -247,5 +266,54 @@ impl<C: DecayingCells> Level<C> {
     pub(super) fn stored(&self, block: u64) -> u32 {
         let stored = self.stamps.stored(block);
         if self.is_empty(block) { Stamps::without_stamp(stored) } else { stored }
+    }
+
+    pub(super) fn was_full(&self, cells: &[u64]) -> bool {
+        cells.iter().any(|cell| self.stamps.is_full(*cell / DECAY_BLOCK))
+    }
+
+    pub(super) fn full_blocks(&self) -> u64 {
+        (0..self.stamps.len()).filter(|block| self.stamps.is_full(*block)).count() as u64
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.cells.bytes() + self.stamps.bytes()
+    }
+
+    /// Whether the cells are sound, and how old the oldest block is that holds something.
+    pub(super) fn validate(&self, now: i64) -> Result<Option<u64>> {
+        self.cells.validate()?;
+        let filled = (0..self.stamps.len()).filter(|block| !self.is_empty(*block));
+        Ok(filled.map(|block| self.stamps.age(block, now)).max())
+    }
+
+    pub(super) fn frozen(&self) -> Frozen<'_> {
+        Frozen {
+            cells: self.placement.cells,
+            stored: Box::new(|block| self.stored(block)),
+            value: Box::new(|cell| self.cells.get(cell)),
+        }
+    }
+
+    /// Takes over what a file kept.
+    pub(super) fn restore(&self, kept: &Frozen<'_>) -> Result<()> {
+        let wrong = |got: &str| Err(Error::Field { name: "cells", got: got.to_owned() });
+        if kept.cells != self.placement.cells {
+            return wrong("another number of them");
+        }
+        for cell in 0..self.placement.cells {
+            match (kept.value)(cell) {
+                0 => {}
+                value if value > self.max => return wrong("a value beyond the largest"),
+                value => self.cells.set(cell, value),
+            }
+        }
+        for block in 0..self.stamps.len() {
+            self.stamps.restore(block, (kept.stored)(block));
+            if self.stored(block) != (kept.stored)(block) {
+                return wrong("the stamp of an empty block");
+            }
+        }
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::{FEW, MOST, TimeDecayingBloomFilter, When};
 use crate::batch::{self, GROUP, KeySource};
 use crate::filters::group::{Group, by_groups, serves};
+use crate::hash::KeyHash;
 use crate::positions::Cells;
 use std::convert::Infallible;
 use std::ops::Range;
@@ -46,11 +47,12 @@ impl TimeDecayingBloomFilter {
                 for (key, row) in rows.enumerate() {
                     let mut cells = [0; FEW];
                     (0..hashes).for_each(|i| cells[i] = group.positions[i][key]);
+                    let hash = group.digests[key];
                     out[row] = if group.repeats {
-                        let distinct = self.cells::<FEW>(group.digests[key]);
-                        self.raise(distinct.as_slice(), count(row), times.of(row))
+                        let distinct = self.cells::<FEW>(hash);
+                        self.raise(distinct.as_slice(), hash, count(row), times.of(row))
                     } else {
-                        self.raise(&cells[..hashes], count(row), times.of(row))
+                        self.raise(&cells[..hashes], hash, count(row), times.of(row))
                     };
                 }
             });
@@ -70,13 +72,13 @@ impl TimeDecayingBloomFilter {
     ) {
         let prepare = |hash| {
             let cells = self.cells::<K>(hash);
-            self.level.prefetch(cells.as_slice());
-            cells
+            self.store.prefetch(cells.as_slice());
+            (cells, hash)
         };
-        let probe = |first: usize, group: &[Cells<K>]| {
+        let probe = |first: usize, group: &[(Cells<K>, KeyHash)]| {
             let _entered = self.gate.enter();
-            for (row, cells) in (first..).zip(group) {
-                out[row] = self.raise(cells.as_slice(), count(row), times.of(row));
+            for (row, (cells, hash)) in (first..).zip(group) {
+                out[row] = self.raise(cells.as_slice(), *hash, count(row), times.of(row));
             }
         };
         batch::pipeline_prepared(keys, &self.hasher, 0..keys.len(), prepare, probe);
@@ -107,28 +109,30 @@ impl TimeDecayingBloomFilter {
         answer: impl Fn(u64) -> T,
     ) {
         let first = rows.start;
-        let ask = |cells: &[u64], row: usize| {
+        let ask = |cells: &[u64], hash: KeyHash, row: usize| {
             let asked = self.asked(times.of(row).epoch);
-            answer(u64::from(self.level.smallest(cells, asked, &self.decay)))
+            answer(self.store.units(cells, hash, asked, &self.decay))
         };
         if serves(&self.plan.placement) {
             let hashes = self.plan.hashes() as usize;
             return self.by_groups(keys, rows, |rows, group| {
+                let _entered = self.enter_to_read();
                 for (key, row) in rows.enumerate() {
                     let mut cells = [0; FEW];
                     (0..hashes).for_each(|i| cells[i] = group.positions[i][key]);
-                    out[row - first] = ask(&cells[..hashes], row);
+                    out[row - first] = ask(&cells[..hashes], group.digests[key], row);
                 }
             });
         }
         let prepare = |hash| {
             let cells: Cells<MOST> = self.plan.placement.all(hash);
-            self.level.prefetch(cells.as_slice());
-            cells
+            self.store.prefetch(cells.as_slice());
+            (cells, hash)
         };
         batch::pipeline_prepared(keys, &self.hasher, rows, prepare, |start, group| {
-            for (row, cells) in (start..).zip(group) {
-                out[row - first] = ask(cells.as_slice(), row);
+            let _entered = self.enter_to_read();
+            for (row, (cells, hash)) in (start..).zip(group) {
+                out[row - first] = ask(cells.as_slice(), *hash, row);
             }
         });
     }
@@ -145,7 +149,7 @@ impl TimeDecayingBloomFilter {
             for key in (0..GROUP).filter(|_| large) {
                 let mut cells = [0; FEW];
                 (0..hashes).for_each(|i| cells[i] = group.positions[i][key]);
-                self.level.prefetch(&cells[..hashes]);
+                self.store.prefetch(&cells[..hashes]);
             }
         };
         let probe = |rows, group: &Group| {

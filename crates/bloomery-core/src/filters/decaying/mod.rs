@@ -7,7 +7,8 @@
 //! Decay    The paper's pass over all cells would stop everything at each epoch. Here a block of 128
 //!          cells has a stamp, and fades by lambda^age when it is touched; a question fades what it
 //!          read, and writes nothing. A few adds take another block along, so that all blocks follow.
-//! Layouts  What holds the cells is behind one trait (`cells/decaying`): all of them answer alike.
+//! Layouts  What holds the cells is behind `store.rs`. `basic` and `optimized` (`cells/decaying`) answer
+//!          alike, `tiered` (`tiers.rs`) counts hot keys a second time.
 //! Late     An event of an earlier epoch counts by its own age. The time never goes back.
 //! Prefer   `CountingBloomFilter` for counts that stay, and for removing.
 //!
@@ -21,26 +22,29 @@
 //! Rounding `strict`: never below the exact decayed sum, as long as no cell of the key was ever full;
 //! a block that has such a cell says so for ever. `expiring`: at most 2^-b / (1 - lambda) below it.
 
-use crate::cells::{BasicCells, Decay, Gate, OLDEST};
+use crate::cells::{Decay, Entered, Gate, OLDEST};
 use crate::error::Result;
 use crate::filters::Estimate;
 use crate::hash::{Hasher, KeyHash};
 use crate::positions::{Cells, MAX_HASHES};
-use level::{Asked, Level};
+use level::Asked;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 mod level;
 mod many;
 mod plan;
+mod store;
 #[cfg(test)]
 mod tests;
+mod tiers;
 mod time;
 mod whole;
 
 pub use many::Times;
 pub use plan::{DecayLayout, DecayingPlan};
+pub(crate) use store::Frozen;
+use store::Store;
 pub use time::{Fade, SHORTEST_EPOCH};
-pub(crate) use whole::Frozen;
 
 const FEW: usize = 8;
 const MOST: usize = MAX_HASHES as usize;
@@ -72,7 +76,7 @@ pub struct TimeDecayingBloomFilter {
     plan: DecayingPlan,
     hasher: Hasher,
     decay: Decay,
-    level: Level<BasicCells>,
+    store: Store,
     gate: Gate,
     /// The filter's time: the latest epoch that it was told of.
     now: AtomicI64,
@@ -89,7 +93,7 @@ impl TimeDecayingBloomFilter {
             plan,
             hasher,
             decay: Decay::new(plan.fade.decay, plan.rounding),
-            level: Level::new(plan.placement, plan.counter_bits)?,
+            store: Store::new(&plan)?,
             gate: Gate::default(),
             now: AtomicI64::new(NEVER),
             oldest: AtomicI64::new(NEVER),
@@ -139,7 +143,7 @@ impl TimeDecayingBloomFilter {
             self.enter(when);
         }
         let now = self.now.load(Ordering::Relaxed);
-        self.level.sweep_many(SWEPT_BY_ADVANCE, now, &self.decay);
+        self.store.sweep_many(SWEPT_BY_ADVANCE, now, &self.decay);
     }
 
     /// Lets the time be at least `when`; how many epochs late an event of then is. The only writer.
@@ -170,10 +174,7 @@ impl TimeDecayingBloomFilter {
         } else if epoch.saturating_sub(self.oldest.load(Ordering::Relaxed)) > OLDEST as i64 {
             // The new time is seen before any new stamp, as always; ages are still counted from the old.
             self.now.store(epoch, Ordering::Release);
-            for block in 0..self.level.stamps.len() {
-                let age = self.level.stamps.age(block, now) + (epoch - now) as u64;
-                self.level.fade(block, age, epoch, &self.decay);
-            }
+            self.store.fade_all(now, epoch, &self.decay);
             self.oldest.store(epoch, Ordering::Relaxed);
         }
         self.now.store(epoch, Ordering::Release);
@@ -185,8 +186,7 @@ impl TimeDecayingBloomFilter {
     #[inline(always)]
     pub fn add(&self, hash: KeyHash, count: u64, when: When) -> bool {
         let _entered = self.gate.enter();
-        // SAFETY: the gate lets one writer in.
-        unsafe { self.add_unsynchronised(hash, count, when) }
+        self.add_alone(hash, count, when)
     }
 
     /// `add` without passing the gate.
@@ -195,21 +195,28 @@ impl TimeDecayingBloomFilter {
     /// No other thread changes this filter during the call.
     #[inline(always)]
     pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64, when: When) -> bool {
+        // Readers of cells that tear hold the gate, so a writer must too.
+        let _entered = self.enter_to_read();
+        self.add_alone(hash, count, when)
+    }
+
+    #[inline(always)]
+    fn add_alone(&self, hash: KeyHash, count: u64, when: When) -> bool {
         match self.plan.hashes() as usize {
-            ..=FEW => self.raise(self.cells::<FEW>(hash).as_slice(), count, when),
-            _ => self.raise(self.cells::<MOST>(hash).as_slice(), count, when),
+            ..=FEW => self.raise(self.cells::<FEW>(hash).as_slice(), hash, count, when),
+            _ => self.raise(self.cells::<MOST>(hash).as_slice(), hash, count, when),
         }
     }
 
-    /// Raises a key's cells; true iff one of them was zero. The only writer.
+    /// Raises a key's cells; true iff it was certainly absent before. The only writer.
     #[inline(always)]
-    fn raise(&self, cells: &[u64], count: u64, when: When) -> bool {
+    fn raise(&self, cells: &[u64], hash: KeyHash, count: u64, when: When) -> bool {
         let age = self.enter(when);
         let now = self.now.load(Ordering::Relaxed);
         let weight = count.saturating_mul(self.plan.one());
         let weight = if age == 0 { weight } else { self.decay.fade_up(weight, age) };
-        let new = self.level.raise(cells, weight, self.plan.policy, now, &self.decay);
-        self.level.sweep(cells[0], now, &self.decay);
+        let new = self.store.raise(cells, hash, weight, self.plan.policy, now, &self.decay);
+        self.store.sweep(cells[0], now, &self.decay);
         new
     }
 
@@ -220,6 +227,12 @@ impl TimeDecayingBloomFilter {
         Asked { now: &self.now, epoch }
     }
 
+    /// The gate, if readers need it.
+    #[inline(always)]
+    fn enter_to_read(&self) -> Option<Entered<'_>> {
+        self.store.tears().then(|| self.gate.enter())
+    }
+
     /// The key's decayed count in units of 2^-`fraction_bits`, as of an epoch or, if that is later, of
     /// the filter's time.
     #[inline(always)]
@@ -227,13 +240,18 @@ impl TimeDecayingBloomFilter {
         if self.now().is_none() {
             return 0;
         }
+        let _entered = self.enter_to_read();
         let (asked, placement) = (self.asked(epoch), &self.plan.placement);
-        u64::from(match self.plan.hashes() as usize {
+        match self.plan.hashes() as usize {
             ..=FEW => {
-                self.level.smallest(placement.all::<FEW>(hash).as_slice(), asked, &self.decay)
+                let cells = placement.all::<FEW>(hash);
+                self.store.units(cells.as_slice(), hash, asked, &self.decay)
             }
-            _ => self.level.smallest(placement.all::<MOST>(hash).as_slice(), asked, &self.decay),
-        })
+            _ => {
+                let cells = placement.all::<MOST>(hash);
+                self.store.units(cells.as_slice(), hash, asked, &self.decay)
+            }
+        }
     }
 
     /// Units as a count of occurrences.
@@ -252,12 +270,21 @@ impl TimeDecayingBloomFilter {
     /// the key has a cell that once was full.
     pub fn estimate(&self, hash: KeyHash, epoch: i64, confidence: f64) -> Estimate {
         let cells = self.cells::<MOST>(hash);
-        let asked = self.asked(epoch);
         let value = self.units(hash, epoch);
-        let get = |cell| u64::from(self.level.get(cell, asked, &self.decay));
-        let full = |cell: &u64| self.level.stamps.is_full(*cell / crate::cells::DECAY_BLOCK);
-        let stuck = cells.as_slice().iter().any(full);
+        let stuck = self.store.was_full(cells.as_slice(), hash);
         let probes = cells.as_slice().len() as u32;
-        Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence)
+        let get = |cell| self.unit_of_cell(cell, epoch);
+        let mut estimate =
+            Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence);
+        // The noise of a second level is not looked at, so nothing is certain but the first.
+        if self.plan.layout == DecayLayout::Tiered {
+            estimate.lower = 0;
+        }
+        estimate
+    }
+
+    fn unit_of_cell(&self, cell: u64, epoch: i64) -> u64 {
+        let _entered = self.enter_to_read();
+        self.store.get(cell, self.asked(epoch), &self.decay)
     }
 }

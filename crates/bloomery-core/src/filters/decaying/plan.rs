@@ -1,7 +1,8 @@
 //! Goals in, sizes out: the plan of a time-decaying Bloom filter. Allocates nothing.
 
+use super::tiers;
 use super::time::Fade;
-use crate::cells::{BasicCells, DECAY_BLOCK, Rounding, bytes_for};
+use crate::cells::{BasicCells, DECAY_BLOCK, OptimizedCells, Rounding, bytes_for};
 use crate::error::{Error, Result};
 use crate::filters::{Policy, check_capacity, check_error_rate};
 use crate::placement::Placement;
@@ -11,15 +12,23 @@ use crate::placement::Placement;
 pub enum DecayLayout {
     /// Every cell has all its bits (paper, section 3.1).
     Basic,
+    /// Digits of four bits, as many as a cell needs (paper, section 4).
+    Optimized,
+    /// Small cells, and wide ones for hot keys (paper, section 1).
+    Tiered,
 }
 
 impl DecayLayout {
-    const ALL: [DecayLayout; 1] = [DecayLayout::Basic];
+    /// All of them.
+    pub const ALL: [DecayLayout; 3] =
+        [DecayLayout::Basic, DecayLayout::Optimized, DecayLayout::Tiered];
 
     /// The name users and files know it by.
     pub fn name(self) -> &'static str {
         match self {
             DecayLayout::Basic => "basic",
+            DecayLayout::Optimized => "optimized",
+            DecayLayout::Tiered => "tiered",
         }
     }
 
@@ -27,7 +36,7 @@ impl DecayLayout {
     pub fn parse(name: &str) -> Result<Self> {
         DecayLayout::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
             let hint = "where the cells of a key lie is `placement`";
-            Error::parameter("layout", name, "\"basic\"", hint)
+            Error::parameter("layout", name, "\"basic\", \"optimized\" or \"tiered\"", hint)
         })
     }
 }
@@ -92,7 +101,10 @@ impl DecayingPlan {
     /// How many cells each of its arrays has.
     pub(crate) fn level_cells(&self) -> Vec<u64> {
         match self.layout {
-            DecayLayout::Basic => vec![self.cells()],
+            DecayLayout::Basic | DecayLayout::Optimized => vec![self.cells()],
+            DecayLayout::Tiered => {
+                vec![self.cells(), tiers::second_placement(&self.placement).cells]
+            }
         }
     }
 
@@ -108,10 +120,15 @@ impl DecayingPlan {
 
     /// Memory of an empty filter in bytes: cells and stamps.
     pub fn bytes(&self) -> u64 {
-        let stamps = bytes_for(self.cells().div_ceil(DECAY_BLOCK).saturating_mul(64));
-        stamps.saturating_add(match self.layout {
+        let stamps = |cells: &u64| bytes_for(cells.div_ceil(DECAY_BLOCK).saturating_mul(64));
+        let levels = self.level_cells();
+        let cells = match self.layout {
             DecayLayout::Basic => BasicCells::bytes_of(self.cells(), self.counter_bits),
-        })
+            DecayLayout::Optimized => OptimizedCells::bytes_of(self.cells()),
+            DecayLayout::Tiered => BasicCells::bytes_of(self.cells(), tiers::FIRST_BITS)
+                .saturating_add(BasicCells::bytes_of(levels[1], self.counter_bits)),
+        };
+        levels.iter().map(stamps).fold(cells, u64::saturating_add)
     }
 
     /// Expected chance of a wrong "present" when `n` distinct keys are inside.

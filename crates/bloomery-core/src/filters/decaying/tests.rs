@@ -133,3 +133,50 @@ fn a_batch_equals_its_rows_one_by_one() {
         assert!((0..1000).all(|row| found[row] == single.count(keys[row], 120)));
     }
 }
+
+#[test]
+fn optimized_answers_like_basic_and_readers_beside_a_writer_see_whole_tables() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        let basic = filter(plan(layout, 0.8));
+        let optimized =
+            filter(DecayingPlan { layout: DecayLayout::Optimized, ..plan(layout, 0.8) });
+        std::thread::scope(|scope| {
+            let reader = scope
+                .spawn(|| (0..20_000).map(|i| optimized.count(key(i % 50), 0)).fold(0.0, f64::max));
+            for step in 0..5000 {
+                let (hash, count, when) = (key(step % 97), 1 + step % 40, at(step as i64 / 60));
+                assert_eq!(basic.add(hash, count, when), optimized.add(hash, count, when));
+            }
+            assert!(reader.join().unwrap() < 1e6);
+        });
+        for number in 0..97 {
+            assert_eq!(basic.units(key(number), 90), optimized.units(key(number), 90));
+        }
+        optimized.validate().unwrap();
+    }
+}
+
+#[test]
+fn a_tiered_count_is_never_below_the_decayed_sum() {
+    for layout in [Layout::Blocked, Layout::Classic] {
+        let filled = filter(DecayingPlan { layout: DecayLayout::Tiered, ..plan(layout, 0.9) });
+        let mut truth = [0.0f64; 30];
+        for epoch in 0..200i64 {
+            truth.iter_mut().for_each(|sum| *sum *= 0.9);
+            for number in 0..30u64 {
+                let count = (epoch as u64 * 7 + number * number) % 11;
+                if count > number % 9 {
+                    filled.add(key(number), count, at(epoch));
+                    truth[number as usize] += count as f64;
+                }
+            }
+            for (number, sum) in (0..).zip(truth) {
+                assert!(filled.count(key(number), epoch) >= sum - 1e-9, "{epoch} {number}");
+            }
+        }
+        filled.validate().unwrap();
+        let loaded = read(&to_bytes(&filled.freeze().unwrap()).unwrap(), None).unwrap();
+        let Loaded::Decaying(loaded) = loaded else { unreachable!() };
+        assert!(loaded.same_as(&filled));
+    }
+}

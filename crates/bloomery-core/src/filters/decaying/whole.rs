@@ -1,7 +1,7 @@
 //! Whole filters: merge, copy, clear, compare, measure, and what files keep.
 
-use super::{DecayingPlan, NEVER, TimeDecayingBloomFilter};
-use crate::cells::{DecayingCells, OLDEST};
+use super::{DecayingPlan, Frozen, NEVER, TimeDecayingBloomFilter};
+use crate::cells::OLDEST;
 use crate::error::{Error, Result};
 use crate::filters::Measure;
 use crate::hash::Hasher;
@@ -31,7 +31,7 @@ impl TimeDecayingBloomFilter {
             other.move_on(ours);
         }
         let now = ours.max(theirs);
-        self.level.merge(&other.level, now, now, &self.decay);
+        self.store.merge(&other.store, now, &self.decay);
         self.now.store(now, Ordering::Release);
         let oldest = other.oldest.load(Ordering::Relaxed);
         let own = self.oldest.load(Ordering::Relaxed);
@@ -42,7 +42,7 @@ impl TimeDecayingBloomFilter {
     /// Forgets everything, the time too.
     pub fn clear(&self) {
         let _entered = self.gate.enter();
-        self.level.clear();
+        self.store.clear();
         self.now.store(NEVER, Ordering::Release);
         self.oldest.store(NEVER, Ordering::Relaxed);
     }
@@ -51,7 +51,7 @@ impl TimeDecayingBloomFilter {
     pub fn copy(&self) -> Result<Self> {
         let copy = Self::new(self.plan, self.hasher)?;
         let _entered = self.gate.enter();
-        copy.level.take_over(&self.level);
+        copy.store.take_over(&self.store);
         copy.now.store(self.now.load(Ordering::Relaxed), Ordering::Release);
         copy.oldest.store(self.oldest.load(Ordering::Relaxed), Ordering::Relaxed);
         Ok(copy)
@@ -59,15 +59,21 @@ impl TimeDecayingBloomFilter {
 
     /// Whether both have the same parameters, time and cells.
     pub fn same_as(&self, other: &TimeDecayingBloomFilter) -> bool {
-        self.require_compatible(other).is_ok()
-            && self.now() == other.now()
-            && self.level.same_as(&other.level)
+        if self.require_compatible(other).is_err() || self.now() != other.now() {
+            return false;
+        }
+        if !self.store.tears() {
+            return self.store.same_as(&other.store);
+        }
+        // One moment of the other: two gates could shut each other.
+        let Ok(other) = other.copy() else { return false };
+        let _entered = self.gate.enter();
+        self.store.same_as(&other.store)
     }
 
     /// Every cell as of an epoch or, if that is later, of the filter's time.
     pub fn values(&self, epoch: i64) -> Vec<f64> {
-        let count =
-            |cell| self.count_of(u64::from(self.level.get(cell, self.asked(epoch), &self.decay)));
+        let count = |cell| self.count_of(self.unit_of_cell(cell, epoch));
         match self.now() {
             None => vec![0.0; self.plan.cells() as usize],
             Some(_) => (0..self.plan.cells()).map(count).collect(),
@@ -76,7 +82,7 @@ impl TimeDecayingBloomFilter {
 
     /// Memory in bytes: cells and stamps.
     pub fn bytes(&self) -> u64 {
-        self.level.cells.bytes() + self.level.stamps.bytes()
+        self.store.bytes()
     }
 
     /// Measures the cells as of an epoch: one pass over all of them. `saturated` counts blocks.
@@ -84,47 +90,40 @@ impl TimeDecayingBloomFilter {
         let (items, fill, error) = match self.now() {
             None => (0.0, 0.0, 0.0),
             Some(_) => {
-                let used = |cell| self.level.get(cell, self.asked(epoch), &self.decay) != 0;
+                let used = |cell| self.unit_of_cell(cell, epoch) != 0;
                 self.plan.placement.measure((0..self.plan.cells()).map(used))
             }
         };
-        let blocks = 0..self.level.stamps.len();
-        let saturated = blocks.filter(|block| self.level.stamps.is_full(*block)).count() as u64;
-        Measure { items, fill, error, saturated }
+        let again = self.store.second_error(self.asked(epoch), &self.decay);
+        let error = 1.0 - (1.0 - error) * (1.0 - again);
+        Measure { items, fill, error, saturated: self.store.full_blocks() }
     }
 
     /// Checks I1 and I3.
     pub fn validate(&self) -> Result<()> {
-        let broken = |invariant: String| Err(Error::Invariant { invariant });
+        let broken = |invariant: &str| Err(Error::Invariant { invariant: invariant.to_owned() });
         self.plan.checked()?;
         let _entered = self.gate.enter();
-        self.level.cells.validate()?;
         let (now, oldest) = (self.now.load(Ordering::Relaxed), self.oldest.load(Ordering::Relaxed));
-        for block in (0..self.level.stamps.len()).filter(|block| !self.level.is_empty(*block)) {
-            if now == NEVER {
-                return broken(format!("block {block} holds something, but there was no time yet"));
-            }
-            let age = self.level.stamps.age(block, now);
-            if age > OLDEST || now - (age as i64) < oldest {
-                return broken(format!("block {block} is older than the filter knows"));
-            }
+        let Some(age) = self.store.validate(now)? else { return Ok(()) };
+        if now == NEVER {
+            return broken("a block holds something, but there was no time yet");
+        }
+        if age > OLDEST || now - (age as i64) < oldest {
+            return broken("a block is older than the filter knows");
         }
         Ok(())
     }
 
     // ---- files
 
-    /// One moment of the filter: its time, then for each of its arrays of cells how many there are, what is
-    /// kept of a block, and what of a cell.
+    /// One moment of the filter: its time and its arrays of cells.
     pub(crate) fn still<T>(
         &self,
         look: impl FnOnce(Option<i64>, &[Frozen<'_>]) -> Result<T>,
     ) -> Result<T> {
         let _entered = self.gate.enter();
-        let level = &self.level;
-        let stored = |block| level.stored(block);
-        let value = |cell| level.cells.get(cell);
-        look(self.now(), &[Frozen { cells: level.placement.cells, stored: &stored, value: &value }])
+        look(self.now(), &self.store.frozen())
     }
 
     /// A filter with the time, stamps and values that were kept.
@@ -134,41 +133,14 @@ impl TimeDecayingBloomFilter {
         now: Option<i64>,
         kept: &[Frozen<'_>],
     ) -> Result<Self> {
-        let wrong = |got: &str| Err(Error::Field { name: "cells", got: got.to_owned() });
         let filter = Self::new(plan, hasher)?;
-        let level = &filter.level;
-        let [kept] = kept else { return wrong("another number of levels") };
-        for cell in 0..level.placement.cells {
-            match (kept.value)(cell) {
-                0 => {}
-                value if value > level.max => return wrong("a value beyond the largest"),
-                value => level.cells.set(cell, value),
-            }
+        filter.store.restore(kept)?;
+        if let Some(now) = now {
+            let oldest = filter.store.validate(now)?.unwrap_or(0);
+            filter.now.store(now, Ordering::Release);
+            filter.oldest.store(now - oldest as i64, Ordering::Relaxed);
         }
-        let time = now.unwrap_or(0);
-        let mut oldest = time;
-        for block in 0..level.stamps.len() {
-            level.stamps.restore(block, (kept.stored)(block));
-            if level.stored(block) != (kept.stored)(block) {
-                return wrong("the stamp of an empty block");
-            }
-            if !level.is_empty(block) {
-                oldest = oldest.min(time - level.stamps.age(block, time) as i64);
-            }
-        }
-        filter.now.store(now.unwrap_or(NEVER), Ordering::Release);
-        filter.oldest.store(now.map_or(NEVER, |_| oldest), Ordering::Relaxed);
         filter.validate()?;
         Ok(filter)
     }
-}
-
-/// An array of cells as files keep it.
-pub(crate) struct Frozen<'a> {
-    /// How many cells there are.
-    pub(crate) cells: u64,
-    /// Stamp and state of a block.
-    pub(crate) stored: &'a dyn Fn(u64) -> u32,
-    /// Value of a cell.
-    pub(crate) value: &'a dyn Fn(u64) -> u32,
 }
