@@ -64,8 +64,10 @@ def e3(shape: tuple[int, int, int], decays: tuple[float, ...], probes: int, ever
         above = sum(row["above_eager"] for row in of)
         text = f"lambda {decay:g}: counts above those of the eager pass, strict"
         claims.append(Claim(text, "", str(above), above == 0))
-        for row in (of[0], of[1]):
-            text = f"lambda {decay:g}, {row['rounding']}: error rate over Eq. 5 with n_eff"
+        tiered = [row for row in of if row["layout"] == "tiered"]
+        for row in (of[0], of[1], *tiered):
+            kind = f"{row['layout']}, {row['rounding']}"
+            text = f"lambda {decay:g}, {kind}: error rate over Eq. 5 with n_eff"
             share = row["error_rate"] / row["equation_5"]
             told = f"{row['error_rate']:.3%} and {row['equation_5']:.3%}, {share:.2f}x"
             claims.append(Claim(text, "1", told, 0.9 <= share <= 1.1))

@@ -77,7 +77,7 @@ def _e3(rows: list[Row]) -> Any:
     ]
     right.barh(labels[::-1], [row["mean_excess"] for row in of][::-1], color=BLUE)
     right.tick_params(axis="y", labelsize=7)
-    right.set(xlabel=f"mean excess of a count, lambda {decays[-1]:g}")
+    right.set(xlabel=f"mean excess of a count (log), lambda {decays[-1]:g}", xscale="log")
     return figure
 
 
