@@ -37,6 +37,7 @@ lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo fmt --check --manifest-path benchmarks/limit/Cargo.toml
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- --deny warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

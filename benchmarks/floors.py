@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import bare_loop, formula
+from benchmarks import bare_loop, formula, hot
 from benchmarks.answers import OURS
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
+from benchmarks.logs import GOACCESS, TENTH, TOP
 from benchmarks.measure import Form, Op, Timings, Verb, ratio
 from benchmarks.membership import ERROR_RATE
 from benchmarks.run import Run
@@ -71,9 +72,11 @@ def floors(run: Run) -> list[Floor]:
         *_batches(times, "Arrow", ((small, 2.5), (large, 4.0))),
         *_limit(times, (small, large)),
         *_counting(run),
+        *_hot(run.hot),
         *_fading(run),
         *_threads(times, (small, large)),
         *_memory(run),
+        *_logs(run),
     ]
 
 
@@ -126,6 +129,20 @@ def _counting(run: Run) -> Iterator[Floor]:
             yield Floor(work, "at most", 2.0, ratio(growing, ours))
 
 
+_HOT: tuple[tuple[Form, float], ...] = (("per call", 1.0), ("list", 1.5), ("Arrow", 1.5))
+"""Seen at first: 1.4, 1.9 and 1.8 with decay here and none there. Both are bound by a key's own
+work: half of the events replace a key."""
+
+
+def _hot(times: Timings) -> Iterator[Floor]:
+    """Against the only peer, a sketch without decay and without a batch: its calls, one by one."""
+    peer = times.best(Op(hot.K, "add", "per call", 1), "datasketches")
+    for form, bound in _HOT:
+        speedup = ratio(peer, times.best(Op(hot.K, "add", form, 1), OURS))
+        work = f"hot list, add, {form}: times the speed of datasketches' frequent items"
+        yield Floor(work, "at least", bound, speedup)
+
+
 def _fading(run: Run) -> Iterator[Floor]:
     """Counts that fade cost a clock and a stamp more than counts that stay."""
     distinct = run.counted[0].capacity
@@ -156,6 +173,21 @@ def _memory(run: Run) -> Iterator[Floor]:
     if run.huge is not None and run.huge.filter_bytes >= HUGE_PAGE:
         share = run.huge.huge_bytes / run.huge.filter_bytes
     yield Floor("share of the large filter that lies in huge pages", "at least", 0.9, share)
+
+
+def _logs(run: Run) -> Iterator[Floor]:
+    lines = run.sizes.log_lines
+    rows = {row.engine: row for row in run.logs if row.lines == lines}
+    tenths = [row for row in run.logs if row.lines == lines // TENTH]
+    ours, peer = rows.get(TOP), rows.get(GOACCESS)
+    speed = None if ours is None or run.quick else ours.lines_per_second / 1e6
+    work = f"{TOP}, {lines:,} lines: millions of lines a second on one core"
+    yield Floor(work, "at least", 1.0, speed)
+    against = None if ours is None or peer is None else peer.seconds / ours.seconds
+    yield Floor(f"{TOP}, {lines:,} lines: times GoAccess's speed", "at least", 20.0, against)
+    memory = ours.peak_bytes / tenths[0].peak_bytes if ours and tenths else None
+    work = f"{TOP}: memory on {lines:,} lines, times that on a tenth of them"
+    yield Floor(work, "at most", 1.05, memory)
 
 
 def short(capacity: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import bare_loop
+from benchmarks import bare_loop, hot
 from benchmarks.answers import OURS, Quality
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
 from benchmarks.floors import COUNTING, Floor, floors, short
@@ -15,6 +15,10 @@ _HOW_TO_READ = (
     "the work, its single calls are taken (marked *)."
 )
 
+_LOGS = """### An access log
+
+Whole commands on one core, from start to end; the log is in the COMBINED format."""
+
 
 def full_report(run: Run) -> str:
     """Everything, for docs/benchmarks.md and the terminal."""
@@ -25,11 +29,15 @@ def full_report(run: Run) -> str:
     for capacity in capacities:
         parts += [_heading(capacity), ratios(run.membership, capacity, OURS)]
     parts += [stream, ratios(run.counting, distinct, COUNTING)]
+    lists = f"**The {hot.K:,} hottest keys, {run.sizes.events:,} events**"
+    parts += [lists, ratios(run.hot, hot.K, OURS)]
     parts += ["### Nanoseconds per key", "The best round of each."]
     for capacity in capacities:
         parts += [_heading(capacity), nanoseconds(run.membership, capacity)]
     parts += [stream, nanoseconds(run.counting, distinct)]
+    parts += [lists, nanoseconds(run.hot, hot.K)]
     parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
+    parts += [_LOGS, log_speeds(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]
     return "\n\n".join(parts)
 
@@ -101,6 +109,21 @@ def quality(rows: list[Quality]) -> str:
         ],
         [*header, *(["keys counted too high"] if counted else [])],
     )
+
+
+def log_speeds(run: Run) -> str:
+    """Every command that read the log."""
+    rows = [
+        [
+            row.engine,
+            f"{row.lines:,}",
+            f"{row.seconds:.2f}",
+            f"{row.lines_per_second:,.0f}",
+            f"{row.peak_bytes / 1e6:.0f}",
+        ]
+        for row in run.logs
+    ]
+    return table(rows, ["command", "lines", "seconds", "lines a second", "peak memory, MB"])
 
 
 def must_be(rows: list[Floor]) -> str:

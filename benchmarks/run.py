@@ -6,9 +6,10 @@ import datetime
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
-from benchmarks import bare_loop, counting, engines, machine, membership
+from benchmarks import bare_loop, counting, engines, hot, logs, machine, membership
 from benchmarks.answers import OURS, Quality
 from benchmarks.engines.contract import Missing
+from benchmarks.logs import LogSpeed
 from benchmarks.measure import Timings, collector_off
 from benchmarks.membership import HugePages, Scale
 from benchmarks.workload import KeySet, lengths
@@ -23,6 +24,9 @@ class Sizes:
     events: int
     """Events in the stream that is counted."""
     counting_rounds: int
+    log_lines: int
+    """Lines of the access log."""
+    log_rounds: int
     build_limit: bool
     """Compile the bare loop first; otherwise it is used only if it is there."""
 
@@ -32,6 +36,8 @@ FULL = Sizes(
     large=Scale(capacity=100_000_000, keys=1_000_000, rounds=5, filled=True),
     events=1_000_000,
     counting_rounds=5,
+    log_lines=1_500_000,
+    log_rounds=5,
     build_limit=True,
 )
 QUICK = Sizes(
@@ -39,6 +45,8 @@ QUICK = Sizes(
     large=Scale(capacity=20_000, keys=1_000, rounds=2, filled=True),
     events=2_000,
     counting_rounds=2,
+    log_lines=20_000,
+    log_rounds=1,
     build_limit=False,
 )
 
@@ -56,8 +64,10 @@ class Run:
     """Lengths of the keys, in bytes."""
     membership: Timings = field(default_factory=Timings)
     counting: Timings = field(default_factory=Timings)
+    hot: Timings = field(default_factory=Timings)
     quality: list[Quality] = field(default_factory=list)
     counted: list[Quality] = field(default_factory=list)
+    logs: list[LogSpeed] = field(default_factory=list)
     huge: HugePages | None = None
     missing: list[Missing] = field(default_factory=list)
     lacks: dict[str, str] = field(default_factory=dict)
@@ -76,6 +86,10 @@ class Run:
             "huge_pages": None if self.huge is None else asdict(self.huge),
             "counting": self.counting.as_records(),
             "counting_quality": [asdict(row) for row in self.counted],
+            "hot": self.hot.as_records(),
+            "logs": [
+                {**asdict(row), "lines_per_second": row.lines_per_second} for row in self.logs
+            ],
             "missing": [asdict(row) for row in self.missing],
             "lacks": self.lacks,
         }
@@ -93,9 +107,10 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
     )
     members, missing_members = engines.load(engines.MEMBERSHIP)
     counters, missing_counters = engines.load(engines.COUNTING)
+    lists, missing_lists = engines.load(engines.HOT)
     limit = bare_loop.build() if sizes.build_limit else bare_loop.built()
     bare = None if isinstance(limit, Missing) else limit
-    result.missing = [*missing_members, *missing_counters]
+    result.missing = [*missing_members, *missing_counters, *missing_lists]
     result.missing += [limit] if isinstance(limit, Missing) else []
     for lost in result.missing:
         if lost.name.startswith(OURS):
@@ -103,6 +118,9 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         say(f"not measured: {lost.name} ({lost.reason})")
     result.lacks = {engine.name: engine.lacks for engine in members if engine.lacks}
     result.lacks |= {engine.name: engine.lacks for engine in counters if engine.lacks}
+    for each in lists:
+        if each.lacks:
+            result.lacks[f"{each.name}, frequent items"] = each.lacks
     with collector_off():
         for scale in (sizes.small, sizes.large):
             say(f"membership, capacity {scale.capacity:,}, {scale.rounds} rounds")
@@ -113,4 +131,11 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         result.counted = counting.measure(
             counters, sizes.events, sizes.counting_rounds, result.counting
         )
+        say(f"hot lists, {sizes.events:,} events, {sizes.counting_rounds} rounds")
+        hot.measure(lists, sizes.events, sizes.counting_rounds, result.hot)
+    say(f"logs, {sizes.log_lines:,} lines, {sizes.log_rounds} rounds")
+    result.logs, missing_logs = logs.measure(sizes.log_lines, sizes.log_rounds)
+    for lost in missing_logs:
+        say(f"not measured: {lost.name} ({lost.reason})")
+    result.missing += missing_logs
     return result

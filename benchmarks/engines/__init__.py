@@ -14,9 +14,9 @@ from benchmarks.engines import (
     pybloom,
     rbloom,
 )
-from benchmarks.engines.contract import Counting, Membership, Missing
+from benchmarks.engines.contract import Counting, Hot, Membership, Missing
 
-Engine = TypeVar("Engine", Membership, Counting)
+Engine = TypeVar("Engine", Membership, Counting, Hot)
 
 MEMBERSHIP: dict[str, Callable[[], Membership]] = {
     "bloomery": bloomery.membership,
@@ -35,6 +35,11 @@ COUNTING: dict[str, Callable[[], Counting]] = {
     "bounter": bounter.counting,
     "datasketches": datasketches.counting,
     "fastbloom-rs, 4-bit counters": fastbloom.counting,
+}
+
+HOT: dict[str, Callable[[], Hot]] = {
+    "bloomery": bloomery.hot,
+    "datasketches": datasketches.hot,
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.engines.contract import Counting, Filter, Membership
+from benchmarks.engines.contract import Counting, Filter, Hot, Membership
 
 _FILL_CHUNK = 5_000_000  # 40 MB of integers at a time
 
@@ -73,6 +73,23 @@ def growing() -> Counting:
     )
 
 
+def hot() -> Hot:
+    from bloomery import HotList
+
+    def build(k: int) -> Filter:
+        return HotList(k, half_life="1h")
+
+    return Hot(
+        name="bloomery",
+        package="bloomery",
+        build=build,
+        add_each=_add_each_hot,
+        top=lambda target, n: [item.key for item in target.top(n)],
+        add_list=_add_many_hot,
+        add_arrow=_add_many_hot,
+    )
+
+
 def fading(layout: Literal["basic", "optimized"]) -> Counting:
     from bloomery import TimeDecayingBloomFilter
 
@@ -119,6 +136,16 @@ def _add_each_counted(target: Filter, keys: list[str]) -> None:
 def _add_each_growing(target: Filter, keys: list[str]) -> None:
     for key in keys:
         target.add(key)
+
+
+# And one for the list.
+def _add_each_hot(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.add(key)
+
+
+def _add_many_hot(target: Filter, keys: Any, threads: int) -> object:
+    return target.add_many(keys)
 
 
 def _count_each_growing(target: Filter, keys: list[str]) -> None:

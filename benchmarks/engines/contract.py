@@ -65,6 +65,22 @@ class Counting:
     lacks: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hot:
+    """A list of the most frequent keys."""
+
+    name: str
+    package: str
+    build: Callable[[int], Filter]
+    """(keys in the list) -> an empty list with at least as many places."""
+    add_each: OneByOne
+    top: Callable[[Filter, int], list[str]]
+    """The hottest keys, for checking the answers."""
+    add_list: Batch | None = None
+    add_arrow: Batch | None = None
+    lacks: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
     """A library that is not installed here, so it was not measured."""

@@ -1,10 +1,10 @@
-"""datasketches: Apache's count-min sketch in C++ with 64-bit cells."""
+"""datasketches, in C++: Apache's count-min sketch with 64-bit cells, and its frequent items."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from benchmarks.engines.contract import Counting, Filter
+from benchmarks.engines.contract import Counting, Filter, Hot
 from benchmarks.engines.count_min import shape
 
 
@@ -25,6 +25,32 @@ def counting() -> Counting:
         bits=lambda target: int(target.num_hashes) * int(target.num_buckets) * 64,
         lacks="no batches, no Arrow",
     )
+
+
+def hot() -> Hot:
+    module = import_module("datasketches")
+
+    def build(k: int) -> Filter:
+        # Three quarters of its table can be used.
+        return module.frequent_strings_sketch((k * 4 // 3).bit_length())
+
+    def top(target: Filter, n: int) -> list[str]:
+        rows = target.get_frequent_items(module.frequent_items_error_type.NO_FALSE_NEGATIVES)
+        return [row[0] for row in rows[:n]]
+
+    return Hot(
+        name="datasketches",
+        package="datasketches",
+        build=build,
+        add_each=_hot_each,
+        top=top,
+        lacks="no batches, no Arrow, no decay",
+    )
+
+
+def _hot_each(target: Filter, keys: list[str]) -> None:
+    for key in keys:
+        target.update(key)
 
 
 def _add_each(target: Filter, keys: list[str]) -> None:

@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use bloomery_core::snapshot::{Loaded, Snapshot, read, to_bytes};
+use bloomery_core::snapshot::{Loaded, read, to_bytes};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -15,13 +15,17 @@ fuzz_target!(|input: &[u8]| {
         mend(&mut bytes);
     }
     let Ok(loaded) = read(&bytes, None) else { return };
-    let (filter, sound): (&dyn Snapshot, _) = match &loaded {
-        Loaded::Bloom(filter) => (filter, filter.validate()),
-        Loaded::Scalable(filter) => (filter, filter.validate()),
-        Loaded::Counting(filter) => (filter, filter.validate()),
+    let (sound, again) = match &loaded {
+        Loaded::Bloom(filter) => (filter.validate(), to_bytes(filter)),
+        Loaded::Scalable(filter) => (filter.validate(), to_bytes(filter)),
+        Loaded::Counting(filter) => (filter.validate(), to_bytes(filter)),
+        Loaded::Dynamic(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
+        Loaded::Spectral(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
+        Loaded::Hot(list) => (list.validate(), to_bytes(list)),
+        Loaded::Decaying(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
     };
-    sound.expect("a filter that was read is sound");
-    assert_eq!(to_bytes(filter).expect("it fitted before"), bytes);
+    sound.expect("what was read is sound");
+    assert_eq!(again.expect("it fitted before"), bytes);
 });
 
 /// Makes the magic, version, lengths and checksums right, as far as the bytes allow it.

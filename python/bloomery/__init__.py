@@ -13,6 +13,9 @@ from bloomery._core import (
     CountFilter,
     CountingBloomFilter,
     DynamicCountFilter,
+    HotList,
+    LogCounter,
+    LogReader,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,
     ScalableBloomFilter,
@@ -24,7 +27,8 @@ from bloomery._core import (
     load,
 )
 from bloomery.errors import BloomeryError
-from bloomery.records import Estimate, Plan, Stats
+from bloomery.hot import HotFilter
+from bloomery.records import Estimate, HotItem, Plan, Stats
 
 __all__ = [
     "BloomFilter",
@@ -33,6 +37,11 @@ __all__ = [
     "CountingBloomFilter",
     "DynamicCountFilter",
     "Estimate",
+    "HotFilter",
+    "HotItem",
+    "HotList",
+    "LogCounter",
+    "LogReader",
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
     "Plan",

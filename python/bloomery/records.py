@@ -1,4 +1,4 @@
-"""The frozen records that questions answer with: `Plan`, `Stats`, `Estimate`.
+"""The frozen records that questions answer with: `Plan`, `Stats`, `Estimate`, `HotItem`.
 
 One vocabulary for the library, the command line and every later surface. The compiled core fills
 them; nothing here computes.
@@ -58,8 +58,9 @@ class Plan:
     design_bits: float | None = None
     """Spectral filters only: mean bits of a counter at the expected load."""
     on_full: str | None = None
-    spare: str | None = None
     """Spectral filters only: `"grow"` or `"saturate"`."""
+    spare: str | None = None
+    """Spectral filters only: `"spread"` or `"end"`."""
     placement: str | None = None
     """Time-decaying only: `"blocked"` or `"classic"`."""
     half_life: float | None = None
@@ -115,11 +116,11 @@ class Stats:
     """Growing counters only: seconds that the longest rebuild took."""
     pauses: float = 0.0
     """Growing counters only: seconds that all rebuilds took together."""
-    late: int = 0
-    """Time-decaying only: events that came after their epoch, and counted by their age."""
-    clock_jumps: int = 0
-    """Time-decaying only: how often the clock was behind the filter's own time."""
     layers: tuple[Stats, ...] = ()
+    late: int = 0
+    """Structures that decay only: events that came with an instant before the structure's time."""
+    clock_jumps: int = 0
+    """Structures that decay only: how often the clock was behind the structure's time."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -131,9 +132,8 @@ class Estimate:
     """A count with its bounds."""
 
     value: float
-    """The smallest of the key's counters: never below the true count unless `saturated`.
-
-    A whole number, except where counts fade."""
+    """The smallest of the key's counters: never below the true count unless `saturated`. A whole
+    number unless counts decay."""
     lower: float
     """The true count is at least this with `confidence`."""
     upper: float | None
@@ -141,3 +141,78 @@ class Estimate:
     confidence: float
     saturated: bool
     """The counters that hold the value are full: the true count may be larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotItem:
+    """A key of a hot list, with the bounds of its decayed count."""
+
+    key: str | bytes | int
+    """The key as it was first spelled."""
+    count: float
+    """The true count is certainly at most this."""
+    lower: float
+    """The true count is certainly at least this."""
+    share: float
+    """`count` as a share of all events, at most 1."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """What one line of a log says. A field that was not logged, or logged as `-`, is None."""
+
+    time: float | None
+    """Unix seconds."""
+    host: bytes | None
+    """The site asked for."""
+    ip: bytes | None
+    """The client's address, or its name if the server looked that up."""
+    path: bytes | None
+    """What was asked for: a path with its query, or a whole URL in a proxy's log."""
+    status: bytes | None
+    """One to three digits."""
+    referer: bytes | None
+    """The page that linked here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadLine:
+    """A line of a log that was not understood."""
+
+    number: int
+    """From 1."""
+    text: bytes
+    """How it starts."""
+    reason: str
+    """`"format"`, `"length"` (more than 65536 bytes) or `"time"` (more than 100 years off)."""
+    tried: tuple[str, ...]
+    """The formats it was tried as."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReport:
+    """What became of a log's lines so far."""
+
+    format: str | None
+    """None until the first lines have told it."""
+    lines: int
+    """All of them, empty ones and remarks too."""
+    parsed: int
+    skipped: int
+    """Lines that were not understood."""
+    bad: tuple[BadLine, ...]
+    """The first five of those."""
+    latest: float | None
+    """The latest time of a line, in Unix seconds."""
+    first: float | None = None
+    """`LogCounter` only: the earliest time that was counted."""
+    counted: int = 0
+    """`LogCounter` only: lines that went into the list."""
+    without: int = 0
+    """`LogCounter` only: lines that lack the field that is counted by."""
+    later: int = 0
+    """`LogCounter` only: lines after `until`."""

@@ -2,7 +2,8 @@
 
 `distinct_urls` numbers an endless catalogue of different pages; `web_stream` visits the first
 pages of that catalogue the way people do: a few pages get most of the hits (Zipf), and, when asked,
-popularity drifts as it does on news sites: a page comes up suddenly and cools slowly.
+popularity drifts as it does on news sites: a page comes up suddenly and cools slowly. `web_log`
+writes the same visits down as a web server does.
 
 Nothing is drawn from a stateful random generator. Page `i` and visit `t` are functions of the
 seed and their number alone, so any part of a catalogue or stream can be made without the rest.
@@ -10,6 +11,7 @@ seed and their number alone, so any part of a catalogue or stream can be made wi
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
 import numpy as np
@@ -36,6 +38,14 @@ WORDS = (
     "timber", "tunnel", "valley", "velvet", "violet", "walnut", "willow", "window",
     "winter", "wonder", "yellow", "zephyr", "anvil", "bellows", "crucible", "hearth",
 )  # fmt: skip
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+AGENTS = (
+    "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko)"
+    " Chrome/126.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15",
+    "curl/8.5.0",
+)
 
 _ID_BITS = 40
 _ID_MASK = (1 << _ID_BITS) - 1
@@ -96,6 +106,58 @@ def _visits(
         ranks = np.searchsorted(shares, uniform * shares[-1], side="right")
         cooled = (visits.astype(np.float64) * (drift * pages / n)).astype(np.int64)
         yield catalogue[(ranks - cooled) % pages].tolist()
+
+
+def web_log(
+    n: int,
+    *,
+    seed: int = 0,
+    pages: int = 100_000,
+    skew: float = 1.0,
+    drift: float = 0.0,
+    start: int = 1_700_000_000,
+    per_second: int = 100,
+) -> Iterator[bytes]:
+    """`n` lines of an access log in the COMBINED format, as pieces of whole lines.
+
+    The visits are those of `web_stream`; the first is at `start`, in Unix seconds.
+    """
+    require("start", start, "from 0 to 2**32", 0 <= start < 1 << 32)
+    require("per_second", per_second, "1 or more", per_second >= 1)
+    visits = web_stream(n, seed=seed, pages=pages, skew=skew, drift=drift, batch_size=1 << 14)
+    return _log_pieces(visits, seed, start, per_second)
+
+
+def _log_pieces(
+    visits: Iterator[list[str]], seed: int, start: int, per_second: int
+) -> Iterator[bytes]:
+    first = 0
+    for urls in visits:
+        numbers = np.arange(first, first + len(urls), dtype=np.uint64)
+        bits = _mix(numbers, seed + 1)
+        seconds = (start + numbers // np.uint64(per_second)).tolist()
+        times = {second: _clf_time(second) for second in set(seconds)}
+        lines = []
+        for url, second, word in zip(urls, seconds, bits.tolist(), strict=True):
+            # One in eight came without a page that linked here, one in 32 asked in vain.
+            path = "/" + url.split("/", 3)[3]
+            referer = "-" if word & 7 == 0 else url.rpartition("/")[0] + "/"
+            status, size = (
+                ("404", 162) if word >> 3 & 31 == 0 else ("200", 500 + (word >> 8) % 60_000)
+            )
+            lines.append(
+                f"10.7.{word >> 48 & 255}.{word >> 40 & 255} - -"
+                f' [{times[second]}] "GET {path} HTTP/1.1" {status} {size} "{referer}"'
+                f' "{AGENTS[word >> 32 & 3]}"\n'
+            )
+        yield "".join(lines).encode()
+        first += len(urls)
+
+
+def _clf_time(second: int) -> str:
+    moment = datetime.datetime.fromtimestamp(second, datetime.UTC)
+    # Not strftime: its month depends on the locale.
+    return f"{moment:%d}/{MONTHS[moment.month - 1]}/{moment:%Y:%H:%M:%S} +0000"
 
 
 def _urls(numbers: _Words64, seed: int) -> list[str]:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bloomery.cli.console import CommandError
-from bloomery.cli.keys import CHUNK, PACKED_CHUNK, key_batches, split_lines
+from bloomery.cli.keys import key_batches, split_lines
+from bloomery.cli.sources import CHUNK, PACKED_CHUNK
 
 TEXT = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r\n", b"\r", b"\x00\xff"])).map(b"".join)
 

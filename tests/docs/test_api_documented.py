@@ -51,7 +51,18 @@ def test_every_function_is_documented() -> None:
     assert functions - words_in_code(SECTIONS["Functions"]) == set()
 
 
-@pytest.mark.parametrize("record", [records.Plan, records.Stats, records.Estimate])
+@pytest.mark.parametrize(
+    "record",
+    [
+        records.Plan,
+        records.Stats,
+        records.Estimate,
+        records.HotItem,
+        records.LogRecord,
+        records.LogReport,
+        records.BadLine,
+    ],
+)
 def test_every_field_of_a_record_is_documented(record: type) -> None:
     [row] = re.findall(rf"^\| `{record.__name__}` \|.*$", SECTIONS["Records"], flags=re.MULTILINE)
     fields = {field.name for field in dataclasses.fields(record)}

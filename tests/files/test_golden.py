@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import bloomery
+from bloomery import HotList
 from tests.golden.make_golden import ANSWERS, FOLDER, MAKERS, answers_of, path_of
 from tests.history import without_history
 
@@ -53,7 +54,10 @@ def test_a_loaded_filter_goes_on_as_the_one_that_was_saved(name: str) -> None:
     fresh: Any = MAKERS[name]()
     loaded: Any = bloomery.from_bytes(path_of(name).read_bytes())
     more = [f"more {i}" for i in range(40)]
-    assert fresh.add_many(more).tolist() == loaded.add_many(more).tolist()
+    # A list that decays would ask its clock, and answers nothing.
+    words = {"at": 1_700_800_000} if isinstance(fresh, HotList) else {}
+    one, other = fresh.add_many(more, **words), loaded.add_many(more, **words)
+    assert one is other is None or one.tolist() == other.tolist()
     assert fresh.to_bytes() == loaded.to_bytes()
     assert without_history(fresh.stats()) == without_history(loaded.stats())
 

@@ -19,6 +19,7 @@ from bloomery import (
     BloomFilter,
     CountingBloomFilter,
     DynamicCountFilter,
+    HotList,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,
     ScalableBloomFilter,
@@ -42,7 +43,14 @@ Growing = (
     | PartitionedSpectralBloomFilter
     | PartitionedDynamicCountFilter
 )
-Filter = BloomFilter | ScalableBloomFilter | CountingBloomFilter | Growing | TimeDecayingBloomFilter
+Filter = (
+    BloomFilter
+    | ScalableBloomFilter
+    | CountingBloomFilter
+    | Growing
+    | TimeDecayingBloomFilter
+    | HotList
+)
 
 
 def _fill(made: Any) -> Any:
@@ -82,6 +90,15 @@ def _crowd(made: Any) -> Any:
     made.add_many(others)
     _fill_growing(made)
     made.remove_many(others)
+    return made
+
+
+def _fill_hot(made: HotList) -> HotList:
+    """Events of a day, some late, one of them a thousand half-lives before the others."""
+    made.add(PRESENT[0], at=1_700_000_000)
+    made.add_many(PRESENT, list(range(1, 27)), [1_700_600_000 + 3600 * i for i in range(26)])
+    made.add_many([key.encode() for key in PRESENT[:3]], at=1_700_600_123.25)
+    made.add_many(NUMBERS, [100] * 7, at=1_700_690_000.5)
     return made
 
 
@@ -206,6 +223,10 @@ MAKERS: dict[str, Callable[[], Filter]] = {
             60, 0.02, partitions=503, shrink=0.25, derivation="double", hash="keyed", secret=SECRET
         )
     ),
+    "hot-empty": lambda: HotList(10, half_life=60),
+    "hot": lambda: _fill_hot(HotList(40)),
+    "hot-decaying": lambda: _fill_hot(HotList(40, half_life="10m", seed=7)),
+    "hot-full-keyed": lambda: _fill_hot(HotList(20, half_life=86_400, hash="keyed", secret=SECRET)),
 }
 
 
@@ -233,6 +254,11 @@ def answers_of(made: Filter) -> dict[str, Any]:
         said["counts"] = {key: counts[key] for key in PRESENT + ABSENT}
     if isinstance(made, CountingBloomFilter | CountFilter):
         said["counts"] = {key: made.count(key) for key in PRESENT + ABSENT}
+    if isinstance(made, HotList):
+        now = 1_700_700_000
+        said["counts"] = {key: made.count(key, at=now) for key in PRESENT + ABSENT}
+        said["top"] = [repr(item.key) for item in made.top(at=now)]
+        said["total"] = made.total(at=now)
     return said
 
 

@@ -11,6 +11,7 @@
 
 use crate::crew::{Crew, Hands, wait_a_little};
 use crate::hash::{Hasher, KeyHash};
+use crate::key::Key;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -35,6 +36,11 @@ pub trait KeySource: Sync {
         None
     }
 
+    /// The key of one row, for the structures that keep keys; None where only digests are left.
+    fn key(&self, _row: usize) -> Option<Key<'_>> {
+        None
+    }
+
     /// Whether there are no rows.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -54,6 +60,22 @@ impl KeySource for [KeyHash] {
 
     fn digests(&self) -> Option<&[KeyHash]> {
         Some(self)
+    }
+}
+
+/// Keys as they are.
+impl KeySource for [Key<'_>] {
+    fn len(&self) -> usize {
+        <[Key<'_>]>::len(self)
+    }
+
+    #[inline(always)]
+    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
+        self[row].hash(hasher)
+    }
+
+    fn key(&self, row: usize) -> Option<Key<'_>> {
+        Some(self[row])
     }
 }
 

@@ -21,6 +21,8 @@ pub mod crew;
 pub mod error;
 pub mod filters;
 pub mod hash;
+pub mod key;
+pub mod logs;
 pub mod placement;
 pub mod positions;
 pub mod sizing;
@@ -32,9 +34,10 @@ pub use crew::Crew;
 pub use crossbeam_epoch as epoch;
 pub use error::{Error, Result};
 pub use filters::{
-    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, DecayingPlan, Estimate, Policy,
-    ScalableBloomFilter, ScalablePlan, TimeDecayingBloomFilter,
+    BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, DecayingPlan, Estimate, HotItem,
+    HotList, HotPlan, Policy, ScalableBloomFilter, ScalablePlan, TimeDecayingBloomFilter, Times,
 };
 pub use hash::{Hasher, KeyHash};
+pub use key::Key;
 pub use placement::{Layout, Placement};
 pub use positions::Derivation;

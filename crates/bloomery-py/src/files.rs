@@ -5,6 +5,7 @@ use crate::buffer::View;
 use crate::counting::CountingBloomFilter;
 use crate::decaying::TimeDecayingBloomFilter;
 use crate::errors::{OrRaise, parameter, to_python, with_path};
+use crate::hot::HotList;
 use crate::instants::Clock;
 use crate::scalable::ScalableBloomFilter;
 use crate::{count, params};
@@ -59,5 +60,6 @@ pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
         Loaded::Decaying(core) => {
             Py::new(py, TimeDecayingBloomFilter::new(*core, Clock::System))?.into_any()
         }
+        Loaded::Hot(core) => Py::new(py, HotList::new(core, Clock::System))?.into_any(),
     })
 }

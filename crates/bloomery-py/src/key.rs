@@ -1,42 +1,55 @@
-//! One Python object to one digest.
+//! One Python object to one key, and to its digest.
 //!
 //! `str` is hashed as its UTF-8 bytes, which for the usual compact ASCII string is the string's own
 //! memory. Bytes-like objects are the same keys. Integers have their own domain.
 
+use crate::buffer::View;
 use crate::errors::key_type;
-use bloomery_core::{Hasher, KeyHash};
+use bloomery_core::{Hasher, Key, KeyHash};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
-/// The digest of a key that is plain memory: an exact `str` of ASCII, `bytes`, or an `int` of 64 bits.
+/// A key that is plain memory: an exact `str` of ASCII, `bytes`, or an `int` of 64 bits.
 ///
 /// # Safety
-/// `key` is a live object that stays alive and as it is during the call: its owner holds the interpreter. It
-/// may be another thread's to hold, since nothing but the object's own, immutable memory is read.
+/// `key` is a live object that stays alive and as it is while the result is used: its owner holds the
+/// interpreter. It may be another thread's to hold, since nothing but the object's own, immutable memory is read.
 #[inline(always)]
-pub(crate) unsafe fn hash_plain(hasher: &Hasher, key: *mut ffi::PyObject) -> Option<KeyHash> {
+unsafe fn plain_of<'a>(key: *mut ffi::PyObject) -> Option<Key<'a>> {
     // SAFETY: the object is live; the type is compared before the accesses that need it.
     unsafe {
         let kind = ffi::Py_TYPE(key);
-        let (data, len) = if kind == &raw mut ffi::PyUnicode_Type {
+        if kind == &raw mut ffi::PyUnicode_Type {
             if ffi::PyUnicode_IS_COMPACT_ASCII(key) == 0 {
                 return None;
             }
             let data = key.cast::<ffi::PyASCIIObject>().add(1).cast::<u8>();
-            (data, ffi::PyUnicode_GET_LENGTH(key) as usize)
-        } else if kind == &raw mut ffi::PyBytes_Type {
-            (ffi::PyBytes_AS_STRING(key).cast::<u8>().cast_mut(), ffi::Py_SIZE(key) as usize)
-        } else if kind == &raw mut ffi::PyLong_Type {
+            let len = ffi::PyUnicode_GET_LENGTH(key) as usize;
+            return Some(Key::Text(std::slice::from_raw_parts(data, len)));
+        }
+        if kind == &raw mut ffi::PyBytes_Type {
+            let data = ffi::PyBytes_AS_STRING(key).cast::<u8>();
+            return Some(Key::Bytes(std::slice::from_raw_parts(data, ffi::Py_SIZE(key) as usize)));
+        }
+        if kind == &raw mut ffi::PyLong_Type {
             let mut overflow = 0;
             // For an exact int this only reads its digits.
             let value = ffi::PyLong_AsLongLongAndOverflow(key, &mut overflow);
-            return (overflow == 0).then(|| hasher.signed(value));
-        } else {
-            return None;
-        };
-        Some(hasher.bytes(std::slice::from_raw_parts(data, len)))
+            return (overflow == 0).then(|| Key::from(value));
+        }
+        None
     }
+}
+
+/// The digest of a key that is plain memory.
+///
+/// # Safety
+/// As of `plain_of`, during the call.
+#[inline(always)]
+pub(crate) unsafe fn hash_plain(hasher: &Hasher, key: *mut ffi::PyObject) -> Option<KeyHash> {
+    // SAFETY: the caller's promise.
+    unsafe { plain_of(key) }.map(|key| key.hash(hasher))
 }
 
 /// The UTF-8 form that a `str` keeps of itself once asked; None for a lone surrogate.
@@ -61,65 +74,80 @@ pub(crate) fn hash_key(
     key: &Bound<'_, PyAny>,
     row: Option<usize>,
 ) -> PyResult<KeyHash> {
+    with_key(key, row, |key| key.hash(hasher))
+}
+
+/// What `then` makes of a key; `row` is its place in a batch, for the error.
+#[inline(always)]
+pub(crate) fn with_key<T>(
+    key: &Bound<'_, PyAny>,
+    row: Option<usize>,
+    then: impl FnOnce(Key<'_>) -> T,
+) -> PyResult<T> {
     // SAFETY: the reference keeps the key alive, and this thread holds the interpreter.
-    if let Some(digest) = unsafe { hash_plain(hasher, key.as_ptr()) } {
-        return Ok(digest);
+    if let Some(key) = unsafe { plain_of(key.as_ptr()) } {
+        return Ok(then(key));
     }
     // SAFETY: as above; the type is compared first.
     unsafe {
         if ffi::Py_TYPE(key.as_ptr()) == &raw mut ffi::PyUnicode_Type
             && let Some((data, len)) = utf8_of(key.as_ptr())
         {
-            return Ok(hasher.bytes(std::slice::from_raw_parts(data, len)));
+            return Ok(then(Key::Text(std::slice::from_raw_parts(data, len))));
         }
     }
     // What follows may run a key's own code, which may drop the last other reference to it.
-    hash_other(hasher, &key.clone(), row)
+    with_other(&key.clone(), row, then)
 }
 
 /// Large integers, subclasses, other bytes-like objects, and everything that is no key.
 #[cold]
-fn hash_other(hasher: &Hasher, key: &Bound<'_, PyAny>, row: Option<usize>) -> PyResult<KeyHash> {
+fn with_other<T>(
+    key: &Bound<'_, PyAny>,
+    row: Option<usize>,
+    then: impl FnOnce(Key<'_>) -> T,
+) -> PyResult<T> {
     if let Ok(text) = key.cast::<pyo3::types::PyString>() {
         return match text.to_str() {
-            Ok(text) => Ok(hasher.bytes(text.as_bytes())),
+            Ok(text) => Ok(then(Key::Text(text.as_bytes()))),
             Err(surrogate) => Err(key_type(key, row, Some(surrogate))),
         };
     }
     // SAFETY: key is a live object.
     let is_index = unsafe { ffi::PyIndex_Check(key.as_ptr()) } != 0;
     if is_index && !key.is_instance_of::<PyBool>() {
-        return hash_integer(hasher, key).map_err(|cause| key_type(key, row, Some(cause)));
+        return match integer(key) {
+            Ok(value) => Ok(then(value)),
+            Err(cause) => Err(key_type(key, row, Some(cause))),
+        };
     }
-    hash_buffer(hasher, key).unwrap_or_else(|| Err(key_type(key, row, None)))
+    match bytes_behind(key) {
+        Some(view) => {
+            // SAFETY: the view is contiguous and stays locked until it is dropped, after the call.
+            let bytes = unsafe { std::slice::from_raw_parts(view.data(), view.bytes()) };
+            Ok(then(Key::Bytes(bytes)))
+        }
+        None => Err(key_type(key, row, None)),
+    }
 }
 
-fn hash_integer(hasher: &Hasher, key: &Bound<'_, PyAny>) -> PyResult<KeyHash> {
+fn integer(key: &Bound<'_, PyAny>) -> PyResult<Key<'static>> {
+    let of = |integer: &Bound<'_, PyAny>| match integer.extract::<i64>() {
+        Ok(value) => Ok(Key::from(value)),
+        Err(_) => integer.extract::<u64>().map(Key::Unsigned),
+    };
     if let Ok(integer) = key.cast::<PyInt>() {
-        if let Ok(value) = integer.extract::<i64>() {
-            return Ok(hasher.signed(value));
-        }
-        return integer.extract::<u64>().map(|value| hasher.unsigned(value));
+        return of(integer);
     }
     // NumPy's integers and other types that are an index are keys by their value.
     // SAFETY: PyNumber_Index returns a new reference or sets an error.
-    let integer =
-        unsafe { Bound::from_owned_ptr_or_err(key.py(), ffi::PyNumber_Index(key.as_ptr())) }?;
-    match integer.extract::<i64>() {
-        Ok(value) => Ok(hasher.signed(value)),
-        Err(_) => integer.extract::<u64>().map(|value| hasher.unsigned(value)),
-    }
+    of(&unsafe { Bound::from_owned_ptr_or_err(key.py(), ffi::PyNumber_Index(key.as_ptr())) }?)
 }
 
 /// A contiguous run of bytes behind the buffer protocol; None if it is none.
-fn hash_buffer(hasher: &Hasher, key: &Bound<'_, PyAny>) -> Option<PyResult<KeyHash>> {
-    let buffer = crate::buffer::View::of(key, ffi::PyBUF_FORMAT | ffi::PyBUF_C_CONTIGUOUS)?;
-    let bytes = matches!(buffer.format(), "B" | "b" | "c") && buffer.dimensions() <= 1;
+fn bytes_behind(key: &Bound<'_, PyAny>) -> Option<View> {
+    let view = View::of(key, ffi::PyBUF_FORMAT | ffi::PyBUF_C_CONTIGUOUS)?;
+    let bytes = matches!(view.format(), "B" | "b" | "c") && view.dimensions() <= 1;
     // NumPy hands dates out as plain bytes.
-    if !bytes || crate::keys::is_date(key) {
-        return None;
-    }
-    // SAFETY: the view is contiguous and stays locked until it is dropped, after the hash.
-    let bytes = unsafe { std::slice::from_raw_parts(buffer.data(), buffer.bytes()) };
-    Some(Ok(hasher.bytes(bytes)))
+    (bytes && !crate::keys::is_date(key)).then_some(view)
 }

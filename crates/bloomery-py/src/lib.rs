@@ -11,9 +11,11 @@ mod decaying;
 mod errors;
 mod files;
 mod fork;
+mod hot;
 mod instants;
 mod key;
 mod keys;
+mod logs;
 mod open;
 mod params;
 mod records;
@@ -40,6 +42,10 @@ mod _core {
     use super::counting::CountingBloomFilter;
     #[pymodule_export]
     use super::decaying::TimeDecayingBloomFilter;
+    #[pymodule_export]
+    use super::hot::HotList;
+    #[pymodule_export]
+    use super::logs::{LogCounter, LogReader};
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
     use super::*;

@@ -104,6 +104,11 @@ def stderr_console() -> Console:
     return _console(stderr=True)
 
 
+def stdout_console() -> Console:
+    """The console for what is drawn on stdout again and again."""
+    return _console(stderr=False)
+
+
 def _tell(label: tuple[str, str], text: str) -> None:
     if sys.stderr is None:
         return

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import bloomery
-from bloomery import BloomFilter
+from bloomery import BloomFilter, HotList
 from bloomery.cli import console
+from bloomery.cli.console import CommandError
 from bloomery.cli.kinds import Filter
 from bloomery.errors import UnsealedError
 
@@ -24,7 +25,7 @@ from bloomery.errors import UnsealedError
 def read_filter(file: Path) -> Filter:
     """Load a filter; a shared one that is open for writing is mapped as it is now."""
     try:
-        return bloomery.load(file)
+        return _filter_of(file)
     except UnsealedError:
         return BloomFilter.open(file, mode="r")
 
@@ -51,9 +52,18 @@ def filter_to_change(file: Path, *, shared: bool = False) -> Iterator[Filter]:
 
 def _load_sealed(file: Path) -> Filter | None:
     try:
-        return bloomery.load(file)
+        return _filter_of(file)
     except UnsealedError:
         return None
+
+
+def _filter_of(file: Path) -> Filter:
+    loaded = bloomery.load(file)
+    if isinstance(loaded, HotList):
+        raise CommandError(
+            f"{file} holds a hot list, not a filter", hint="HotList.load reads it in Python"
+        )
+    return loaded
 
 
 def _lock_alone(file: Path) -> BinaryIO | None:

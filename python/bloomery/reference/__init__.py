@@ -12,6 +12,8 @@ nothing but the 128-bit digest of a key.
     dynamic_count.py  the dynamic count filter   CBFV and OFV: two list[int], and the level table
     partitioned.py    both of them in pieces     parts: list of either
     decaying.py       the time-decaying filter   cells: list[int], a stamp for each block of them
+    hot_list.py       the hot list               places: list of keys with two fractions
+    logs.py           lines of web logs          regular expressions, json and datetime
     policies.py       the verbs of these four: plain, conservative, recurring minimum
     positions.py      digest -> cells: the three derivations and the blocked layouts
     siphash.py        SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
@@ -25,6 +27,7 @@ from bloomery.reference.decaying import (
     ReferenceTimeDecayingBloomFilter,
 )
 from bloomery.reference.dynamic_count import ReferenceDynamicCountFilter
+from bloomery.reference.hot_list import ReferenceHotList
 from bloomery.reference.partitioned import (
     ReferencePartitionedDynamicCountFilter,
     ReferencePartitionedSpectralBloomFilter,
@@ -37,6 +40,7 @@ __all__ = [
     "ReferenceBloomFilter",
     "ReferenceCountingBloomFilter",
     "ReferenceDynamicCountFilter",
+    "ReferenceHotList",
     "ReferencePartitionedDynamicCountFilter",
     "ReferencePartitionedSpectralBloomFilter",
     "ReferenceScalableBloomFilter",

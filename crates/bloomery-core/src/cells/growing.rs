@@ -7,6 +7,7 @@
 use crate::cells::divisor::Divisor;
 use crate::error::Result;
 use crossbeam_epoch::Guard;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +21,17 @@ pub enum Refused {
     NoRoom,
     /// The partition is being rebuilt by another writer.
     Busy,
+}
+
+/// The key of a group at which adding stopped: those before it are raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Its place in the group.
+    pub key: usize,
+    /// How many of its cells are raised.
+    pub done: usize,
+    /// Why the next one is not.
+    pub refused: Refused,
 }
 
 /// Counters that grow.
@@ -99,6 +111,29 @@ pub trait GrowingCells: Send + Sync + Sized {
         cells.iter().map(|cell| self.get(*cell, guard)).min().unwrap_or(0)
     }
 
+    /// Adds one to the cells of some keys of a group, `cells[i][key]`, as `raise_block` does; `new[key]` is
+    /// whether one of them was zero. Or stops at a key of which it refuses a cell.
+    #[inline(always)]
+    fn raise_group<const N: usize>(
+        &self,
+        cells: &[[u64; N]],
+        keys: Range<usize>,
+        new: &mut [bool],
+    ) -> std::result::Result<(), Stopped> {
+        raise_each(self, cells, keys, new)
+    }
+
+    /// The smallest of the cells of each key of a group.
+    #[inline(always)]
+    fn smallest_of_group<const N: usize>(
+        &self,
+        cells: &[[u64; N]],
+        least: &mut [u64; N],
+        guard: &Guard,
+    ) {
+        smallest_each(self, cells, least, guard);
+    }
+
     /// Whether the partition is being rebuilt by another writer.
     fn is_locked(&self, partition: u64) -> bool;
 
@@ -126,6 +161,48 @@ pub trait GrowingCells: Send + Sync + Sized {
 
     /// Checks every invariant.
     fn validate(&self) -> Result<()>;
+}
+
+/// Cells that a key has in one block, at most.
+const MOST: usize = 8;
+
+/// The cells of one key of a group.
+#[inline(always)]
+fn cells_of<'a, const N: usize>(
+    cells: &[[u64; N]],
+    key: usize,
+    own: &'a mut [u64; MOST],
+) -> &'a [u64] {
+    own.iter_mut().zip(cells).for_each(|(own, row)| *own = row[key]);
+    &own[..cells.len()]
+}
+
+/// `raise_group`, key by key.
+#[inline(always)]
+pub(super) fn raise_each<const N: usize>(
+    store: &impl GrowingCells,
+    cells: &[[u64; N]],
+    keys: Range<usize>,
+    new: &mut [bool],
+) -> std::result::Result<(), Stopped> {
+    for key in keys {
+        let raised = store.raise_block(cells_of(cells, key, &mut [0; MOST]), 1);
+        new[key] = raised.map_err(|(done, refused)| Stopped { key, done, refused })?;
+    }
+    Ok(())
+}
+
+/// `smallest_of_group`, key by key.
+#[inline(always)]
+pub(super) fn smallest_each<const N: usize>(
+    store: &impl GrowingCells,
+    cells: &[[u64; N]],
+    least: &mut [u64; N],
+    guard: &Guard,
+) {
+    for (key, least) in least.iter_mut().enumerate() {
+        *least = store.smallest_of_block(cells_of(cells, key, &mut [0; MOST]), guard);
+    }
 }
 
 /// m cells cut into partitions of m' each; the last one may be shorter.
@@ -164,7 +241,7 @@ impl Cut {
     }
 
     /// The cells of one partition.
-    pub fn range(&self, partition: u64) -> std::ops::Range<u64> {
+    pub fn range(&self, partition: u64) -> Range<u64> {
         let first = (partition * self.per_partition()).min(self.cells);
         first..(first + self.per_partition()).min(self.cells)
     }

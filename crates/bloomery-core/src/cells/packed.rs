@@ -28,12 +28,24 @@ pub fn crosses(bit: u64, width: u32) -> bool {
 /// The number of `width` bits that begins at `bit`.
 #[inline(always)]
 pub fn read(words: &[AtomicU64], bit: u64, width: u32) -> u64 {
+    assert!(bit >> 6 < words.len() as u64);
+    // SAFETY: compared above.
+    unsafe { read_unchecked(words, bit, width) }
+}
+
+/// The same without a look at the number of words.
+///
+/// # Safety
+/// `bit` is inside the words.
+#[inline(always)]
+pub unsafe fn read_unchecked(words: &[AtomicU64], bit: u64, width: u32) -> u64 {
     let (at, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
-    let low = words[at].load(Ordering::Relaxed) >> shift;
+    debug_assert!(at < words.len());
     // Without a branch: of a number inside one word the second half is cut off again.
     let next = (at + 1).min(words.len() - 1);
-    // SAFETY: at most the last one.
-    let next = unsafe { words.get_unchecked(next) }.load(Ordering::Relaxed);
+    // SAFETY: the caller's promise, and at most the last one.
+    let (low, next) = unsafe { (words.get_unchecked(at), words.get_unchecked(next)) };
+    let (low, next) = (low.load(Ordering::Relaxed) >> shift, next.load(Ordering::Relaxed));
     (low | ((next << 1) << (63 - shift))) & largest(width)
 }
 

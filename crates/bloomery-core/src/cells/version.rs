@@ -29,16 +29,29 @@ impl Version {
     /// What `look` sees when no change was going on.
     #[inline(always)]
     pub fn read<T>(&self, look: impl Fn() -> T) -> T {
+        loop {
+            let before = self.begin();
+            let seen = look();
+            if self.held(before) {
+                return seen;
+            }
+        }
+    }
+
+    /// Begins a look, when no change is going on; `held` ends it.
+    #[inline(always)]
+    pub fn begin(&self) -> u64 {
+        let before = self.0.load(Ordering::Acquire) & !LOCKED;
+        if before & CHANGING == 0 { before } else { self.wait() }
+    }
+
+    #[cold]
+    fn wait(&self) -> u64 {
         let mut spins = 0u32;
         loop {
             let before = self.0.load(Ordering::Acquire) & !LOCKED;
             if before & CHANGING == 0 {
-                let seen = look();
-                // The loads of `look` must not move below the second look at the version.
-                fence(Ordering::Acquire);
-                if self.0.load(Ordering::Relaxed) & !LOCKED == before {
-                    return seen;
-                }
+                return before;
             }
             spins += 1;
             if spins.is_multiple_of(128) {
@@ -48,6 +61,14 @@ impl Version {
                 std::hint::spin_loop();
             }
         }
+    }
+
+    /// Whether what was seen since `begin` was whole.
+    #[inline(always)]
+    pub fn held(&self, before: u64) -> bool {
+        // The loads of the look must not move below the second look at the version.
+        fence(Ordering::Acquire);
+        self.0.load(Ordering::Relaxed) & !LOCKED == before
     }
 
     /// Begins a change that readers see whole or not at all. The caller is the only writer.

@@ -6,6 +6,7 @@ mod counting;
 mod decaying;
 mod estimate;
 mod group;
+mod hot;
 mod own;
 mod scalable;
 
@@ -18,9 +19,11 @@ pub use count::{
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub(crate) use decaying::Frozen as FrozenCells;
 pub use decaying::{
-    DecayLayout, DecayingPlan, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, Times, When,
+    DecayLayout, DecayingPlan, Epochs, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, When,
 };
 pub use estimate::Estimate;
+pub(crate) use hot::HotState;
+pub use hot::{HotItem, HotList, HotPlan, Times};
 pub(crate) use scalable::Layer;
 pub use scalable::{ScalableBloomFilter, ScalablePlan};
 

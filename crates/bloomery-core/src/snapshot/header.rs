@@ -36,10 +36,12 @@ pub enum Kind {
     PartitionedDynamic,
     /// A `TimeDecayingBloomFilter`.
     Decaying,
+    /// A `HotList`.
+    Hot,
 }
 
 impl Kind {
-    const ALL: [(Kind, u16, &'static str); 8] = [
+    const ALL: [(Kind, u16, &'static str); 9] = [
         (Kind::Bloom, 1, "bloom"),
         (Kind::Scalable, 2, "scalable"),
         (Kind::Counting, 3, "counting"),
@@ -48,6 +50,7 @@ impl Kind {
         (Kind::PartitionedSpectral, 6, "psbf"),
         (Kind::PartitionedDynamic, 7, "pdcf"),
         (Kind::Decaying, 8, "tbf"),
+        (Kind::Hot, 9, "hot"),
     ];
 
     fn row(self) -> (Kind, u16, &'static str) {

@@ -19,6 +19,7 @@ mod count;
 mod decaying;
 mod file;
 mod header;
+mod hot;
 mod read;
 mod record;
 mod shared;

@@ -3,12 +3,13 @@
 use super::count::Promised;
 use super::decaying;
 use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
+use super::hot::PromisedList;
 use super::record::{RECORD, Record};
 use crate::cells::{Counters, DynamicCells, DynamicShape, SpectralCells, SpectralShape, Words};
 use crate::error::{Error, Result};
 use crate::filters::{
-    BloomFilter, CountFilter, CountingBloomFilter, Layer, ScalableBloomFilter, ScalablePlan,
-    TimeDecayingBloomFilter,
+    BloomFilter, CountFilter, CountingBloomFilter, HotList, Layer, ScalableBloomFilter,
+    ScalablePlan, TimeDecayingBloomFilter,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,6 +30,8 @@ pub enum Loaded {
     Spectral(CountFilter<SpectralCells>),
     /// A time-decaying Bloom filter.
     Decaying(Box<TimeDecayingBloomFilter>),
+    /// A hot list.
+    Hot(HotList),
 }
 
 impl Loaded {
@@ -41,6 +44,7 @@ impl Loaded {
             Loaded::Dynamic(filter) => filter.kind(),
             Loaded::Spectral(filter) => filter.kind(),
             Loaded::Decaying(_) => Kind::Decaying,
+            Loaded::Hot(_) => Kind::Hot,
         }
     }
 }
@@ -161,6 +165,7 @@ enum Expected {
     Dynamic(Promised<DynamicShape>),
     Spectral(Promised<SpectralShape>),
     Decaying(decaying::Promised),
+    Hot(PromisedList),
 }
 
 impl Expected {
@@ -176,6 +181,7 @@ impl Expected {
                 return Promised::of(header).map(Expected::Spectral);
             }
             Kind::Decaying => return decaying::Promised::of(header).map(Expected::Decaying),
+            Kind::Hot => return PromisedList::of(header).map(Expected::Hot),
         };
         let bytes = match &expected {
             Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
@@ -185,7 +191,10 @@ impl Expected {
                 .map(|(_, record)| record.bloom().map(|(plan, _)| plan.bytes()))
                 .collect::<Result<_>>()?,
             // Returned above, with sections of lengths that only the cells know.
-            Expected::Dynamic(_) | Expected::Spectral(_) | Expected::Decaying(_) => Vec::new(),
+            Expected::Dynamic(_)
+            | Expected::Spectral(_)
+            | Expected::Decaying(_)
+            | Expected::Hot(_) => Vec::new(),
         };
         if bytes != header.sections {
             let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
@@ -246,6 +255,7 @@ impl Expected {
                 let filter = promised.build(sections.collect())?;
                 Ok(Loaded::Decaying(Box::new(filter)))
             }
+            Expected::Hot(promised) => promised.build(&next()?, &next()?).map(Loaded::Hot),
             Expected::Scalable(plan, records) => {
                 let mut layers = Vec::new();
                 for (items, record) in records {

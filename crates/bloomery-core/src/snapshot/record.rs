@@ -73,6 +73,29 @@ impl Record {
         }
     }
 
+    /// The hash function and one number, for what has no cells.
+    pub(super) fn of_hasher(hasher: &Hasher, cells: u64) -> Self {
+        Record {
+            hasher: *hasher,
+            derivation: Derivation::Enhanced,
+            layout: None,
+            policy: None,
+            counter_bits: 0,
+            hashes: 0,
+            cells,
+            capacity: None,
+            error_rate: None,
+        }
+    }
+
+    /// (number, hash function), if nothing else was written.
+    pub(super) fn hasher_alone(&self) -> Result<(u64, Hasher)> {
+        if *self != Record::of_hasher(&self.hasher, self.cells) {
+            return Err(Error::Field { name: "parameters", got: "unknown fields".to_owned() });
+        }
+        Ok((self.cells, self.hasher))
+    }
+
     pub(super) fn bloom(&self) -> Result<(BloomPlan, Hasher)> {
         let layout = self.layout.ok_or(Error::Field { name: "layout", got: "none".to_owned() })?;
         if let Some(policy) = self.policy {

@@ -3,8 +3,8 @@
 use crate::errors::parameter;
 use crate::keys::Batch;
 use crate::weights::Weights;
-use bloomery_core::filters::{Times, When};
-use bloomery_core::{Error, Hasher, KeySource, TimeDecayingBloomFilter as Core};
+use bloomery_core::filters::{Epochs, When};
+use bloomery_core::{Crew, Error, Hasher, KeySource, TimeDecayingBloomFilter as Core};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::atomic::AtomicUsize;
@@ -49,13 +49,13 @@ impl RowTimes {
     }
 
     /// Runs `work` with the times of the rows that were chosen.
-    fn with<T>(&self, work: impl FnOnce(Times<'_>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(Epochs<'_>) -> T) -> T {
         match self {
-            RowTimes::One(when) => work(Times::One(*when)),
+            RowTimes::One(when) => work(Epochs::One(*when)),
             RowTimes::Each { next, .. } => {
                 let epochs =
                     std::mem::take(&mut *next.lock().unwrap_or_else(PoisonError::into_inner));
-                work(Times::Each(&epochs))
+                work(Epochs::Each(&epochs))
             }
         }
     }
@@ -102,9 +102,9 @@ impl Batch for AddTimed<'_> {
         }
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
         // Time goes in order, so threads would only wait for each other.
-        let _ = threads;
+        let _ = crew;
         let counts = self.weights.as_ref().map(Weights::next);
         self.times.with(|times| self.filter.add_many(keys, counts.as_deref(), times, out));
         Ok(())
@@ -123,9 +123,9 @@ impl Batch for AskTimed<'_> {
         self.times.choose(&rows.collect::<Vec<_>>());
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [f64], threads: usize) -> Outcome {
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [f64], crew: &mut Crew) -> Outcome {
         let answer = |units| self.filter.count_of(units) * self.scale;
-        self.times.with(|times| self.filter.ask_many(keys, times, out, threads, answer));
+        self.times.with(|times| self.filter.ask_many(keys, times, out, crew, answer));
         Ok(())
     }
 }
@@ -142,9 +142,8 @@ impl Batch for AskPresent<'_> {
         self.times.choose(&rows.collect::<Vec<_>>());
     }
 
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], threads: usize) -> Outcome {
-        self.times
-            .with(|times| self.filter.ask_many(keys, times, out, threads, |units| units != 0));
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) -> Outcome {
+        self.times.with(|times| self.filter.ask_many(keys, times, out, crew, |units| units != 0));
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::{Answers, Batch, Options, sequence};
 use crate::buffer::View;
 use crate::errors;
-use bloomery_core::{Hasher, KeyHash, KeySource};
+use bloomery_core::{Hasher, Key, KeyHash, KeySource};
 use pyo3::prelude::*;
 
 /// Runs the batch over a view of integers or fixed-width bytes; other items go one by one.
@@ -115,6 +115,9 @@ impl KeySource for Signed {
     fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
         hasher.signed(i64::from_ne_bytes(self.0.read(row)))
     }
+    fn key(&self, row: usize) -> Option<Key<'_>> {
+        Some(Key::from(i64::from_ne_bytes(self.0.read(row))))
+    }
 }
 
 /// Native 64-bit unsigned integers.
@@ -126,6 +129,9 @@ impl KeySource for Unsigned {
     #[inline(always)]
     fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
         hasher.unsigned(u64::from_ne_bytes(self.0.read(row)))
+    }
+    fn key(&self, row: usize) -> Option<Key<'_>> {
+        Some(Key::Unsigned(u64::from_ne_bytes(self.0.read(row))))
     }
 }
 
@@ -170,6 +176,10 @@ impl KeySource for Narrow {
         let value = self.value(row);
         if value < 0 { hasher.signed(value as i64) } else { hasher.unsigned(value as u64) }
     }
+    fn key(&self, row: usize) -> Option<Key<'_>> {
+        let value = self.value(row);
+        Some(if value < 0 { Key::Negative(value as i64) } else { Key::Unsigned(value as u64) })
+    }
 }
 
 /// Fixed-width bytes, whose trailing zeros are padding, as in NumPy.
@@ -178,18 +188,28 @@ struct Padded {
     width: usize,
 }
 
-impl KeySource for Padded {
-    fn len(&self) -> usize {
-        self.line.rows
-    }
+impl Padded {
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
+    fn bytes(&self, row: usize) -> &[u8] {
         // SAFETY: row is inside, and an item has `width` bytes.
         let item = unsafe {
             let start = self.line.base.offset(row as isize * self.line.stride);
             std::slice::from_raw_parts(start, self.width)
         };
         let end = item.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        hasher.bytes(&item[..end])
+        &item[..end]
+    }
+}
+
+impl KeySource for Padded {
+    fn len(&self) -> usize {
+        self.line.rows
+    }
+    #[inline(always)]
+    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
+        hasher.bytes(self.bytes(row))
+    }
+    fn key(&self, row: usize) -> Option<Key<'_>> {
+        Some(Key::Bytes(self.bytes(row)))
     }
 }

@@ -2,6 +2,8 @@
 
 use super::array::{Line, Narrow, Signed, Unsigned};
 use super::arrow_ffi::{Array, ArrowArray, ArrowSchema, export};
+use super::arrow_rows::{Fixed, Offsets, Views};
+use super::kept::Chosen;
 use super::{Answers, Batch, Options};
 use crate::errors::{self, with_added};
 use bloomery_core::{Hasher, KeyHash, KeySource};
@@ -72,6 +74,9 @@ unsafe fn run_chunk<B: Batch>(
     // SAFETY: the producer promises that the array has the schema's layout.
     unsafe {
         let format = format_of(column);
+        if B::KEEPS && (!column.dictionary.is_null() || format == "n" || chunk.has_nulls()) {
+            return run_kept(py, batch, chunk, column, answers, options);
+        }
         if !column.dictionary.is_null() {
             return run_dictionary(py, batch, chunk, column, answers, options);
         }
@@ -120,6 +125,81 @@ impl WithKeys for Digests<'_> {
     }
 }
 
+/// The chosen rows of a chunk, for a batch that keeps keys; `rows` of `total` have one.
+struct ExtendKept<'a, 'py, B: Batch> {
+    extend: Extend<'a, 'py, B>,
+    chosen: &'a [usize],
+    rows: &'a [usize],
+    total: usize,
+}
+
+impl<B: Batch> WithKeys for ExtendKept<'_, '_, B> {
+    type Output = PyResult<()>;
+    fn call<S: KeySource>(self, keys: &S) -> PyResult<()> {
+        let Extend { py, batch, answers, .. } = self.extend;
+        let keys = Chosen { source: keys, rows: self.chosen };
+        answers.extend_kept(py, batch, &keys, self.rows, self.total)
+    }
+}
+
+/// Rows that are null or point into a dictionary, for a batch that keeps keys: each is one of others.
+unsafe fn run_kept<B: Batch>(
+    py: Python<'_>,
+    batch: &B,
+    chunk: &Chunk<'_>,
+    column: &ArrowSchema,
+    answers: &mut Answers<B>,
+    options: Options,
+) -> PyResult<()> {
+    // SAFETY: the producer promises that the array has the schema's layout.
+    unsafe {
+        let dictionary = (!column.dictionary.is_null())
+            .then(|| (Chunk::dictionary(chunk.array), format_of(&*column.dictionary)));
+        for window in chunk.windows() {
+            let indices = window.integers(format_of(column)).filter(|_| dictionary.is_some());
+            let (mut chosen, mut rows, mut total) = (Vec::new(), Vec::new(), window.rows);
+            for row in 0..window.rows {
+                let index = indices.as_ref().map_or(Some(row), |indices| {
+                    window.valid(row).then(|| usize::try_from(indices.value(row)).ok())?
+                });
+                let valid = |index: &usize| match &dictionary {
+                    Some((values, format)) => {
+                        *format != "n" && *index < values.rows && values.valid(*index)
+                    }
+                    None => format_of(column) != "n" && window.valid(row),
+                };
+                match index.filter(valid) {
+                    Some(index) => {
+                        chosen.push(index);
+                        rows.push(row);
+                    }
+                    None if options.skip_nulls => (),
+                    None => {
+                        total = row;
+                        break;
+                    }
+                }
+            }
+            let (source, format) = match &dictionary {
+                Some((values, format)) => (values, *format),
+                None => (&window, format_of(column)),
+            };
+            if chosen.is_empty() {
+                // A column of nothing but nulls has no keys of any type.
+                answers.extend_kept(py, batch, &[] as &[KeyHash], &[], total)?;
+            } else {
+                let extend = Extend { py, batch, answers: &mut *answers };
+                let kept = ExtendKept { extend, chosen: &chosen, rows: &rows, total };
+                source.with_keys(py, format, kept)??;
+            }
+            if total < window.rows {
+                return Err(errors::null_key(py, answers.rows()));
+            }
+        }
+        Ok(())
+    }
+}
+
 fn run_with_nulls<B: Batch>(
     py: Python<'_>,
     batch: &B,
@@ -147,13 +227,7 @@ unsafe fn run_dictionary<B: Batch>(
 ) -> PyResult<()> {
     // SAFETY: an array of a dictionary type has a dictionary of the schema's type.
     unsafe {
-        let values = &*chunk.array.dictionary;
-        let values = Chunk {
-            array: values,
-            first: values.offset as usize,
-            rows: values.length as usize,
-            table: None,
-        };
+        let values = Chunk::dictionary(chunk.array);
         let entries =
             values.digests_or_none(py, format_of(&*column.dictionary), &batch.hasher())?;
         for window in chunk.windows() {
@@ -206,11 +280,11 @@ fn integer_format(format: &str) -> Option<(bool, usize)> {
 }
 
 /// Rows of one array.
-struct Chunk<'a> {
-    array: &'a ArrowArray,
+pub(super) struct Chunk<'a> {
+    pub(super) array: &'a ArrowArray,
     /// First row, counted from the start of the buffers.
-    first: usize,
-    rows: usize,
+    pub(super) first: usize,
+    pub(super) rows: usize,
     /// The table around a column, with its own first row: a row that is null there is null.
     table: Option<(&'a ArrowArray, usize)>,
 }
@@ -242,6 +316,14 @@ impl<'a> Chunk<'a> {
         Chunk { array: child, first: first + child.offset as usize, rows, table }
     }
 
+    /// The entries of an array's dictionary.
+    unsafe fn dictionary(array: &'a ArrowArray) -> Self {
+        // SAFETY: the caller has an array of a dictionary type.
+        let array = unsafe { &*array.dictionary };
+        let (first, rows) = (array.offset as usize, array.length as usize);
+        Chunk { array, first, rows, table: None }
+    }
+
     /// The rows in parts of at most `WINDOW`.
     fn windows(&self) -> impl Iterator<Item = Chunk<'a>> + use<'a> {
         let Chunk { array, first, rows, table } = *self;
@@ -254,7 +336,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// The start of buffer `i`; a dangling pointer for an absent one, which has no rows to read.
-    unsafe fn buffer(&self, i: usize) -> *const u8 {
+    pub(super) unsafe fn buffer(&self, i: usize) -> *const u8 {
         // SAFETY: the layout of the type says that buffer i exists.
         let buffer: *const u8 = unsafe { *self.array.buffers.add(i) }.cast();
         if buffer.is_null() { std::ptr::NonNull::dangling().as_ptr() } else { buffer }
@@ -312,121 +394,14 @@ impl<'a> Chunk<'a> {
                 });
             }
             match format {
-                "u" | "z" => Ok(then.call(&Offsets::<i32>::new(self))),
-                "U" | "Z" => Ok(then.call(&Offsets::<i64>::new(self))),
-                "vu" | "vz" => Ok(then.call(&Views::new(self))),
+                "u" | "z" => Ok(then.call(&Offsets::<i32>::new(self, format == "u"))),
+                "U" | "Z" => Ok(then.call(&Offsets::<i64>::new(self, format == "U"))),
+                "vu" | "vz" => Ok(then.call(&Views::new(self, format == "vu"))),
                 _ => match format.strip_prefix("w:").and_then(|width| width.parse().ok()) {
                     Some(width) => Ok(then.call(&Fixed::new(self, width))),
                     None => Err(unsupported(py, format)),
                 },
             }
         }
-    }
-}
-
-/// Text or binary with offsets of 32 or 64 bits.
-struct Offsets<T> {
-    offsets: *const T,
-    data: *const u8,
-    rows: usize,
-}
-
-// SAFETY: only read, while the array keeps its buffers.
-unsafe impl<T> Sync for Offsets<T> {}
-
-impl<T: Copy + TryInto<usize>> Offsets<T> {
-    unsafe fn new(chunk: &Chunk<'_>) -> Self {
-        // SAFETY: validity, offsets, data, by the specification.
-        unsafe {
-            let offsets = chunk.buffer(1).cast::<T>().add(chunk.first);
-            Offsets { offsets, data: chunk.buffer(2), rows: chunk.rows }
-        }
-    }
-}
-
-impl<T: Copy + TryInto<usize>> KeySource for Offsets<T> {
-    fn len(&self) -> usize {
-        self.rows
-    }
-
-    #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        // SAFETY: there are rows + 1 offsets, which do not fall and lie inside the data.
-        unsafe {
-            let start = self.offsets.add(row).read_unaligned().try_into().unwrap_or(0);
-            let end = self.offsets.add(row + 1).read_unaligned().try_into().unwrap_or(0);
-            let bytes = std::slice::from_raw_parts(self.data.add(start), end.saturating_sub(start));
-            hasher.bytes(bytes)
-        }
-    }
-}
-
-/// Text or binary views: short values inline, long ones in one of several buffers.
-struct Views {
-    views: *const u8,
-    buffers: *const *const u8,
-    rows: usize,
-}
-
-// SAFETY: only read, while the array keeps its buffers.
-unsafe impl Sync for Views {}
-
-impl Views {
-    unsafe fn new(chunk: &Chunk<'_>) -> Self {
-        // SAFETY: validity, views, then the data buffers, by the specification.
-        unsafe {
-            let buffers = chunk.array.buffers.add(2).cast::<*const u8>().cast_const();
-            Views { views: chunk.buffer(1).add(chunk.first * 16), buffers, rows: chunk.rows }
-        }
-    }
-}
-
-impl KeySource for Views {
-    fn len(&self) -> usize {
-        self.rows
-    }
-
-    #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        // SAFETY: a view is length, then 12 bytes, or prefix, buffer and offset.
-        unsafe {
-            let view = self.views.add(row * 16);
-            let field = |i: usize| view.add(4 * i).cast::<u32>().read_unaligned() as usize;
-            let len = field(0);
-            let data =
-                if len <= 12 { view.add(4) } else { (*self.buffers.add(field(2))).add(field(3)) };
-            hasher.bytes(std::slice::from_raw_parts(data, len))
-        }
-    }
-}
-
-/// Binary of one width.
-struct Fixed {
-    data: *const u8,
-    width: usize,
-    rows: usize,
-}
-
-// SAFETY: only read, while the array keeps its buffers.
-unsafe impl Sync for Fixed {}
-
-impl Fixed {
-    unsafe fn new(chunk: &Chunk<'_>, width: usize) -> Self {
-        // SAFETY: validity, then data, by the specification.
-        unsafe { Fixed { data: chunk.buffer(1).add(chunk.first * width), width, rows: chunk.rows } }
-    }
-}
-
-impl KeySource for Fixed {
-    fn len(&self) -> usize {
-        self.rows
-    }
-
-    #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        // SAFETY: row is inside, and a value has `width` bytes.
-        hasher.bytes(unsafe {
-            std::slice::from_raw_parts(self.data.add(row * self.width), self.width)
-        })
     }
 }

@@ -10,7 +10,9 @@
 mod array;
 mod arrow;
 mod arrow_ffi;
+mod arrow_rows;
 mod items;
+mod kept;
 mod sequence;
 
 pub(crate) use array::is_date;
@@ -28,6 +30,8 @@ pub(crate) trait Batch: Sync {
     /// An answer, with NumPy's name of its type.
     type Answer: Copy + Default + Send + 'static;
     const DTYPE: &'static str;
+    /// Whether the keys themselves are needed, not only their digests. Such a batch answers nothing.
+    const KEEPS: bool = false;
 
     fn hasher(&self) -> Hasher;
 
@@ -86,13 +90,22 @@ pub(crate) fn run<'py, B: Batch>(
     keys: &Bound<'py, PyAny>,
     options: Options,
 ) -> PyResult<Bound<'py, PyAny>> {
+    answers(batch, keys, options)?.into_numpy(keys.py())
+}
+
+/// The same, with the answers still to be taken.
+pub(crate) fn answers<B: Batch>(
+    batch: &B,
+    keys: &Bound<'_, PyAny>,
+    options: Options,
+) -> PyResult<Answers<B>> {
     let py = keys.py();
     if let Some(answers) = arrow::run(batch, keys, options)? {
-        return answers.into_numpy(py);
+        return Ok(answers);
     }
     let sequence = keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>();
-    let answers = if sequence {
-        sequence::run(batch, keys, options)?
+    if sequence {
+        sequence::run(batch, keys, options)
     } else if keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
         || keys.is_instance_of::<PyByteArray>()
@@ -100,16 +113,15 @@ pub(crate) fn run<'py, B: Batch>(
     {
         let kind = keys.get_type().qualname()?;
         let hint = "for one key use add(key), `key in filter` or count(key)";
-        return Err(errors::parameter(py, "keys", kind, "many keys, not one", hint));
+        Err(errors::parameter(py, "keys", kind, "many keys, not one", hint))
     } else if array::is_masked(keys) {
         // A masked value becomes None, which is a null.
-        sequence::run(batch, &keys.call_method0("tolist")?, options)?
+        sequence::run(batch, &keys.call_method0("tolist")?, options)
     } else if let Some(view) = View::of(keys, ffi::PyBUF_FORMAT | ffi::PyBUF_STRIDES) {
-        array::run(batch, keys, view, options)?
+        array::run(batch, keys, view, options)
     } else {
-        sequence::run_iterable(batch, keys, options)?
-    };
-    answers.into_numpy(py)
+        sequence::run_iterable(batch, keys, options)
+    }
 }
 
 /// The answers of a batch, where the next row goes, and the threads that work on it.
@@ -195,6 +207,24 @@ impl<B: Batch> Answers<B> {
         for (slot, key) in self.values[start..].iter_mut().zip(keys) {
             *slot = key.and_then(|_| answers.next()).unwrap_or_default();
         }
+        Ok(())
+    }
+
+    /// As `extend_some` for a batch that keeps keys: those of `rows`, counted from the next row, out of
+    /// `total` rows. The others have no key.
+    fn extend_kept<S: KeySource + ?Sized>(
+        &mut self,
+        py: Python<'_>,
+        batch: &B,
+        keys: &S,
+        rows: &[usize],
+        total: usize,
+    ) -> PyResult<()> {
+        let start = self.rows;
+        let rows: Vec<usize> = rows.iter().map(|row| start + row).collect();
+        self.extend_rows(py, batch, keys, Some(&rows))?;
+        self.rows = start + total;
+        self.values.resize(self.values.len().max(self.rows), B::Answer::default());
         Ok(())
     }
 

@@ -11,10 +11,11 @@
 //! there on the list is gone through one by one, and by this thread alone.
 
 use super::items::{AHEAD, Items, has_no_code, prefetch};
+use super::kept::{Chosen, Copies, Hashed};
 use super::{Answers, Batch, Options};
 use crate::errors::{null_key, with_added};
-use crate::key::hash_key;
-use bloomery_core::{Crew, Hasher, KeyHash};
+use crate::key::{hash_key, with_key};
+use bloomery_core::{Crew, Hasher, Key, KeyHash};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 
@@ -29,9 +30,15 @@ struct Chunk {
     digests: Vec<KeyHash>,
     /// Rows without a key, counted from the chunk's first; empty but for `nulls="skip"`.
     nulls: Vec<usize>,
+    /// The keys, row for row, for a batch that keeps them.
+    copies: Option<Copies>,
 }
 
 impl Chunk {
+    fn new<B: Batch>() -> Self {
+        Chunk { copies: B::KEEPS.then(Copies::default), ..Chunk::default() }
+    }
+
     fn rows(&self) -> usize {
         self.digests.len()
     }
@@ -39,6 +46,7 @@ impl Chunk {
     fn clear(&mut self) {
         self.digests.clear();
         self.nulls.clear();
+        self.copies.iter_mut().for_each(Copies::clear);
     }
 
     /// Hashes one more key; `row` is its place in the batch.
@@ -53,10 +61,17 @@ impl Chunk {
         if key.is_none() {
             self.null(key.py(), self.rows(), row, options)?;
             self.digests.push(KeyHash::default());
+            // A row for a row: nobody looks at this one.
+            self.copies.iter_mut().for_each(|copies| copies.push(Key::Unsigned(0)));
             return Ok(());
         }
-        self.digests.push(hash_key(hasher, key, Some(row))?);
-        Ok(())
+        let Chunk { digests, copies, .. } = self;
+        with_key(key, Some(row), |key| {
+            digests.push(key.hash(hasher));
+            if let Some(copies) = copies {
+                copies.push(key);
+            }
+        })
     }
 
     /// Notes a row without a key: its place in the chunk and in the batch.
@@ -112,7 +127,12 @@ impl Chunk {
         batch: &B,
         outcome: PyResult<()>,
     ) -> PyResult<()> {
-        if self.nulls.is_empty() {
+        if let Some(copies) = &self.copies {
+            let present = self.present();
+            let keys = Hashed { digests: &self.digests, copies };
+            let keys = Chosen { source: &keys, rows: &present };
+            answers.extend_kept(py, batch, &keys, &present, self.rows())?;
+        } else if self.nulls.is_empty() {
             answers.extend(py, batch, self.digests.as_slice())?;
         } else {
             let mut rows: Vec<_> = self.digests.iter().copied().map(Some).collect();
@@ -120,6 +140,12 @@ impl Chunk {
             answers.extend_some(py, batch, &rows)?;
         }
         outcome.map_err(|error| with_added(py, error, answers.rows()))
+    }
+
+    /// The rows that have a key.
+    fn present(&self) -> Vec<usize> {
+        let mut nulls = self.nulls.iter().peekable();
+        (0..self.rows()).filter(|row| nulls.next_if_eq(&row).is_none()).collect()
     }
 }
 
@@ -133,8 +159,9 @@ pub(super) fn run<B: Batch>(
     let hasher = batch.hasher();
     let len = keys.len()?;
     let mut answers = Answers::new(len, options);
-    let mut threads = Items::readers(answers.crew(), len);
-    let mut chunk = Chunk::default();
+    // Keys that are kept are copied, and for that there is one thread.
+    let mut threads = if B::KEEPS { 1 } else { Items::readers(answers.crew(), len) };
+    let mut chunk = Chunk::new::<B>();
     while answers.rows() < len {
         let start = answers.rows();
         // Without a global lock, the list's own keeps other threads from changing it meanwhile.
@@ -156,7 +183,7 @@ pub(super) fn run<B: Batch>(
                 if row + AHEAD < end {
                     prefetch(Items::item(keys, row + AHEAD, len)?);
                 }
-                // SAFETY: the list holds a reference to the key; `hash_key` takes its own one before
+                // SAFETY: the list holds a reference to the key; `with_key` takes its own one before
                 // it calls anything that could change the list.
                 let key = unsafe { Borrowed::from_ptr(py, Items::item(keys, row, len)?) };
                 chunk.push(&hasher, &key, row, options)
@@ -181,7 +208,7 @@ pub(super) fn run_iterable<B: Batch>(
         crate::errors::parameter(py, "keys", kind, "an iterable of keys", hint)
     })?;
     let mut answers = Answers::new(0, Options { threads: 1, ..options });
-    let mut chunk = Chunk::default();
+    let mut chunk = Chunk::new::<B>();
     loop {
         chunk.clear();
         let start = answers.rows();

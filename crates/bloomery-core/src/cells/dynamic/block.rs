@@ -5,10 +5,13 @@
 
 use super::overflow::Overflow;
 use super::{DynamicCells, Partition};
-use crate::cells::growing::{Refused, STUCK};
+use crate::cells::growing::{GrowingCells, Refused, STUCK};
 use crate::cells::packed;
 use crossbeam_epoch::{self as epoch, Guard};
 use std::sync::atomic::Ordering;
+
+/// Base counters up to this size stay in a core's own cache, where asking ahead only costs.
+const IN_CACHE: u64 = 1 << 20;
 
 impl DynamicCells {
     #[inline(always)]
@@ -33,6 +36,7 @@ impl DynamicCells {
         word.store(word.load(Ordering::Relaxed) + (by << (bit & 63)), Ordering::Relaxed);
     }
 
+    /// Adds `by` to the cells of one key.
     #[inline(always)]
     pub(super) fn raise_together<const WHOLE: bool>(
         &self,
@@ -45,25 +49,58 @@ impl DynamicCells {
         if entry.version.is_locked() {
             return Err((0, Refused::Busy));
         }
-        let (x, max) = (self.shape.width, self.base_max());
         // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
         let overflow = entry.overflow(unsafe { epoch::unprotected() });
-        // Where within the base counter the threshold lies: passing it is noticed on the longer way.
-        let edge = overflow.map_or(0, |overflow| overflow.threshold & max);
+        let start = self.bit(partition, slot);
+        if WHOLE && by < self.base_max() {
+            // One question for all cells, because each answer alone is hard to foresee.
+            let has = u64::from(overflow.is_some());
+            let edge = overflow.map_or(0, |overflow| overflow.threshold & self.base_max());
+            let (mut longer, mut new) = (false, false);
+            for cell in cells {
+                let bit = start + (cell - first) * u64::from(self.shape.width);
+                let low = self.base_at::<WHOLE>(bit);
+                // Zero below an overflow counter, or no room: one comparison, since 0 - 1 is large.
+                longer |= low.wrapping_sub(has) > self.base_max() - by - has;
+                longer |= edge.wrapping_sub(low + 1) < by;
+                new |= low == 0;
+            }
+            if !longer {
+                for cell in cells {
+                    let bit = start + (cell - first) * u64::from(self.shape.width);
+                    self.add_base::<WHOLE>(entry, bit, 0, by);
+                }
+                return Ok(new);
+            }
+        }
+        self.raise_longer::<WHOLE>(entry, overflow, (start, slot), cells, by)
+    }
+
+    /// The same where a cell's overflow counter matters.
+    #[inline(never)]
+    fn raise_longer<const WHOLE: bool>(
+        &self,
+        entry: &Partition,
+        overflow: Option<&Overflow>,
+        (start, slot): (u64, u64),
+        cells: &[u64],
+        by: u64,
+    ) -> std::result::Result<bool, (usize, Refused)> {
+        let (x, max) = (self.shape.width, self.base_max());
         let mut new = false;
         for (i, cell) in cells.iter().enumerate() {
-            let slot = slot + (cell - first);
-            let bit = self.bit(partition, slot);
+            let from_first = cell - cells[0];
+            let bit = start + from_first * u64::from(x);
             let low = self.base_at::<WHOLE>(bit);
-            let raised = low.saturating_add(by);
-            let passes = low < edge && edge <= raised;
-            // Most adds end here, without a look at the overflow counter.
-            if raised <= max && !passes && (low != 0 || overflow.is_none()) {
+            let Some(overflow) = overflow else {
+                if low.saturating_add(by) > max {
+                    return Err((i, Refused::NoRoom));
+                }
                 self.add_base::<WHOLE>(entry, bit, low, by);
                 new |= low == 0;
                 continue;
-            }
-            let Some(overflow) = overflow else { return Err((i, Refused::NoRoom)) };
+            };
+            let slot = slot + from_first;
             let high = overflow.get(slot);
             let old = high << x | low;
             let value = if old == STUCK { old } else { old.saturating_add(by) };
@@ -84,19 +121,23 @@ impl DynamicCells {
         Ok(new)
     }
 
-    /// Base and overflow counters: under skew most keys that come have both.
+    /// The line of the base counters, of which a block of narrow ones is one. Overflow counters are asked
+    /// for only where there are many: the few of a small filter stay near.
     #[inline(always)]
     pub(super) fn prefetch_together(&self, cells: &[u64], guard: &Guard) {
         let Some(first) = cells.first() else { return };
-        let (partition, slot) = self.cut.locate(*first);
-        let overflow = self.partition(partition).overflow(guard);
-        // A block of narrow counters is one line.
-        let lines = if self.shape.width > 4 { cells } else { &cells[..1] };
-        for cell in lines {
-            let bit = self.bit(partition, slot + (cell - first));
-            self.base.prefetch((bit >> 6) as usize);
+        if self.whole {
+            let lines = if self.shape.width > 4 { cells } else { &cells[..1] };
+            let word = |cell: &u64| (cell * u64::from(self.shape.width)) >> 6;
+            lines.iter().for_each(|cell| self.base.prefetch(word(cell) as usize));
+            if self.base.bytes() <= IN_CACHE {
+                return;
+            }
+        } else {
+            cells.iter().for_each(|cell| self.prefetch(*cell));
         }
-        if let Some(overflow) = overflow {
+        let (partition, slot) = self.cut.locate(*first);
+        if let Some(overflow) = self.partition(partition).overflow(guard) {
             cells.iter().for_each(|cell| overflow.prefetch(slot + (cell - first)));
         }
     }
@@ -106,27 +147,14 @@ impl DynamicCells {
         let Some(first) = cells.first() else { return 0 };
         let (partition, slot) = self.cut.locate(*first);
         let entry = self.partition(partition);
-        // A loop for each case, and no closures in them: they are not inlined.
         entry.version.read(|| {
             let mut least = u64::MAX;
             let overflow = entry.overflow(guard);
-            match overflow.and_then(Overflow::even) {
-                None => {
-                    for cell in cells {
-                        let slot = slot + (cell - first);
-                        let low = self.base_at::<WHOLE>(self.bit(partition, slot));
-                        let high = overflow.map_or(0, |overflow| overflow.get(slot));
-                        least = least.min(high << self.shape.width | low);
-                    }
-                }
-                Some((fields, width)) => {
-                    for cell in cells {
-                        let slot = slot + (cell - first);
-                        let low = self.base_at::<WHOLE>(self.bit(partition, slot));
-                        let high = packed::read(fields, slot * u64::from(width), width);
-                        least = least.min(high << self.shape.width | low);
-                    }
-                }
+            for cell in cells {
+                let slot = slot + (cell - first);
+                let low = self.base_at::<WHOLE>(self.bit(partition, slot));
+                let high = overflow.map_or(0, |overflow| overflow.get(slot));
+                least = least.min(high << self.shape.width | low);
             }
             least
         })

@@ -19,13 +19,17 @@
 //! I3  A partition's y is never below what its largest counter needs.
 
 mod block;
+mod group;
 mod overflow;
+mod rebuild;
 
-use crate::cells::growing::{Cut, GrowingCells, Pauses, Refused, STUCK};
+use crate::cells::growing::{self, Cut, GrowingCells, Pauses, Refused, STUCK, Stopped};
 use crate::cells::{Version, Words, packed};
 use crate::error::{Error, Result};
-use crossbeam_epoch::{self as epoch, Atomic, Guard, Owned, Shared};
-use overflow::{GRAIN, Overflow};
+use crossbeam_epoch::{self as epoch, Atomic, Guard};
+use overflow::Overflow;
+use rebuild::widest;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -55,6 +59,15 @@ impl Partition {
         // `epoch` after every guard of its time is gone, or by `drop`, which has exclusive access.
         unsafe { self.overflow.load(Ordering::Acquire, guard).as_ref() }
     }
+
+    /// The same, and whether its threshold lies between two values of a base counter: if not, no base
+    /// counter passes it without overflowing. It is in the pointer's tag, so that nothing is read.
+    #[inline(always)]
+    fn edged<'g>(&self, guard: &'g Guard) -> (Option<&'g Overflow>, bool) {
+        let overflow = self.overflow.load(Ordering::Acquire, guard);
+        // SAFETY: as above.
+        (unsafe { overflow.as_ref() }, overflow.tag() != 0)
+    }
 }
 
 impl Drop for Partition {
@@ -73,6 +86,8 @@ pub struct DynamicCells {
     /// Bits from one partition's base counters to the next one's: whole words, so that no word belongs
     /// to two partitions.
     stride: u64,
+    /// Whether no base counter lies in two words, and no partition has bits to spare behind them.
+    whole: bool,
     base: Words,
     partitions: Box<[Partition]>,
     pauses: Arc<Pauses>,
@@ -90,7 +105,9 @@ impl DynamicCells {
         partitions.try_reserve_exact(cut.partitions() as usize).map_err(refused)?;
         partitions.resize_with(cut.partitions() as usize, Partition::default);
         let partitions = partitions.into_boxed_slice();
-        Ok(DynamicCells { cut, shape, stride, base, partitions, pauses })
+        let whole =
+            shape.width.is_power_of_two() && stride == cut.per_partition() * u64::from(shape.width);
+        Ok(DynamicCells { cut, shape, stride, whole, base, partitions, pauses })
     }
 
     /// Counters of given values, each partition as wide as it must be, or `least(partition)` bits.
@@ -165,87 +182,6 @@ impl DynamicCells {
         let write = || packed::write(self.base.atomics(), bit, self.shape.width, value);
         if packed::crosses(bit, self.shape.width) { entry.version.change(write) } else { write() }
     }
-
-    /// T(y - 1): while a counter is at or above it, y stays. At least what (1 + s) demands, rounded up.
-    fn threshold(&self, y: u32) -> u64 {
-        let (x, s) = (self.shape.width, self.shape.shrink);
-        let threshold = match y {
-            0 => return 0,
-            1 => s * (self.base_max() as f64),
-            _ => (1u64 << (x + y - 2)) as f64 * (1.0 + s),
-        };
-        threshold.ceil() as u64
-    }
-
-    /// New overflow counters of y bits for a partition with the values of the `old` ones; in an adaptive
-    /// filter in parts, each as wide as its own `needed` says.
-    fn lay(
-        &self,
-        partition: u64,
-        y: u32,
-        old: Option<&Overflow>,
-        needed: impl FnOnce() -> Vec<u32>,
-    ) -> Result<Overflow> {
-        let range = self.cut.range(partition);
-        let cells = (range.end - range.start) as usize;
-        let mut made = match self.shape.adaptive {
-            true => Overflow::in_parts(cells, &needed())?,
-            false => Overflow::flat(cells, y)?,
-        };
-        if let Some(old) = old {
-            old.each_set(|slot, high| made.set(slot, high));
-        }
-        self.recount(partition, &mut made);
-        Ok(made)
-    }
-
-    /// Sets the threshold and counts the counters at or above it. Those without overflow are passed over
-    /// where they cannot be.
-    fn recount(&self, partition: u64, overflow: &mut Overflow) {
-        let x = self.shape.width;
-        overflow.threshold = self.threshold(overflow.width());
-        let low = |slot| packed::read(self.base.atomics(), self.bit(partition, slot), x);
-        let mut above = 0;
-        let threshold = overflow.threshold;
-        if threshold > self.base_max() {
-            overflow.each_set(|slot, high| above += u64::from(high << x | low(slot) >= threshold));
-        } else {
-            let range = self.cut.range(partition);
-            for slot in 0..range.end - range.start {
-                above += u64::from(low(slot) >= threshold || overflow.get(slot) != 0);
-            }
-        }
-        overflow.above.store(above, Ordering::Relaxed);
-    }
-
-    /// Exchanges a partition's overflow counters; readers of the old ones keep them until they are done.
-    fn put(&self, partition: u64, overflow: impl Into<Option<Overflow>>) {
-        let entry = self.partition(partition);
-        let guard = &epoch::pin();
-        let new =
-            overflow.into().map_or(Shared::null(), |made| Owned::new(made).into_shared(guard));
-        let old = entry.version.change(|| entry.overflow.swap(new, Ordering::AcqRel, guard));
-        if !old.is_null() {
-            // SAFETY: it was unlinked above, and only this writer could have unlinked it.
-            unsafe { guard.defer_destroy(old) };
-        }
-    }
-
-    /// The smallest y that the rule of shrinking allows for a partition, from `y` down.
-    fn narrowed(&self, partition: u64, mut y: u32, guard: &Guard) -> u32 {
-        let largest =
-            self.cut.range(partition).map(|cell| self.get(cell, guard)).max().unwrap_or(0);
-        while y > 0 && largest < self.threshold(y) {
-            y -= 1;
-        }
-        y
-    }
-}
-
-/// The widest of each grain of cells.
-fn widest(cells: usize, width_of: impl Fn(u64) -> u32) -> Vec<u32> {
-    let grain = |first: usize| (first..cells.min(first + GRAIN)).map(|slot| width_of(slot as u64));
-    (0..cells).step_by(GRAIN).map(|first| grain(first).max().unwrap_or(0)).collect()
 }
 
 /// Bits that a number needs; none for zero.
@@ -354,11 +290,43 @@ impl GrowingCells for DynamicCells {
 
     #[inline(always)]
     fn raise_block(&self, cells: &[u64], by: u64) -> std::result::Result<bool, (usize, Refused)> {
+        if by == 1 && self.raises_groups(cells.len()) {
+            // A group of one key.
+            let mut new = [false];
+            let raised = self.raise_keys(cells.as_chunks::<1>().0, 0..1, &mut new);
+            return raised.map(|()| new[0]).map_err(|stopped| (stopped.done, stopped.refused));
+        }
         if self.shape.width.is_power_of_two() {
             self.raise_together::<true>(cells, by)
         } else {
             self.raise_together::<false>(cells, by)
         }
+    }
+
+    #[inline(always)]
+    fn raise_group<const N: usize>(
+        &self,
+        cells: &[[u64; N]],
+        keys: Range<usize>,
+        new: &mut [bool],
+    ) -> std::result::Result<(), Stopped> {
+        if self.raises_groups(cells.len()) {
+            return self.raise_keys(cells, keys, new);
+        }
+        growing::raise_each(self, cells, keys, new)
+    }
+
+    #[inline(always)]
+    fn smallest_of_group<const N: usize>(
+        &self,
+        cells: &[[u64; N]],
+        least: &mut [u64; N],
+        guard: &Guard,
+    ) {
+        if self.takes_groups(cells.len()) {
+            return self.smallest_keys(cells, least, guard);
+        }
+        growing::smallest_each(self, cells, least, guard);
     }
 
     #[inline(always)]
@@ -368,6 +336,11 @@ impl GrowingCells for DynamicCells {
 
     #[inline(always)]
     fn smallest_of_block(&self, cells: &[u64], guard: &Guard) -> u64 {
+        if self.takes_groups(cells.len()) {
+            let mut least = [0];
+            self.smallest_keys(cells.as_chunks::<1>().0, &mut least, guard);
+            return least[0];
+        }
         if self.shape.width.is_power_of_two() {
             self.smallest_together::<true>(cells, guard)
         } else {
@@ -388,27 +361,9 @@ impl GrowingCells for DynamicCells {
     }
 
     fn make_room(&self, cell: u64, value: u64) -> Result<()> {
-        let (partition, wanted) = self.cut.locate(cell);
+        let (partition, slot) = self.cut.locate(cell);
         let need = bits_of(value >> self.shape.width);
-        self.pauses.time(|| {
-            let guard = &epoch::pin();
-            let old = self.partition(partition).overflow(guard);
-            let y = old.map_or(0, Overflow::width).max(need);
-            // No counter loses bits: another cell of the same key may just have been given them.
-            let needed = || {
-                let cells = self.cut.range(partition).end - self.cut.range(partition).start;
-                let mut widths = old.map_or_else(
-                    || vec![0; (cells as usize).div_ceil(GRAIN)],
-                    |old| old.widths(cells as usize),
-                );
-                let own = &mut widths[wanted as usize / GRAIN];
-                *own = need.max(*own);
-                widths
-            };
-            let made = self.lay(partition, y, old, needed)?;
-            self.put(partition, made);
-            Ok(self.cut.range(partition).end - self.cut.range(partition).start)
-        })
+        self.pauses.time(|| self.widen(partition, slot, need))
     }
 
     #[inline(always)]
@@ -419,26 +374,7 @@ impl GrowingCells for DynamicCells {
     }
 
     fn tidy(&self, partition: u64) -> Result<()> {
-        self.pauses.time(|| {
-            let guard = &epoch::pin();
-            let Some(old) = self.partition(partition).overflow(guard) else { return Ok(0) };
-            let y = self.narrowed(partition, old.width(), guard);
-            let needed = || {
-                let cells = self.cut.range(partition).end - self.cut.range(partition).start;
-                let mut widths = vec![0; (cells as usize).div_ceil(GRAIN)];
-                old.each_set(|slot, high| {
-                    let own = &mut widths[slot as usize / GRAIN];
-                    *own = bits_of(high).max(*own);
-                });
-                widths
-            };
-            let made = match y {
-                0 => None,
-                _ => Some(self.lay(partition, y, Some(old), needed)?),
-            };
-            self.put(partition, made.filter(|made| made.width() > 0));
-            Ok(self.cut.range(partition).end - self.cut.range(partition).start)
-        })
+        self.pauses.time(|| self.narrow(partition))
     }
 
     fn bytes(&self) -> u64 {

@@ -4,8 +4,10 @@
 //! parts with a width of their own wherever that takes less memory: a hot counter then widens the
 //! counters of its part instead of all of the partition (the paper's future work).
 
+use crate::cells::divisor::Divisor;
 use crate::cells::packed;
 use crate::error::{Error, Result};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cells in the smallest part; below that the directory costs more than it saves.
@@ -111,24 +113,24 @@ impl Overflow {
         (0..cells).step_by(GRAIN).map(|slot| self.locate(slot as u64).1).collect()
     }
 
-    /// Hands out every counter that is not zero. Words without any are passed over at once: under skew
-    /// that is most of them.
+    /// Hands out every counter that is not zero, by looking for the next bit that is set: under skew most
+    /// words have none.
     pub(super) fn each_set(&self, mut take: impl FnMut(u64, u64)) {
+        let all = self.fields.len() as u64 * 64;
         if self.parts.is_empty() {
-            return self.each_set_in(0, self.fields.len() as u64 * 64, 0, self.width, &mut take);
+            return self.each_set_in(0..all, 0, self.width, &mut take);
         }
         for (i, part) in (0..).zip(&self.parts) {
-            let next = self.parts.get(i as usize + 1);
-            let end = next.map_or(self.fields.len() as u64 * 64, |next| next.start());
-            self.each_set_in(part.start(), end, i << self.part_shift, part.width(), &mut take);
+            let end = self.parts.get(i as usize + 1).map_or(all, |next| next.start());
+            let first = i << self.part_shift;
+            self.each_set_in(part.start()..end, first, part.width(), &mut take);
         }
     }
 
     /// The same for the bits of one part, whose first cell is `slot`.
     fn each_set_in(
         &self,
-        start: u64,
-        end: u64,
+        bits: Range<u64>,
         slot: u64,
         width: u32,
         take: &mut impl FnMut(u64, u64),
@@ -136,33 +138,28 @@ impl Overflow {
         if width == 0 {
             return;
         }
-        let width = u64::from(width);
-        let mut bit = start;
-        while bit + width <= end {
-            if self.fields[(bit >> 6) as usize].load(Ordering::Relaxed) == 0 {
-                // To the last counter that begins in this word, which may reach into the next.
-                let inside = (((bit | 63) - bit) / width) * width;
-                if !packed::crosses(bit + inside, width as u32) {
-                    bit += inside + width;
-                    continue;
-                }
-                bit += inside;
-                if bit + width > end {
-                    return;
-                }
+        let width_of = Divisor::new(u64::from(width));
+        let mut bit = bits.start;
+        while bit < bits.end {
+            let word = self.fields[(bit >> 6) as usize].load(Ordering::Relaxed) >> (bit & 63);
+            if word == 0 {
+                bit = (bit | 63) + 1;
+                continue;
             }
-            let value = packed::read(&self.fields, bit, width as u32);
-            if value != 0 {
-                take(slot + (bit - start) / width, value);
+            let at = bit + u64::from(word.trailing_zeros());
+            if at >= bits.end {
+                return;
             }
-            bit += width;
+            let (counter, inside) = width_of.split(at - bits.start);
+            take(slot + counter, packed::read(&self.fields, at - inside, width));
+            bit = at - inside + u64::from(width);
         }
     }
 
-    /// The counters and their width, if they have one width.
+    /// The counters, if they have one width.
     #[inline(always)]
-    pub(super) fn even(&self) -> Option<(&[AtomicU64], u32)> {
-        self.parts.is_empty().then_some((&self.fields, self.width))
+    pub(super) fn even(&self) -> Option<Even<'_>> {
+        self.parts.is_empty().then_some(Even { of: self, fields: &self.fields, width: self.width })
     }
 
     /// y: the width of the widest counter.
@@ -228,6 +225,35 @@ impl Overflow {
     pub(super) fn bytes(&self) -> u64 {
         let owned = size_of_val(&*self.parts) + size_of_val(&*self.fields);
         (size_of::<Self>() + owned) as u64
+    }
+}
+
+/// Overflow counters of one width.
+#[derive(Clone, Copy)]
+pub(super) struct Even<'a> {
+    pub(super) of: &'a Overflow,
+    fields: &'a [AtomicU64],
+    width: u32,
+}
+
+impl Even<'_> {
+    /// The largest value a counter can have.
+    #[inline(always)]
+    pub(super) fn max(self) -> u64 {
+        packed::largest(self.width)
+    }
+
+    /// # Safety
+    /// The partition has a cell at `slot`.
+    #[inline(always)]
+    pub(super) unsafe fn get(self, slot: u64) -> u64 {
+        // SAFETY: the caller's promise; the fields hold `width` bits for every cell.
+        unsafe { packed::read_unchecked(self.fields, slot * u64::from(self.width), self.width) }
+    }
+
+    #[inline(always)]
+    pub(super) fn set(self, slot: u64, value: u64) {
+        packed::write(self.fields, slot * u64::from(self.width), self.width, value);
     }
 }
 

@@ -40,26 +40,55 @@ impl<C: GrowingCells> CountFilter<C> {
         if by_partition && hands.count() > 1 {
             return self.add_by_partition(keys, counts, out, hands);
         }
-        let times = |row: usize| counts.map_or(1, |counts| counts[row]);
+        let together = by_partition && counts.is_none() && plan.policy == Policy::Plain;
         self.by_groups(keys, 0..keys.len(), |rows, digests, positions| {
             let mut turn = Turn::at(&self.gate);
-            batch::at_best(|| {
-                for (i, row) in rows.enumerate() {
-                    let (turn, count) = (&mut turn, times(row));
-                    let added = match (positions, plan.hashes()) {
-                        // The usual number, known to the compiler.
-                        (Some(group), 4) => self.raise(turn, digests[i], &group.key::<4>(i), count),
-                        (Some(group), hashes) => {
-                            let cells = &group.key::<FEW>(i)[..hashes as usize];
-                            self.raise(turn, digests[i], cells, count)
-                        }
-                        (None, _) => self.add_in(turn, digests[i], count),
-                    };
-                    out[row] = added.map_err(|error| (row, error))?;
-                }
-                Ok(())
-            })
+            match positions {
+                Some(group) if together => self.add_group(&mut turn, group, rows, out),
+                _ => self.add_rows(&mut turn, rows, digests, counts, out),
+            }
         })
+    }
+
+    /// Adds keys one by one.
+    fn add_rows(
+        &self,
+        turn: &mut Turn<'_>,
+        rows: Range<usize>,
+        digests: &[KeyHash],
+        counts: Option<&[u64]>,
+        out: &mut [bool],
+    ) -> Outcome {
+        for (row, digest) in rows.zip(digests) {
+            let count = counts.map_or(1, |counts| counts[row]);
+            out[row] = self.add_in(turn, *digest, count).map_err(|error| (row, error))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a group of keys to a plain, blocked filter.
+    fn add_group(
+        &self,
+        turn: &mut Turn<'_>,
+        group: &Group,
+        rows: Range<usize>,
+        out: &mut [bool],
+    ) -> Outcome {
+        let first = rows.start;
+        let new = &mut out[rows];
+        let mut next = 0;
+        while next < new.len() {
+            let state = self.state(turn.guard());
+            let cells = &group.positions[..state.plan.hashes() as usize];
+            let Err(stopped) = state.cells.raise_group(cells, next..new.len(), new) else { break };
+            let key = stopped.key;
+            let own = &group.key::<FEW>(key)[..cells.len()];
+            new[key] = self
+                .raise_rest(turn, own, stopped.done, 1)
+                .map_err(|error| (first + key, error))?;
+            next = key + 1;
+        }
+        Ok(())
     }
 
     fn add_by_partition<S: KeySource + ?Sized>(
@@ -163,18 +192,24 @@ impl<C: GrowingCells> CountFilter<C> {
     ) {
         batch::split(out, crew, |rows, out| {
             let first = rows.start;
+            let mut least = [0; GROUP];
             let asked = self.by_groups(keys, rows, |rows, digests, positions| {
                 let guard = &epoch::pin();
                 let state = self.state(guard);
-                batch::at_best(|| {
-                    for (i, row) in rows.enumerate() {
-                        let count = match positions {
-                            Some(group) => state.count_at(group, i, digests[i], guard),
-                            None => state.count(digests[i], guard),
-                        };
-                        out[row - first] = ask(count);
+                let out = &mut out[rows.start - first..rows.end - first];
+                match positions {
+                    Some(group) => {
+                        state.smallest_of_group(group, &mut least, guard);
+                        for ((out, digest), least) in out.iter_mut().zip(digests).zip(least) {
+                            *out = ask(state.refined(*digest, least, guard));
+                        }
                     }
-                });
+                    None => {
+                        for (out, digest) in out.iter_mut().zip(digests) {
+                            *out = ask(state.count(*digest, guard));
+                        }
+                    }
+                }
                 Ok::<(), Error>(())
             });
             // Asking cannot fail.
@@ -237,12 +272,18 @@ impl Group {
 
 impl<C: GrowingCells> State<C> {
     #[inline(always)]
-    fn count_at(&self, group: &Group, key: usize, hash: KeyHash, guard: &Guard) -> u64 {
-        let least = match self.plan.hashes() {
-            // The usual number, known to the compiler.
-            4 => self.smallest(&group.key::<4>(key), guard),
-            hashes => self.smallest(&group.key::<FEW>(key)[..hashes as usize], guard),
-        };
-        self.refined(hash, least, guard)
+    fn smallest_of_group(&self, group: &Group, least: &mut [u64; GROUP], guard: &Guard) {
+        let cells = &group.positions[..self.plan.hashes() as usize];
+        match self.plan.placement.layout {
+            Layout::Blocked => self.cells.smallest_of_group(cells, least, guard),
+            Layout::Classic => {
+                *least = [u64::MAX; GROUP];
+                for row in cells {
+                    for (least, cell) in least.iter_mut().zip(row) {
+                        *least = (*least).min(self.cells.get(*cell, guard));
+                    }
+                }
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{FEW, MOST, TimeDecayingBloomFilter, When};
 use crate::batch::{self, GROUP, KeySource};
+use crate::crew::Crew;
 use crate::filters::group::{Group, by_groups, serves};
 use crate::hash::KeyHash;
 use crate::positions::Cells;
@@ -10,19 +11,19 @@ use std::ops::Range;
 
 /// When the rows of a batch happened.
 #[derive(Clone, Copy, Debug)]
-pub enum Times<'a> {
+pub enum Epochs<'a> {
     /// All at once.
     One(When),
     /// Each in its own epoch.
     Each(&'a [i64]),
 }
 
-impl Times<'_> {
+impl Epochs<'_> {
     #[inline(always)]
     fn of(&self, row: usize) -> When {
         match self {
-            Times::One(when) => *when,
-            Times::Each(epochs) => When { epoch: epochs[row], by_clock: false },
+            Epochs::One(when) => *when,
+            Epochs::Each(epochs) => When { epoch: epochs[row], by_clock: false },
         }
     }
 }
@@ -36,7 +37,7 @@ impl TimeDecayingBloomFilter {
         &self,
         keys: &S,
         counts: Option<&[u64]>,
-        times: Times<'_>,
+        times: Epochs<'_>,
         out: &mut [bool],
     ) {
         let count = |row: usize| counts.map_or(1, |counts| counts[row]);
@@ -67,7 +68,7 @@ impl TimeDecayingBloomFilter {
         &self,
         keys: &S,
         count: impl Fn(usize) -> u64,
-        times: Times<'_>,
+        times: Epochs<'_>,
         out: &mut [bool],
     ) {
         let prepare = |hash| {
@@ -88,23 +89,23 @@ impl TimeDecayingBloomFilter {
     pub fn ask_many<S: KeySource + ?Sized, T: Send>(
         &self,
         keys: &S,
-        times: Times<'_>,
+        times: Epochs<'_>,
         out: &mut [T],
-        threads: usize,
+        crew: &mut Crew,
         answer: impl Fn(u64) -> T + Sync,
     ) {
         if self.now().is_none() {
             out.fill_with(|| answer(0));
             return;
         }
-        batch::split(out, threads, |rows, out| self.ask_rows(keys, rows, times, out, &answer));
+        batch::split(out, crew, |rows, out| self.ask_rows(keys, rows, times, out, &answer));
     }
 
     fn ask_rows<S: KeySource + ?Sized, T>(
         &self,
         keys: &S,
         rows: Range<usize>,
-        times: Times<'_>,
+        times: Epochs<'_>,
         out: &mut [T],
         answer: impl Fn(u64) -> T,
     ) {

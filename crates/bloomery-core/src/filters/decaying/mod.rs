@@ -40,7 +40,7 @@ mod tiers;
 mod time;
 mod whole;
 
-pub use many::Times;
+pub use many::Epochs;
 pub use plan::{DecayLayout, DecayingPlan};
 pub(crate) use store::Frozen;
 use store::Store;

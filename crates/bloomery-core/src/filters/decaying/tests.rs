@@ -122,14 +122,15 @@ fn a_batch_equals_its_rows_one_by_one() {
         let counts: Vec<u64> = (0..1000).map(|i| 1 + i % 5).collect();
         let epochs: Vec<i64> = (0..1000).map(|i| i / 10 - i % 3).collect();
         let mut out = vec![false; 1000];
-        batch.add_many(keys.as_slice(), Some(&counts), Times::Each(&epochs), &mut out);
+        batch.add_many(keys.as_slice(), Some(&counts), Epochs::Each(&epochs), &mut out);
         for row in 0..1000 {
             assert_eq!(single.add(keys[row], counts[row], at(epochs[row])), out[row]);
         }
         assert!(batch.same_as(&single));
         let mut found = vec![0.0; 1000];
-        let times = Times::One(at(120));
-        batch.ask_many(keys.as_slice(), times, &mut found, 2, |units| batch.count_of(units));
+        let times = Epochs::One(at(120));
+        let crew = &mut crate::crew::Crew::of(2);
+        batch.ask_many(keys.as_slice(), times, &mut found, crew, |units| batch.count_of(units));
         assert!((0..1000).all(|row| found[row] == single.count(keys[row], 120)));
     }
 }

@@ -1,0 +1,168 @@
+//! Rebuilds: new overflow counters for one partition, with the values of the old ones.
+//!
+//! Under skew few counters have overflowed, so only those are looked at one by one; the others matter
+//! only while the threshold of shrinking lies within the base counters, and are then counted by words.
+
+use super::overflow::{GRAIN, Overflow};
+use super::{DynamicCells, bits_of};
+use crate::cells::growing::GrowingCells;
+use crate::cells::packed;
+use crate::error::Result;
+use crossbeam_epoch::{self as epoch, Guard, Owned, Shared};
+use std::sync::atomic::Ordering;
+
+impl DynamicCells {
+    /// T(y - 1): while a counter is at or above it, y stays. At least what (1 + s) demands, rounded up.
+    pub(super) fn threshold(&self, y: u32) -> u64 {
+        let (x, s) = (self.shape.width, self.shape.shrink);
+        let threshold = match y {
+            0 => return 0,
+            1 => s * (self.base_max() as f64),
+            _ => (1u64 << (x + y - 2)) as f64 * (1.0 + s),
+        };
+        threshold.ceil() as u64
+    }
+
+    /// Cells of a partition; the last one may have fewer than the others.
+    fn size(&self, partition: u64) -> u64 {
+        let range = self.cut.range(partition);
+        range.end - range.start
+    }
+
+    /// Makes room for a value of `need` overflow bits; how many cells that moved.
+    pub(super) fn widen(&self, partition: u64, slot: u64, need: u32) -> Result<u64> {
+        let guard = &epoch::pin();
+        let old = self.partition(partition).overflow(guard);
+        let y = old.map_or(0, Overflow::width).max(need);
+        let cells = self.size(partition);
+        // No counter loses bits: another cell of the same key may just have been given them.
+        let needed = || {
+            let mut widths = old.map_or_else(
+                || vec![0; (cells as usize).div_ceil(GRAIN)],
+                |old| old.widths(cells as usize),
+            );
+            let own = &mut widths[slot as usize / GRAIN];
+            *own = need.max(*own);
+            widths
+        };
+        let made = self.lay(partition, y, old, needed)?;
+        self.put(partition, made);
+        Ok(cells)
+    }
+
+    /// Gives back what the rule of shrinking allows; how many cells that moved.
+    pub(super) fn narrow(&self, partition: u64) -> Result<u64> {
+        let guard = &epoch::pin();
+        let Some(old) = self.partition(partition).overflow(guard) else { return Ok(0) };
+        let y = self.narrowed(partition, old.width(), guard);
+        let cells = self.size(partition);
+        let needed = || {
+            let mut widths = vec![0; (cells as usize).div_ceil(GRAIN)];
+            old.each_set(|slot, high| {
+                let own = &mut widths[slot as usize / GRAIN];
+                *own = bits_of(high).max(*own);
+            });
+            widths
+        };
+        let made = match y {
+            0 => None,
+            _ => Some(self.lay(partition, y, Some(old), needed)?),
+        };
+        self.put(partition, made.filter(|made| made.width() > 0));
+        Ok(cells)
+    }
+
+    /// New overflow counters of y bits for a partition with the values of the `old` ones; in an adaptive
+    /// filter in parts, each as wide as its own `needed` says.
+    fn lay(
+        &self,
+        partition: u64,
+        y: u32,
+        old: Option<&Overflow>,
+        needed: impl FnOnce() -> Vec<u32>,
+    ) -> Result<Overflow> {
+        let cells = self.size(partition) as usize;
+        let mut made = match self.shape.adaptive {
+            true => Overflow::in_parts(cells, &needed())?,
+            false => Overflow::flat(cells, y)?,
+        };
+        if let Some(old) = old {
+            old.each_set(|slot, high| made.set(slot, high));
+        }
+        self.recount(partition, &mut made);
+        Ok(made)
+    }
+
+    /// Sets the threshold and counts the counters at or above it: by their base alone, and then those that
+    /// are above it with their overflow.
+    pub(super) fn recount(&self, partition: u64, overflow: &mut Overflow) {
+        let x = self.shape.width;
+        let threshold = self.threshold(overflow.width());
+        let mut above = self.lows_from(partition, threshold);
+        overflow.each_set(|slot, high| {
+            let low = packed::read(self.base.atomics(), self.bit(partition, slot), x);
+            above += u64::from(high << x | low >= threshold) - u64::from(low >= threshold);
+        });
+        overflow.threshold = threshold;
+        overflow.above.store(above, Ordering::Relaxed);
+    }
+
+    /// How many base counters of a partition are at or above a value.
+    fn lows_from(&self, partition: u64, least: u64) -> u64 {
+        let (x, cells) = (self.shape.width, self.size(partition));
+        if least == 0 {
+            return cells;
+        }
+        if least > self.base_max() {
+            return 0;
+        }
+        if !x.is_power_of_two() {
+            let low = |slot| packed::read(self.base.atomics(), self.bit(partition, slot), x);
+            return (0..cells).filter(|slot| low(*slot) >= least).count() as u64;
+        }
+        // Every other counter of a word, so that each has as many bits again above it: adding 2^x - least
+        // carries into them where the counter is at or above. Places behind the last cell are zero.
+        let first = (self.bit(partition, 0) >> 6) as usize;
+        let words = packed::words_for(cells * u64::from(x)) as usize;
+        let ones = u64::MAX / packed::largest(2 * x);
+        let (lanes, carries) = (ones * self.base_max(), ones << x);
+        let add = ones * (self.base_max() + 1 - least);
+        let count = |word: u64| {
+            let from = |half: u64| ((half & lanes) + add) & carries;
+            u64::from(from(word).count_ones() + from(word >> x).count_ones())
+        };
+        let words = &self.base.atomics()[first..first + words];
+        words.iter().map(|word| count(word.load(Ordering::Relaxed))).sum()
+    }
+
+    /// Exchanges a partition's overflow counters; readers of the old ones keep them until they are done.
+    pub(super) fn put(&self, partition: u64, overflow: impl Into<Option<Overflow>>) {
+        let entry = self.partition(partition);
+        let guard = &epoch::pin();
+        let new = overflow.into().map_or(Shared::null(), |made| {
+            let edged = made.threshold & self.base_max() != 0;
+            Owned::new(made).into_shared(guard).with_tag(usize::from(edged))
+        });
+        let old = entry.version.change(|| entry.overflow.swap(new, Ordering::AcqRel, guard));
+        if !old.is_null() {
+            // SAFETY: it was unlinked above, and only this writer could have unlinked it.
+            unsafe { guard.defer_destroy(old) };
+        }
+    }
+
+    /// The smallest y that the rule of shrinking allows for a partition, from `y` down.
+    fn narrowed(&self, partition: u64, mut y: u32, guard: &Guard) -> u32 {
+        let largest =
+            self.cut.range(partition).map(|cell| self.get(cell, guard)).max().unwrap_or(0);
+        while y > 0 && largest < self.threshold(y) {
+            y -= 1;
+        }
+        y
+    }
+}
+
+/// The widest of each grain of cells.
+pub(super) fn widest(cells: usize, width_of: impl Fn(u64) -> u32) -> Vec<u32> {
+    let grain = |first: usize| (first..cells.min(first + GRAIN)).map(|slot| width_of(slot as u64));
+    (0..cells).step_by(GRAIN).map(|first| grain(first).max().unwrap_or(0)).collect()
+}

@@ -1,0 +1,180 @@
+//! A log counted by one of its fields: every line goes into the structures that keep what is hot.
+//!
+//! Time is the log's own. A line without a time counts as of the latest time before it, and where a
+//! log has no times at all, as of the moment the caller says it is.
+
+use super::{Field, Format, LogReader, Record};
+use crate::{HotList, Key, Result};
+use memchr::memchr;
+
+/// What counts keys at their times.
+pub trait Sink {
+    /// One occurrence of the key.
+    fn add(&mut self, key: &[u8], at: f64) -> Result<()>;
+}
+
+impl Sink for HotList {
+    #[inline]
+    fn add(&mut self, key: &[u8], at: f64) -> Result<()> {
+        HotList::add(self, Key::Bytes(key), 1, at)
+    }
+}
+
+/// What is counted, and of which lines.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The field that is the key.
+    pub by: Field,
+    /// Whether what follows the `?` is part of a path.
+    pub query: bool,
+    /// Lines after this instant are left out.
+    pub until: Option<f64>,
+}
+
+/// What became of the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Those that were counted.
+    pub counted: u64,
+    /// Those that lack the field.
+    pub without: u64,
+    /// Those after the end.
+    pub later: u64,
+    /// The earliest time that was counted.
+    pub first: Option<f64>,
+}
+
+/// Reads one log and counts it.
+#[derive(Debug)]
+pub struct LogCounter {
+    reader: LogReader,
+    choice: Choice,
+    tally: Tally,
+    /// The time of a line that has none.
+    time: Option<f64>,
+}
+
+impl LogCounter {
+    /// Of the format given, or of the one that the first lines have.
+    pub fn new(format: Option<Format>, choice: Choice) -> Self {
+        let reader = LogReader::new(format);
+        LogCounter { reader, choice, tally: Tally::default(), time: None }
+    }
+
+    /// Counts the lines that end in the chunk. `now` is the time of lines in logs without times. After
+    /// an error the rest of the chunk is read and not counted.
+    pub fn feed(&mut self, chunk: &[u8], now: f64, sinks: &mut [&mut dyn Sink]) -> Result<()> {
+        self.count(now, sinks, |reader, each| reader.feed(chunk, each))
+    }
+
+    /// Finds the format by the lines held back so far.
+    pub fn settle(&mut self, now: f64, sinks: &mut [&mut dyn Sink]) -> Result<()> {
+        self.count(now, sinks, |reader, each| reader.settle(each))
+    }
+
+    /// The bytes have ended; another log of the same format may follow.
+    pub fn finish(&mut self, now: f64, sinks: &mut [&mut dyn Sink]) -> Result<()> {
+        self.count(now, sinks, |reader, each| reader.finish(each))
+    }
+
+    /// What was read.
+    pub fn reader(&self) -> &LogReader {
+        &self.reader
+    }
+
+    /// What was counted.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn count(
+        &mut self,
+        now: f64,
+        sinks: &mut [&mut dyn Sink],
+        read: impl FnOnce(&mut LogReader, &mut dyn FnMut(&Record<'_>)),
+    ) -> Result<()> {
+        let Choice { by, query, until } = self.choice;
+        let (tally, latest) = (&mut self.tally, &mut self.time);
+        let mut outcome = Ok(());
+        read(&mut self.reader, &mut |record| {
+            if outcome.is_err() {
+                return;
+            }
+            let time = record.time.or(*latest).unwrap_or(now);
+            if until.is_some_and(|until| time > until) {
+                tally.later += 1;
+                return;
+            }
+            if record.time.is_some() && latest.is_none_or(|latest| time > latest) {
+                *latest = record.time;
+            }
+            let Some(mut key) = record.get(by) else {
+                tally.without += 1;
+                return;
+            };
+            if !query && let Some(end) = memchr(b'?', key) {
+                key = &key[..end];
+            }
+            tally.counted += 1;
+            if tally.first.is_none_or(|first| time < first) {
+                tally.first = Some(time);
+            }
+            outcome = sinks.iter_mut().try_for_each(|sink| sink.add(key, time));
+        });
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Hasher, HotPlan};
+
+    fn line(path: &str, hour: u32) -> String {
+        format!("::1 - - [17/Apr/2018:{hour:02}:00:00 +0000] \"GET {path} HTTP/1.1\" 200 1\n")
+    }
+
+    fn hot(text: &str, choice: Choice) -> (Vec<(String, f64)>, (u64, u64, u64)) {
+        let plan = HotPlan { k: 10, half_life: Some(3600.0) };
+        let mut list = HotList::new(plan, Hasher::Xxh3 { seed: 0 }).expect("a good plan");
+        let mut counter = LogCounter::new(None, choice);
+        counter.feed(text.as_bytes(), 3600.0, &mut [&mut list]).expect("times are good");
+        counter.finish(3600.0, &mut [&mut list]).expect("times are good");
+        let now = list.time().unwrap_or(0.0);
+        let top = list.top(None, now).expect("now is good");
+        let shown = top.iter().map(|item| match item.key {
+            Key::Bytes(key) => (String::from_utf8_lossy(key).into_owned(), item.count),
+            _ => panic!("keys of logs are bytes"),
+        });
+        let Tally { counted, without, later, .. } = counter.tally();
+        (shown.collect(), (counted, without, later))
+    }
+
+    const ALL: Choice = Choice { by: Field::Path, query: true, until: None };
+
+    #[test]
+    fn counts_fade_by_the_logs_own_time() {
+        let text = line("/old", 1).repeat(8) + &line("/new", 4).repeat(2);
+        let (top, tally) = hot(&text, ALL);
+        assert_eq!(top, [("/new".to_owned(), 2.0), ("/old".to_owned(), 1.0)]);
+        assert_eq!(tally, (10, 0, 0));
+    }
+
+    #[test]
+    fn queries_can_be_left_out_and_later_lines_too() {
+        let text = line("/a?x", 1) + &line("/a?y", 1) + &line("/late", 2);
+        let until = Some(1_523_926_800.0); // 2018-04-17 01:00 UTC
+        let (top, tally) = hot(&text, Choice { query: false, until, ..ALL });
+        assert_eq!(top, [("/a".to_owned(), 2.0)]);
+        assert_eq!(tally, (2, 0, 1));
+    }
+
+    #[test]
+    fn a_line_without_the_field_or_a_time_is_told_apart() {
+        let (top, tally) = hot(&line("/a", 1), Choice { by: Field::Referer, ..ALL });
+        assert!(top.is_empty());
+        assert_eq!(tally, (0, 1, 0));
+        let (top, _) = hot("/a\n/b\n/a\n", ALL);
+        assert_eq!(top, [("/a".to_owned(), 2.0), ("/b".to_owned(), 1.0)]);
+    }
+}

@@ -1,0 +1,258 @@
+//! JSON text, checked to its end and not built into a tree: only the values that are asked for
+//! leave it, as ranges of the text.
+//!
+//! Stricter than it needs to be about structure, so that a cut line is noticed; more lenient about
+//! strings, in which servers log raw bytes that are no UTF-8.
+
+use memchr::memchr2;
+
+/// Deeper nesting is refused: no log has it, and it must not exhaust the stack.
+const DEEPEST: usize = 64;
+
+/// A value, as far as a log needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// What stands between the quotes.
+    Plain(&'a [u8]),
+    /// The same with backslashes in it; [`unescape`] reads them.
+    Escaped(&'a [u8]),
+    /// A number as it is written.
+    Number(&'a [u8]),
+    /// `true`, `false`, `null`, an object, or an array that starts with one of these.
+    Other,
+}
+
+/// A place in the text.
+pub struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// At the start of the text.
+    pub fn new(text: &'a [u8]) -> Self {
+        Scanner { text, at: 0 }
+    }
+
+    /// Nothing but blanks is left.
+    pub fn ends(&mut self) -> Option<()> {
+        (self.peek().is_none()).then_some(())
+    }
+
+    /// Whether an object comes next.
+    pub fn at_object(&mut self) -> bool {
+        self.peek() == Some(b'{')
+    }
+
+    /// An object: `member` is called after each name and must read its value.
+    pub fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, Value<'a>) -> Option<()>,
+    ) -> Option<()> {
+        self.expect(b'{')?;
+        if self.accept(b'}') {
+            return Some(());
+        }
+        loop {
+            self.expect(b'"')?;
+            let name = self.string()?;
+            self.expect(b':')?;
+            member(self, name)?;
+            if !self.accept(b',') {
+                return self.expect(b'}');
+            }
+        }
+    }
+
+    /// Any value; an array counts as its first one.
+    pub fn value(&mut self, depth: usize) -> Option<Value<'a>> {
+        if depth > DEEPEST {
+            return None;
+        }
+        match self.peek()? {
+            b'{' => {
+                self.object(|scanner, _| scanner.value(depth + 1).map(drop))?;
+                Some(Value::Other)
+            }
+            b'[' => self.array(depth),
+            b'"' => {
+                self.at += 1;
+                self.string()
+            }
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => [&b"true"[..], b"false", b"null"].iter().find_map(|word| {
+                self.text[self.at..].starts_with(word).then(|| self.at += word.len())?;
+                Some(Value::Other)
+            }),
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Option<Value<'a>> {
+        self.expect(b'[')?;
+        if self.accept(b']') {
+            return Some(Value::Other);
+        }
+        let first = self.value(depth + 1)?;
+        while self.accept(b',') {
+            self.value(depth + 1)?;
+        }
+        self.expect(b']')?;
+        Some(first)
+    }
+
+    /// The rest of a string whose opening quote was read.
+    fn string(&mut self) -> Option<Value<'a>> {
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            self.at += memchr2(b'"', b'\\', &self.text[self.at..])?;
+            if self.text[self.at] == b'"' {
+                let inner = &self.text[start..self.at];
+                self.at += 1;
+                return Some(if escaped { Value::Escaped(inner) } else { Value::Plain(inner) });
+            }
+            escaped = true;
+            let escape = &self.text[self.at + 1..];
+            self.at += match escape.first()? {
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+                b'u' => {
+                    hex(escape.get(1..5)?)?;
+                    6
+                }
+                _ => return None,
+            };
+        }
+    }
+
+    fn number(&mut self) -> Option<Value<'a>> {
+        let start = self.at;
+        self.at += usize::from(self.text[self.at] == b'-');
+        let whole = self.digits()?;
+        if whole.len() > 1 && whole[0] == b'0' {
+            return None;
+        }
+        if self.text.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.text.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.text.get(self.at), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        Some(Value::Number(&self.text[start..self.at]))
+    }
+
+    /// At least one digit.
+    fn digits(&mut self) -> Option<&'a [u8]> {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += length;
+        (length > 0).then_some(&rest[..length])
+    }
+
+    /// The next byte that is no blank.
+    fn peek(&mut self) -> Option<u8> {
+        while matches!(self.text.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied()
+    }
+
+    fn accept(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        self.accept(byte).then_some(())
+    }
+}
+
+/// Appends the string to `out` with its escapes read. Half a surrogate pair becomes U+FFFD.
+pub fn unescape(mut inner: &[u8], out: &mut Vec<u8>) {
+    while let Some(at) = memchr::memchr(b'\\', inner) {
+        out.extend_from_slice(&inner[..at]);
+        inner = &inner[at + 1..];
+        let Some((letter, rest)) = inner.split_first() else { return };
+        inner = rest;
+        let read = match letter {
+            b'b' => '\x08',
+            b'f' => '\x0c',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let (read, length) = code_point(inner);
+                inner = &inner[length.min(inner.len())..];
+                read
+            }
+            same => *same as char,
+        };
+        out.extend_from_slice(read.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    out.extend_from_slice(inner);
+}
+
+/// The character after `\u`, and how many bytes its writing takes: twelve less two for a pair.
+fn code_point(text: &[u8]) -> (char, usize) {
+    let Some(first) = text.get(..4).and_then(hex) else { return (char::REPLACEMENT_CHARACTER, 4) };
+    if (0xd800..0xdc00).contains(&first)
+        && let Some(second) = text.get(4..10).and_then(|next| hex(next.strip_prefix(b"\\u")?))
+        && (0xdc00..0xe000).contains(&second)
+    {
+        let joined = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        return (char::from_u32(joined).unwrap_or(char::REPLACEMENT_CHARACTER), 10);
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 4)
+}
+
+fn hex(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |value, byte| Some(value * 16 + (*byte as char).to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(text: &str) -> bool {
+        let mut scanner = Scanner::new(text.as_bytes());
+        scanner.value(0).and_then(|_| scanner.ends()).is_some()
+    }
+
+    #[test]
+    fn json_is_accepted_and_nothing_else() {
+        for good in
+            ["{}", " [ ] ", "[1,-0.5e+3,\"\\u00e9\\n\"]", "{\"a\":{\"b\":[null,true]}}", "0"]
+        {
+            assert!(accepts(good), "{good}");
+        }
+        for bad in [
+            "",
+            "{",
+            "{\"a\"}",
+            "{\"a\":1,}",
+            "[1,]",
+            "01",
+            "1.",
+            "-",
+            "\"\\x\"",
+            "\"a",
+            "{}x",
+            "nul",
+            "\"\\u12g4\"",
+        ] {
+            assert!(!accepts(bad), "{bad}");
+        }
+        assert!(accepts(&("[".repeat(64) + &"]".repeat(64))));
+        assert!(!accepts(&"[".repeat(100_000)), "deep nesting must not exhaust the stack");
+    }
+
+    #[test]
+    fn escapes_are_read() {
+        let mut out = Vec::new();
+        unescape(br"a\/\u00e9\ud83d\ude00\ud800\n\\", &mut out);
+        assert_eq!(out, "a/é😀\u{fffd}\n\\".as_bytes());
+    }
+}

@@ -1,0 +1,262 @@
+//! Logs of one JSON object a line: a map says under which names the fields are.
+//!
+//! `path=request.uri|uri, time=ts` reads the path from `{"request": {"uri": …}}`, or else from
+//! `{"uri": …}`, and the time from `{"ts": …}`. A dotted name also means a member whose own name
+//! has the dots. CADDY is such a log with a map that is known.
+
+use super::json::{Scanner, Value, unescape};
+use super::{Field, Record, is_status, present, target, time};
+use crate::{Error, Result};
+
+/// More names than a map ever needs, few enough to keep their state on the stack.
+const MOST: usize = 24;
+
+const HINT: &str = "for example `path=request_uri,time=time_iso8601,ip=remote_addr`";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Time,
+    Field(Field),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    role: Role,
+    /// As the user wrote it, with dots.
+    text: Vec<u8>,
+}
+
+/// Where a JSON log keeps its fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldMap {
+    /// The best name of a field first.
+    names: Vec<Name>,
+    /// A line without time and path is no access line.
+    strict: bool,
+}
+
+impl FieldMap {
+    /// Reads `field=name|name,field=name`. The fields are those of a record; `url` is another word
+    /// for `path`, `ts` for `time`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let refuse = |got: &str| Err(Error::parameter("json_map", got, "`field=name` pairs", HINT));
+        let mut names: Vec<Name> = Vec::new();
+        for pair in text.split(',') {
+            let Some((field, alternatives)) = pair.split_once('=') else { return refuse(pair) };
+            let role = match field.trim() {
+                "time" | "ts" => Role::Time,
+                "url" => Role::Field(Field::Path),
+                name => match Field::parse(name) {
+                    Ok(field) => Role::Field(field),
+                    Err(_) => return refuse(pair),
+                },
+            };
+            if names.iter().any(|name| name.role == role) {
+                return refuse(pair);
+            }
+            for name in alternatives.split('|').map(str::trim) {
+                if name.is_empty() || names.len() == MOST {
+                    return refuse(pair);
+                }
+                names.push(Name { role, text: name.as_bytes().to_vec() });
+            }
+        }
+        Ok(FieldMap { names, strict: false })
+    }
+
+    /// The access log of Caddy 2.
+    pub fn caddy() -> Self {
+        let name = |role, text: &str| Name { role, text: text.as_bytes().to_vec() };
+        let names = vec![
+            name(Role::Time, "ts"),
+            name(Role::Field(Field::Host), "request.host"),
+            name(Role::Field(Field::Ip), "request.client_ip"),
+            name(Role::Field(Field::Ip), "request.remote_ip"),
+            name(Role::Field(Field::Path), "request.uri"),
+            name(Role::Field(Field::Status), "status"),
+            name(Role::Field(Field::Referer), "request.headers.Referer"),
+        ];
+        FieldMap { names, strict: true }
+    }
+
+    /// One line. It must be an object and hold a field of the map; a time must be one.
+    pub fn read<'a>(&self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<Record<'a>> {
+        let mut found = [None; MOST];
+        let mut scanner = Scanner::new(line);
+        // Names yet to be matched, from which byte on: at first all, from their start.
+        let open = [Some(0); MOST];
+        self.object(&mut scanner, &open, &mut found, 0)?;
+        scanner.ends()?;
+
+        scratch.clear();
+        let mut spans = [None; MOST];
+        for (span, value) in spans.iter_mut().zip(&found) {
+            *span = value.and_then(|value| Span::of(value, scratch));
+        }
+        let scratch: &'a [u8] = scratch;
+        let mut record = Record::default();
+        let mut any = false;
+        for (name, span) in self.names.iter().zip(spans) {
+            let Some(text) = span.and_then(|span| present(span.text(scratch))) else { continue };
+            any = true;
+            match name.role {
+                Role::Time => record.time = record.time.or(Some(time::any(text)?)),
+                Role::Field(field) => put(&mut record, field, text),
+            }
+        }
+        record.host = record.host.or_else(|| record.path.and_then(target::host_of_url));
+        let whole = !self.strict || (record.time.is_some() && record.path.is_some());
+        (any && whole).then_some(record)
+    }
+
+    fn object<'a>(
+        &self,
+        scanner: &mut Scanner<'a>,
+        open: &[Option<usize>; MOST],
+        found: &mut [Option<Value<'a>>; MOST],
+        depth: usize,
+    ) -> Option<()> {
+        scanner.object(|scanner, key| {
+            let mut unescaped = Vec::new();
+            let key = match key {
+                Value::Escaped(inner) => {
+                    unescape(inner, &mut unescaped);
+                    unescaped.as_slice()
+                }
+                Value::Plain(inner) => inner,
+                _ => return None,
+            };
+            let (mut inner, mut within) = ([None; MOST], false);
+            let mut hits = 0_u32;
+            for (at, (name, from)) in self.names.iter().zip(open).enumerate() {
+                let Some(rest) = from.and_then(|from| name.text[from..].strip_prefix(key)) else {
+                    continue;
+                };
+                match rest.first() {
+                    None => hits |= 1 << at,
+                    Some(b'.') => {
+                        inner[at] = Some(name.text.len() - rest.len() + 1);
+                        within = true;
+                    }
+                    Some(_) => {}
+                }
+            }
+            // An object is no value of a field, but may hold one.
+            let value = if within && depth < MOST && scanner.at_object() {
+                self.object(scanner, &inner, found, depth + 1)?;
+                Value::Other
+            } else {
+                scanner.value(depth + 1)?
+            };
+            for (at, place) in found.iter_mut().enumerate() {
+                if hits >> at & 1 == 1 {
+                    *place = Some(value);
+                }
+            }
+            Some(())
+        })
+    }
+}
+
+/// The first name that has a value wins.
+fn put<'a>(record: &mut Record<'a>, field: Field, text: &'a [u8]) {
+    let place = match field {
+        Field::Host => &mut record.host,
+        Field::Ip => &mut record.ip,
+        Field::Path => &mut record.path,
+        Field::Status if !is_status(text) => return,
+        Field::Status => &mut record.status,
+        Field::Referer => &mut record.referer,
+    };
+    *place = place.or(Some(text));
+}
+
+/// A value in the line, or where it was written to once its escapes were read.
+#[derive(Clone, Copy)]
+enum Span<'a> {
+    Line(&'a [u8]),
+    Scratch(usize, usize),
+}
+
+impl<'a> Span<'a> {
+    fn of(value: Value<'a>, scratch: &mut Vec<u8>) -> Option<Self> {
+        match value {
+            Value::Plain(text) | Value::Number(text) => Some(Span::Line(text)),
+            Value::Escaped(inner) => {
+                let start = scratch.len();
+                unescape(inner, scratch);
+                Some(Span::Scratch(start, scratch.len()))
+            }
+            Value::Other => None,
+        }
+    }
+
+    fn text(self, scratch: &'a [u8]) -> &'a [u8] {
+        match self {
+            Span::Line(text) => text,
+            Span::Scratch(start, end) => &scratch[start..end],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CADDY: &str = r#"{"level":"info","ts":1646861401.5,"msg":"handled request","request":{"remote_ip":"192.0.2.1","host":"example.org","uri":"/a\u002fb","headers":{"User-Agent":["x"],"Referer":["http://example.org/"]}},"size":1,"status":200}"#;
+
+    #[test]
+    fn a_caddy_line_gives_all_its_fields() {
+        let mut scratch = Vec::new();
+        let record = FieldMap::caddy().read(CADDY.as_bytes(), &mut scratch);
+        let expected = Record {
+            time: Some(1_646_861_401.5),
+            host: Some(b"example.org"),
+            ip: Some(b"192.0.2.1"),
+            path: Some(b"/a/b"),
+            status: Some(b"200"),
+            referer: Some(b"http://example.org/"),
+        };
+        assert_eq!(record, Some(expected));
+    }
+
+    #[test]
+    fn a_caddy_line_that_was_cut_or_is_no_access_is_refused() {
+        let map = FieldMap::caddy();
+        for end in 0..CADDY.len() {
+            assert_eq!(map.read(&CADDY.as_bytes()[..end], &mut Vec::new()), None);
+        }
+        assert_eq!(map.read(br#"{"ts":1646861401.5,"msg":"started"}"#, &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn names_may_be_nested_dotted_or_alternatives() {
+        let map = FieldMap::parse("url=http.url|uri, ts=@timestamp").expect("a good map");
+        for (line, path) in [
+            (r#"{"http":{"url":"/a"},"@timestamp":"2018-04-17T06:25:06Z"}"#, "/a"),
+            (r#"{"http.url":"/a","uri":"/b"}"#, "/a"),
+            (r#"{"uri":"/b","http":{"url":null}}"#, "/b"),
+            (r#"{"http":7,"\u0075ri":"/b"}"#, "/b"),
+            (r#"{"uri":"/a","uri":"/b"}"#, "/b"),
+            (r#"{"http":{"url":{}},"uri":"/b"}"#, "/b"),
+        ] {
+            let mut scratch = Vec::new();
+            let record = map.read(line.as_bytes(), &mut scratch).expect(line);
+            assert_eq!(record.path, Some(path.as_bytes()), "{line}");
+        }
+        let bad = [r#"{"other":1}"#, r#"{"uri":"/a","@timestamp":"soon"}"#, r#"["/a"]"#];
+        for line in bad {
+            assert_eq!(map.read(line.as_bytes(), &mut Vec::new()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_map_that_is_none_is_refused_by_name() {
+        for text in ["", "path", "page=x", "path=", "path=a,path=b", "path=a||b"] {
+            let refusal = FieldMap::parse(text).expect_err(text).to_string();
+            assert!(refusal.contains("`json_map`"), "{refusal}");
+        }
+        let many = format!("path={}", ["a"; MOST + 1].join("|"));
+        assert!(FieldMap::parse(&many).is_err());
+    }
+}

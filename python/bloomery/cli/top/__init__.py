@@ -1,0 +1,5 @@
+"""`bloomery top`: what is hot in a web or proxy log now."""
+
+from bloomery.cli.top.command import top
+
+__all__ = ["top"]
