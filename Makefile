@@ -52,6 +52,7 @@ proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, 
 
 experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
+	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
 
 equal: $(VENV)/.build ## a million operations on every structure that counts: all answer alike
 	$(BIN)/python -m benchmarks.equivalence

@@ -18,7 +18,8 @@ import numpy as np
 
 from skew.dynamic import mixed
 from skew.main import experiments, main
-from skew.setting import extra_bits, level_counts, zipf
+from skew.setting import extra_bits, level_counts
+from trials.streams import zipf
 
 Table = list[dict[str, str]]
 NAMES = list(experiments("smoke", None))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# The plots borrow the style of the documentation's, and a folder that is run sees only itself.
-sys.path.append(str(Path(__file__).resolve().parents[2]))
+# A folder that is run sees only itself. Beside it are the `trials` of all papers; the plots borrow
+# the style of the documentation's.
+sys.path.extend(str(Path(__file__).resolve().parents[up]) for up in (1, 2))
 
 from skew.main import main
 

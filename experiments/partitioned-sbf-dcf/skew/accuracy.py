@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skew.setting import SEED, Claim, Counts, Filter, Keys, Outcome, Row, exact_share, make, zipf
+from skew.setting import SEED, Counts, Filter, exact_share, make
+from trials.outcome import Claim, Outcome, Row
+from trials.streams import Keys, zipf
 
 
 def e10(n: int, mean: int, thetas: tuple[float, ...], partitions: int) -> Outcome:

@@ -8,18 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from skew.setting import (
-    SEED,
-    Claim,
-    Filter,
-    Outcome,
-    Row,
-    even_partitions,
-    make,
-    rebuild_figures,
-    timed,
-    zipf,
-)
+from skew.setting import SEED, Filter, even_partitions, make, rebuild_figures
+from trials.outcome import Claim, Outcome, Row
+from trials.streams import zipf
+from trials.timing import timed
 
 SEGMENTS = 30
 """Memory is looked at this often; its peak is the largest seen."""

@@ -1,9 +1,7 @@
-"""The command: run an experiment, write its CSV and its plot, say which claims hold."""
+"""The command, and the sizes of the experiments."""
 
 from __future__ import annotations
 
-import argparse
-import csv
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,13 +9,9 @@ from pathlib import Path
 from skew.accuracy import e10, e13
 from skew.dynamic import e9, pause
 from skew.memory import e7, e12
-from skew.real import default_folder
 from skew.rebuilds import e6, e8, e11
-from skew.setting import Outcome, Row
-
-HERE = Path(__file__).resolve().parents[1]
-RESULTS = HERE / "results"
-IMAGES = HERE.parents[1] / "docs" / "images" / "experiments"
+from trials.command import run
+from trials.outcome import Outcome
 
 THETAS = tuple(step / 10 for step in range(1, 21))
 SWEEP = (1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000, 2000, 5000, 10_000)
@@ -53,48 +47,11 @@ def experiments(size: str, data: Path | None) -> dict[str, Callable[[], Outcome]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what is asked for. A claim that falls short is a finding, not a failure."""
-    parser = argparse.ArgumentParser(prog="python experiments/partitioned-sbf-dcf")
-    names = [*experiments("smoke", None), "all"]
-    parser.add_argument("experiment", choices=names)
-    parser.add_argument("--size", choices=("smoke", "paper"), default="smoke")
-    parser.add_argument("--out", type=Path, help="folder for CSV and plot; smoke: none are written")
-    parser.add_argument("--data", type=Path, default=default_folder(), help="real streams for e12")
-    asked = parser.parse_args(arguments)
-    for name, run in experiments(asked.size, asked.data).items():
-        if asked.experiment not in (name, "all"):
-            continue
-        outcome = run()
-        claims = [claim.row() for claim in outcome.claims]
-        for claim in claims:
-            theirs = f" (theirs: {claim['theirs']})" if claim["theirs"] else ""
-            print(f"{name}: {claim['claim']}: {claim['ours']}{theirs}: {claim['verdict']}")
-        tables = asked.out or (RESULTS if asked.size == "paper" else None)
-        if tables is None:
-            continue
-        write(tables / f"{name}.csv", outcome.rows)
-        write(tables / f"{name}.claims.csv", claims)
-        draw(name, outcome.rows, asked.out or IMAGES)
-    return 0
-
-
-def write(path: Path, rows: list[Row]) -> None:
-    """A CSV with a header; numbers with five digits, enough for any of them."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        table.writeheader()
-        for row in rows:
-            table.writerow({k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()})
-
-
-def draw(name: str, rows: list[Row], folder: Path) -> None:
-    """The plot, where matplotlib is installed: the tests do without."""
-    try:
-        from skew import plots
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        print("no matplotlib: no plot")
-        return
-    plots.draw(name, rows, folder)
+    """The command."""
+    return run(
+        arguments,
+        folder="partitioned-sbf-dcf",
+        experiments=experiments,
+        plots="skew.plots",
+        real="e12",
+    )

@@ -25,19 +25,16 @@ from skew.setting import (
     HASHES,
     OUR_ENTRY_BYTES,
     SEED,
-    Claim,
     Filter,
-    Keys,
-    Outcome,
-    Row,
     even_partitions,
     extra_bits,
     level_counts,
     make,
     rebuild_figures,
-    timed,
-    zipf,
 )
+from trials.outcome import Claim, Outcome, Row
+from trials.streams import Keys, zipf
+from trials.timing import timed
 
 SKEW = 1.0
 """The paper's alpha: the largest counter is twice as long as the mean one."""

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-from matplotlib import pyplot as plt
-
 from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, two_plots
-from skew.setting import Row
+from trials.outcome import Row
 
 COLOURS = {"SBF": GREY, "PSBF": GREEN, "DCF": BLUE, "PDCF": ORANGE}
 STYLES = {"Eq. 4": ":", "levels": "--", "adaptive": "-.", "PSBF, grow": "--"}
-
-
-def draw(name: str, rows: list[Row], folder: Path) -> None:
-    """Writes `<name>.svg`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = PICTURES[name](rows)
-    figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
-    plt.close(figure)
 
 
 def _lines(axes: Any, rows: list[Row], by: tuple[str, ...], x: str, y: str) -> None:

@@ -1,19 +1,14 @@
-"""Real streams for E12, if there are any: words, links and requests, one `.zst` file each.
-
-They belong to others and are not part of the project. Without them the experiment goes without.
-"""
+"""Real streams for E12, if there are any: words, links and requests."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import zstandard
 
-from skew.setting import Keys
+from trials.streams import Keys, lines_of
 
 FILES: dict[str, int | None] = {
     "linuxdoc_words.txt": None,
@@ -24,25 +19,17 @@ FILES: dict[str, int | None] = {
 """The file, and the column of its key: None for the whole line."""
 
 
-def default_folder() -> Path:
-    """Beside the checkout."""
-    return Path(__file__).resolve().parents[4] / "shared" / "data"
-
-
 def read_streams(folder: Path | None, limit: int) -> Iterator[tuple[str, Keys]]:
     """Name and keys of each stream; a key is the number of its first appearance."""
     for name, column in FILES.items():
-        path = folder / f"{name}.zst" if folder else None
-        if path is None or not path.exists():
-            print(f"no {name}.zst in {folder or 'the data folder'}: skipped")
+        lines = lines_of(folder, name)
+        if lines is None:
             continue
         seen: dict[bytes, int] = {}
-        with path.open("rb") as file:
-            lines = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(file))
-            keys = [
-                seen.setdefault(key, len(seen))
-                for key in (_key(line, column) for line in islice(lines, limit))
-            ]
+        keys = [
+            seen.setdefault(key, len(seen))
+            for key in (_key(line, column) for line in islice(lines, limit))
+        ]
         yield name, np.array(keys, dtype=np.int64)
 
 

@@ -9,20 +9,16 @@ from skew.setting import (
     ELEMENT_BYTES,
     OUR_ENTRY_BYTES,
     SEED,
-    Claim,
     Filter,
-    Keys,
-    Outcome,
-    Row,
     even_partitions,
     extra_bits,
     level_counts,
     make,
-    ratio,
     rebuild_figures,
-    timed,
-    zipf,
 )
+from trials.outcome import Claim, Outcome, Row, ratio
+from trials.streams import Keys, zipf
+from trials.timing import timed
 
 TABLE_3_ENTRY = 6  # Table 3 has pointers of 4 bytes and counters of 2
 

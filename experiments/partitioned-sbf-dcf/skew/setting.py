@@ -1,4 +1,4 @@
-"""What the experiments share: the paper's filters and streams, how a filter is measured, claims.
+"""What the experiments share: the paper's filters, how a filter is measured.
 
 Paper    J. Aguilar-Saborit et al., Data & Knowledge Engineering 66, 2008, section 7: P = 0.05 and
          d = 3; m follows from both and from n, the number of distinct keys.
@@ -6,10 +6,7 @@ Paper    J. Aguilar-Saborit et al., Data & Knowledge Engineering 66, 2008, secti
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ from bloomery import (
     SpectralBloomFilter,
 )
 from bloomery.partitions import EvenModel
+from trials.outcome import Row
 
 SEED = 20_080_901
 ERROR_RATE, HASHES = 0.05, 3
@@ -29,9 +27,7 @@ ELEMENT_BYTES = 4
 ENTRY_BYTES = 10  # a pointer of 8 bytes and a counter of 2 (section 6.1)
 OUR_ENTRY_BYTES = 48  # what a partition of PDCF takes here once it has overflow counters
 
-Keys = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
-Row = dict[str, Any]
 Filter = Any  # one of the four; they have the same verbs
 
 CLASSES: dict[str, Callable[..., Filter]] = {
@@ -40,29 +36,6 @@ CLASSES: dict[str, Callable[..., Filter]] = {
     "DCF": DynamicCountFilter,
     "PDCF": PartitionedDynamicCountFilter,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One sentence of the paper or of our specification, and what became of it."""
-
-    text: str
-    theirs: str
-    ours: str
-    holds: bool
-
-    def row(self) -> Row:
-        """For the CSV and the terminal."""
-        verdict = "holds" if self.holds else "falls short"
-        return {"claim": self.text, "theirs": self.theirs, "ours": self.ours, "verdict": verdict}
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What an experiment gives."""
-
-    rows: list[Row]
-    claims: list[Claim]
 
 
 def make(name: str, n: int, total: int, **options: Any) -> Filter:
@@ -75,26 +48,6 @@ def make(name: str, n: int, total: int, **options: Any) -> Filter:
     if "cells" in setting:
         return CLASSES[name](**setting)
     return CLASSES[name](n, ERROR_RATE, **setting)
-
-
-@lru_cache(maxsize=64)
-def _shares(n: int, theta: float) -> npt.NDArray[np.float64]:
-    weights = np.arange(1, n + 1) ** -theta
-    shares: npt.NDArray[np.float64] = np.cumsum(weights) / weights.sum()
-    return shares
-
-
-def zipf(random: np.random.Generator, n: int, theta: float, size: int) -> Keys:
-    """Keys 0 to n - 1, key r in proportion to 1 / (r + 1)^theta; theta = 0 is even."""
-    drawn: Keys = np.minimum(np.searchsorted(_shares(n, theta), random.random(size)), n - 1)
-    return drawn
-
-
-def timed(work: Callable[..., object], *given: object) -> float:
-    """Seconds that it takes."""
-    start = time.perf_counter()
-    work(*given)
-    return time.perf_counter() - start
 
 
 def rebuild_figures(filter: Filter) -> Row:
@@ -147,8 +100,3 @@ def extra_bits(cells: npt.NDArray[np.uint64], counter_bits: int) -> npt.NDArray[
 def level_counts(levels: npt.NDArray[np.int64]) -> tuple[float, ...]:
     """h_1, h_2, ...: counters that need at least 1, 2, ... extra bits."""
     return tuple(float(np.sum(levels >= level)) for level in range(1, int(levels.max()) + 1))
-
-
-def ratio(a: float, b: float) -> str:
-    """ "12.3x"."""
-    return f"{a / b:.1f}x"

@@ -1,0 +1,1 @@
+"""What the experiments of all papers share: claims, the command, streams, the clock."""
