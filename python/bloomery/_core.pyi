@@ -862,7 +862,7 @@ class HotList:
 
 @final
 class LogCounter:
-    """Counts one log by a field into any number of hot lists and fading filters, by the log's own time."""
+    """Counts one log by a field into hot lists and fading filters, by the log's own time."""
 
     def __new__(
         cls,
