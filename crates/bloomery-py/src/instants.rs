@@ -138,6 +138,12 @@ fn read(value: &Bound<'_, PyAny>) -> Result<f64, Refusal> {
     if let Ok(number) = value.cast_exact::<PyFloat>() {
         return within(number.value());
     }
+    // What follows asks for attributes that an int has not, which takes a microsecond.
+    if let Ok(number) = value.cast_exact::<PyInt>()
+        && let Ok(number) = number.extract::<i64>()
+    {
+        return within(number as f64);
+    }
     let refuse = || Refusal {
         got: shown(value),
         allowed: "an instant",
