@@ -284,17 +284,7 @@ impl TimeDecayingBloomFilter {
         this: &Bound<'py, Self>,
         k: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = this.py();
-        let fade = this.get().core.plan().fade;
-        if fade.decay == 0.0 {
-            let hint = "counts of one epoch alone have no half-life: give a decay above 0";
-            return Err(parameter(py, "decay", 0, "above 0 for a hot list", hint));
-        }
-        let words = PyDict::new(py);
-        words.set_item("half_life", fade.halving())?;
-        words.set_item("clock", this.get().clock.given(py))?;
-        let list = py.import("bloomery")?.getattr("HotList")?.call((k,), Some(&words))?;
-        py.import("bloomery.hot")?.getattr("HotFilter")?.call1((this, list))
+        moments::beside_hot_list(this, k)
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Self> {

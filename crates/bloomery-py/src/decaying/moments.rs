@@ -7,6 +7,7 @@ use crate::instants::{self, Instants};
 use crate::keys::{self, Options};
 use bloomery_core::filters::When;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 impl TimeDecayingBloomFilter {
     #[inline(always)]
@@ -129,4 +130,22 @@ impl TimeDecayingBloomFilter {
         let keys = times.fit(keys)?;
         keys::run(&AskTimed { filter: &self.core, times, scale }, &keys, options)
     }
+}
+
+/// The filter and a hot list that fades as fast, by the same clock.
+pub(super) fn beside_hot_list<'py>(
+    this: &Bound<'py, TimeDecayingBloomFilter>,
+    k: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = this.py();
+    let fade = this.get().core.plan().fade;
+    if fade.decay == 0.0 {
+        let hint = "counts of one epoch alone have no half-life: give a decay above 0";
+        return Err(parameter(py, "decay", 0, "above 0 for a hot list", hint));
+    }
+    let words = PyDict::new(py);
+    words.set_item("half_life", fade.halving())?;
+    words.set_item("clock", this.get().clock.given(py))?;
+    let list = py.import("bloomery")?.getattr("HotList")?.call((k,), Some(&words))?;
+    py.import("bloomery.hot")?.getattr("HotFilter")?.call1((this, list))
 }
