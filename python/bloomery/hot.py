@@ -10,12 +10,11 @@ A file is the filter's snapshot followed by the list's. Each says its own length
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from bloomery._core import HotList, TimeDecayingBloomFilter
+from bloomery._core import HotList, TimeDecayingBloomFilter, replace_file
 from bloomery.errors import TruncatedError
 from bloomery.records import Estimate, HotItem
 
@@ -117,17 +116,7 @@ class HotFilter:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Replaces the file by both snapshots, atomically and durably."""
-        target = Path(path)
-        handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            Path(beside).replace(target)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+        replace_file(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

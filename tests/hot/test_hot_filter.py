@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from bloomery import HotFilter, TimeDecayingBloomFilter
-from bloomery.errors import BloomeryError, KeyTypeError, ParameterError, TruncatedError
+from bloomery.errors import (
+    BloomeryError,
+    KeyTypeError,
+    ParameterError,
+    StorageError,
+    TruncatedError,
+)
 
 KEYS = ["a", "b", "a", b"c", 7, "a"]
 
@@ -84,6 +90,21 @@ def test_one_file_holds_both(tmp_path: Path) -> None:
     assert again.filter == both.filter
     assert [path.name for path in tmp_path.iterdir()] == ["hot"]
     assert HotFilter.from_bytes(both.to_bytes()).hot == both.hot
+
+
+def test_a_file_keeps_its_permissions_and_a_failed_save_leaves_it_as_it_was(tmp_path: Path) -> None:
+    both, path = made(), tmp_path / "hot"
+    both.save(path)
+    path.chmod(0o640)
+    both.add("later")
+    both.save(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert HotFilter.load(path) == both
+    with pytest.raises(StorageError):
+        both.save(tmp_path)
+    with pytest.raises(StorageError):
+        both.save(tmp_path / "nowhere" / "hot")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["hot"]
 
 
 def test_half_a_file_is_refused() -> None:

@@ -49,6 +49,13 @@ pub(crate) fn from_bytes(data: &Bound<'_, PyAny>, wanted: Option<Kind>) -> PyRes
     py.detach(|| snapshot::read(bytes, wanted)).or_raise(py)
 }
 
+/// Puts bytes in a file's place as `save` does.
+pub(crate) fn replace(path: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
+    let py = path.py();
+    let path = params::path(path)?;
+    py.detach(|| snapshot::replace(&RealDisk, &path, &mut |out| out.write_all(data))).or_raise(py)
+}
+
 /// The Python object of a loaded filter.
 pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
     Ok(match loaded {

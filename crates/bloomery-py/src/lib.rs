@@ -88,6 +88,12 @@ mod _core {
         }
     }
 
+    /// Puts bytes in a file's place, atomically and durably.
+    #[pyfunction]
+    fn replace_file(path: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
+        files::replace(path, data)
+    }
+
     /// Reads a snapshot file of whatever kind.
     #[pyfunction]
     fn load(path: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
