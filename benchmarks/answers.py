@@ -30,6 +30,8 @@ class Quality:
     """Share of absent keys that it called present."""
     overcounted: float | None = None
     """Counters only: share of the distinct keys whose count came out too large."""
+    inexact: float | None = None
+    """Counters only: share of those whose count is not the true one."""
 
 
 def no_false_negative(engine: Membership, target: Filter, members: KeySet) -> None:
@@ -67,21 +69,24 @@ def counting_quality(
     engine: Counting, target: Filter, truth: Counter[str], absent: KeySet, error_rate: float
 ) -> Quality:
     """Counts never below the truth (up to the cells' ceiling); how many above, and the error."""
-    over = 0
+    over = inexact = 0
     for key, true_count in truth.items():
         count = engine.count(target, key)
         least = true_count if engine.ceiling is None else min(true_count, engine.ceiling)
         if count < least:
             raise WrongAnswerError(f"{engine.name} counted {count}, the truth is {true_count}")
         over += count > true_count
+        inexact += count != true_count
     wrong = sum(engine.count(target, key) > 0 for key in absent.fresh())
-    _bounded(engine.name, wrong, absent.size, error_rate)
+    if not engine.sized_by_memory:
+        _bounded(engine.name, wrong, absent.size, error_rate)
     return Quality(
         engine.name,
         len(truth),
         engine.bits(target) / len(truth),
         wrong / absent.size,
         over / len(truth),
+        inexact / len(truth),
     )
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks import bare_loop, formula, hot
-from benchmarks.answers import OURS
+from benchmarks.answers import OURS, Quality
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
+from benchmarks.engines.count_min import EQUAL
 from benchmarks.logs import GOACCESS, TENTH, TOP
 from benchmarks.measure import Form, Op, Timings, Verb, ratio
 from benchmarks.membership import ERROR_RATE
@@ -107,26 +108,46 @@ def _limit(times: Timings, capacities: tuple[int, ...]) -> Iterator[Floor]:
 
 
 def _counting(run: Run) -> Iterator[Floor]:
-    """Against the best peer; one without a batch is taken at its speed per call."""
+    """Against the best peer; those of PDCF have as much memory as it, or more."""
     peers = [row.engine for row in run.counted if not row.engine.startswith(OURS)]
+    planned = [peer for peer in peers if not peer.endswith(EQUAL)]
+    equal = [peer for peer in peers if peer.endswith(EQUAL)]
     distinct = run.counted[0].capacity
     for verb, form in _COUNTS:
-        rivals = [
-            (nanoseconds, peer)
-            for peer in peers
-            for offered in {form, "per call"}
-            if (nanoseconds := run.counting.best(Op(distinct, verb, offered, 1), peer)) is not None
-        ]
-        best, name = min(rivals, default=(None, "none installed"))
-        ours = run.counting.best(Op(distinct, verb, form, 1), COUNTING)
+        op = Op(distinct, verb, form, 1)
+        best, name = _best(run, op, planned)
+        ours = run.counting.best(op, COUNTING)
         work = f"counting, {verb}, {form}: times the best peer's speed ({name})"
         yield Floor(work, "at least", 3.0, ratio(best, ours))
-        growing = run.counting.best(Op(distinct, verb, form, 1), GROWING)
+        best, name = _best(run, op, equal)
+        growing = run.counting.best(op, GROWING)
         work = f"counting under skew, {verb}, {form}: times the best peer's speed ({name})"
         yield Floor(work, "at least", 3.0, ratio(best, growing))
         if form != "per call":
             work = f"counting under skew, {verb}, {form}: times the time of CountingBloomFilter"
             yield Floor(work, "at most", 2.0, ratio(growing, ours))
+    yield from _equal_memory({row.engine: row for row in run.counted}, equal)
+
+
+def _best(run: Run, op: Op, peers: list[str]) -> tuple[float | None, str]:
+    """The fastest peer; one without a batch is taken at its speed per call."""
+    rivals = [
+        (nanoseconds, peer)
+        for peer in peers
+        for offered in {op.form, "per call"}
+        if (nanoseconds := run.counting.best(op._replace(form=offered), peer)) is not None
+    ]
+    return min(rivals, default=(None, "none installed"))
+
+
+def _equal_memory(rows: dict[str, Quality], peers: list[str]) -> Iterator[Floor]:
+    """No peer of PDCF has less memory, and none counts more keys exactly."""
+    ours = rows[GROWING]
+    memory = max((ours.bits_per_key / rows[peer].bits_per_key for peer in peers), default=None)
+    yield Floor("counting under skew, memory: times the smallest peer's", "at most", 1.0, memory)
+    errors = [ratio(ours.inexact, rows[peer].inexact or None) for peer in peers]
+    work = "counting under skew, keys counted wrongly: times the best peer's"
+    yield Floor(work, "at most", 1.0, _worst(max, errors) if errors else None)
 
 
 _HOT: tuple[tuple[Form, float], ...] = (("per call", 1.0), ("list", 1.5), ("Arrow", 1.5))

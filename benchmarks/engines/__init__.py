@@ -15,6 +15,7 @@ from benchmarks.engines import (
     rbloom,
 )
 from benchmarks.engines.contract import Counting, Hot, Membership, Missing
+from benchmarks.engines.count_min import EQUAL
 
 Engine = TypeVar("Engine", Membership, Counting, Hot)
 
@@ -35,6 +36,9 @@ COUNTING: dict[str, Callable[[], Counting]] = {
     "bounter": bounter.counting,
     "datasketches": datasketches.counting,
     "fastbloom-rs, 4-bit counters": fastbloom.counting,
+    "bounter" + EQUAL: lambda: bounter.counting(equal=True),
+    "datasketches" + EQUAL: lambda: datasketches.counting(equal=True),
+    "fastbloom-rs, 4-bit counters" + EQUAL: lambda: fastbloom.counting(equal=True),
 }
 
 HOT: dict[str, Callable[[], Hot]] = {

@@ -5,20 +5,22 @@ from __future__ import annotations
 from importlib import import_module
 
 from benchmarks.engines.contract import Counting, Filter
-from benchmarks.engines.count_min import shape
+from benchmarks.engines.count_min import EQUAL, equal_shape, shape
 from benchmarks.engines.threads import in_halves
 
 
-def counting() -> Counting:
+def counting(*, equal: bool = False) -> Counting:
     module = import_module("bounter")
 
     def build(distinct: int, error_rate: float) -> Filter:
-        rows, width = shape(distinct, error_rate)
+        rows, width = (
+            equal_shape(distinct, error_rate, 32) if equal else shape(distinct, error_rate)
+        )
         # It accepts powers of two only; the next larger one keeps its error under the others'.
         return module.CountMinSketch(depth=rows, width=1 << (width - 1).bit_length())
 
     return Counting(
-        name="bounter",
+        name="bounter" + EQUAL * equal,
         package="bounter",
         build=build,
         add_each=_add_each,
@@ -26,6 +28,7 @@ def counting() -> Counting:
         count=lambda target, key: int(target[key]),
         bits=lambda target: int(target.size()) * 8,
         add_list=in_halves(lambda target, keys: target.update(keys)),
+        sized_by_memory=equal,
         lacks="no batch count, no Arrow",
     )
 

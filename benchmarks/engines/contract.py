@@ -62,6 +62,8 @@ class Counting:
     count_list: Batch | None = None
     add_arrow: Batch | None = None
     count_arrow: Batch | None = None
+    sized_by_memory: bool = False
+    """Whether it got a number of bits instead of an error rate, so that its error may be any."""
     lacks: str = ""
 
 

@@ -5,24 +5,27 @@ from __future__ import annotations
 from importlib import import_module
 
 from benchmarks.engines.contract import Counting, Filter, Hot
-from benchmarks.engines.count_min import shape
+from benchmarks.engines.count_min import EQUAL, equal_shape, shape
 
 
-def counting() -> Counting:
+def counting(*, equal: bool = False) -> Counting:
     module = import_module("datasketches")
 
     def build(distinct: int, error_rate: float) -> Filter:
-        rows, width = shape(distinct, error_rate)
+        rows, width = (
+            equal_shape(distinct, error_rate, 64) if equal else shape(distinct, error_rate)
+        )
         return module.count_min_sketch(rows, width)
 
     return Counting(
-        name="datasketches",
+        name="datasketches" + EQUAL * equal,
         package="datasketches",
         build=build,
         add_each=_add_each,
         count_each=_count_each,
         count=lambda target, key: int(target.get_estimate(key)),
         bits=lambda target: int(target.num_hashes) * int(target.num_buckets) * 64,
+        sized_by_memory=equal,
         lacks="no batches, no Arrow",
     )
 

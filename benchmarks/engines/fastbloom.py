@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 
 from benchmarks.engines.contract import Counting, Filter, Membership
+from benchmarks.engines.count_min import EQUAL, EQUAL_BITS
 from benchmarks.engines.threads import in_halves
 
 _FILL_CHUNK = 1_000_000  # it takes a list, so the integers are made in pieces
@@ -31,20 +33,34 @@ def membership() -> Membership:
     )
 
 
-def counting() -> Counting:
+def counting(*, equal: bool = False) -> Counting:
     module = import_module("fastbloom_rs")
+
+    def build(distinct: int, error_rate: float) -> Filter:
+        planned = module.CountingBloomFilter(distinct, error_rate)
+        if not equal:
+            return planned
+        # Its counters are in proportion to the keys it is made for.
+        larger = distinct * EQUAL_BITS / (_bits(planned) / distinct)
+        return module.CountingBloomFilter(math.ceil(larger), error_rate)
+
     return Counting(
-        name="fastbloom-rs, 4-bit counters",
+        name="fastbloom-rs, 4-bit counters" + EQUAL * equal,
         package="fastbloom-rs",
-        build=module.CountingBloomFilter,
+        build=build,
         add_each=_add_each_counted,
         count_each=_count_each,
         count=lambda target, key: int(target.estimate_count(key)),
-        bits=lambda target: len(target.get_bytes()) * 8,
+        bits=_bits,
         ceiling=15,
         add_list=in_halves(lambda target, keys: target.add_str_batch(keys)),
+        sized_by_memory=equal,
         lacks="no batch count, no Arrow; its counters stop at 15",
     )
+
+
+def _bits(target: Filter) -> int:
+    return len(target.get_bytes()) * 8
 
 
 def _add_each(target: Filter, keys: list[str]) -> None:

@@ -111,16 +111,17 @@ pub trait GrowingCells: Send + Sync + Sized {
         cells.iter().map(|cell| self.get(*cell, guard)).min().unwrap_or(0)
     }
 
-    /// Adds one to the cells of some keys of a group, `cells[i][key]`, as `raise_block` does; `new[key]` is
-    /// whether one of them was zero. Or stops at a key of which it refuses a cell.
+    /// Adds `by[key]` to the cells of some keys of a group, `cells[i][key]`, as `raise_block` does; `new[key]`
+    /// is whether one of them was zero. Or stops at a key of which it refuses a cell.
     #[inline(always)]
     fn raise_group<const N: usize>(
         &self,
         cells: &[[u64; N]],
+        by: &[u64; N],
         keys: Range<usize>,
         new: &mut [bool],
     ) -> std::result::Result<(), Stopped> {
-        raise_each(self, cells, keys, new)
+        raise_each(self, cells, by, keys, new)
     }
 
     /// The smallest of the cells of each key of a group.
@@ -182,11 +183,12 @@ fn cells_of<'a, const N: usize>(
 pub(super) fn raise_each<const N: usize>(
     store: &impl GrowingCells,
     cells: &[[u64; N]],
+    by: &[u64; N],
     keys: Range<usize>,
     new: &mut [bool],
 ) -> std::result::Result<(), Stopped> {
     for key in keys {
-        let raised = store.raise_block(cells_of(cells, key, &mut [0; MOST]), 1);
+        let raised = store.raise_block(cells_of(cells, key, &mut [0; MOST]), by[key]);
         new[key] = raised.map_err(|(done, refused)| Stopped { key, done, refused })?;
     }
     Ok(())

@@ -8,6 +8,7 @@ mod estimate;
 mod group;
 mod hot;
 mod own;
+mod repeated;
 mod scalable;
 
 pub use bloom::{BloomFilter, BloomPlan};

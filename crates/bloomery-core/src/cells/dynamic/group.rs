@@ -1,7 +1,7 @@
 //! A group of keys at once: the blocks of a batch (`block.rs` has those of one key).
 //!
-//! An add to counters of x <= 4 bits is short unless one of the key's base counters is zero or full,
-//! or about to pass the threshold of shrinking; each of these is seldom, but hard to foresee. So all
+//! An add to counters of x <= 4 bits is short unless one of the key's base counters is zero or has no room,
+//! or is about to pass the threshold of shrinking; each of these is seldom, but hard to foresee. So all
 //! the key's counters are asked at once: bit v of `seen` says that one of them is v.
 
 use super::overflow::{Even, Overflow};
@@ -31,11 +31,11 @@ impl Base<'_> {
         self.word.store(word + (by << self.shift), Ordering::Relaxed);
     }
 
-    /// Brings a counter that is full to zero.
+    /// Gives a counter another value.
     #[inline(always)]
-    fn clear(self, max: u64) {
-        let word = self.word.load(Ordering::Relaxed);
-        self.word.store(word & !(max << self.shift), Ordering::Relaxed);
+    fn set(self, value: u64, max: u64) {
+        let word = self.word.load(Ordering::Relaxed) & !(max << self.shift);
+        self.word.store(word | value << self.shift, Ordering::Relaxed);
     }
 }
 
@@ -76,6 +76,7 @@ impl DynamicCells {
     pub(super) fn raise_keys<const N: usize>(
         &self,
         cells: &[[u64; N]],
+        by: &[u64; N],
         keys: Range<usize>,
         new: &mut [bool],
     ) -> Result<(), Stopped> {
@@ -85,15 +86,16 @@ impl DynamicCells {
             unsafe fn newer<const N: usize>(
                 this: &DynamicCells,
                 cells: &[[u64; N]],
+                by: &[u64; N],
                 keys: Range<usize>,
                 new: &mut [bool],
             ) -> Result<(), Stopped> {
-                by_hashes!(true, cells, this.raise_each(keys, new))
+                by_hashes!(true, cells, this.raise_each(by, keys, new))
             }
             // SAFETY: the processor has the instructions.
-            return unsafe { newer(self, cells, keys, new) };
+            return unsafe { newer(self, cells, by, keys, new) };
         }
-        by_hashes!(false, cells, self.raise_each(keys, new))
+        by_hashes!(false, cells, self.raise_each(by, keys, new))
     }
 
     pub(super) fn smallest_keys<const N: usize>(
@@ -133,11 +135,13 @@ impl DynamicCells {
     fn raise_each<const K: usize, const N: usize, const NEWER: bool>(
         &self,
         cells: &[[u64; N]],
+        by: &[u64; N],
         keys: Range<usize>,
         new: &mut [bool],
     ) -> Result<(), Stopped> {
         let max = self.base_max();
         for key in keys {
+            let by = by[key];
             let own: [u64; K] = std::array::from_fn(|i| cells[i][key]);
             let (partition, slot) = self.cut.locate(own[0]);
             let entry = self.partition(partition);
@@ -146,25 +150,54 @@ impl DynamicCells {
             }
             // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
             let (overflow, edged) = entry.edged(unsafe { epoch::unprotected() });
-            // Full ones; zero, too: only the overflow counter knows whether the key is new.
-            let mut longer = 1u64 << max | u64::from(overflow.is_some());
+            // Those without room; zero, too: only the overflow counter knows whether the key is new.
+            let mut longer =
+                u64::MAX << (max + 1).saturating_sub(by) | u64::from(overflow.is_some());
             if let Some(overflow) = overflow.filter(|_| edged) {
-                longer |= (1 << (overflow.threshold & max)) >> 1;
+                let edge = overflow.threshold & max;
+                longer |= (1 << edge) - (1 << edge.saturating_sub(by));
             }
             let bases: [Base<'_>; K] = own.map(|cell| self.base_of(cell));
             let seen = bases.iter().fold(0, |seen, base| seen | 1u64 << base.get(max));
+            let even = overflow.and_then(Overflow::even);
             if seen & longer == 0 {
-                bases.iter().for_each(|base| base.add(1));
-                new[key] = seen & 1 != 0;
+                // Only the overflow counter of one that is zero knows whether the key is new.
+                let fresh = match (seen & 1 != 0, overflow, even) {
+                    (false, ..) => false,
+                    (true, None, _) => true,
+                    (true, Some(_), Some(even)) => self.any_zero(even, &bases, &own, slot),
+                    (true, Some(overflow), None) => bases.iter().zip(own).any(|(base, cell)| {
+                        base.get(max) == 0 && overflow.get(slot + (cell - own[0])) == 0
+                    }),
+                };
+                bases.iter().for_each(|base| base.add(by));
+                new[key] = fresh;
                 continue;
             }
-            let raised = match overflow.and_then(Overflow::even) {
-                Some(even) => self.raise_longer_at_best::<K, NEWER>(entry, even, &own, slot),
-                None => self.raise_together::<true>(&own, 1),
+            let raised = match even {
+                Some(even) => self.raise_longer_at_best::<K, NEWER>(entry, even, &own, slot, by),
+                None => self.raise_together::<true>(&own, by),
             };
             new[key] = raised.map_err(|(done, refused)| Stopped { key, done, refused })?;
         }
         Ok(())
+    }
+
+    /// Whether a counter of a key is zero in both parts.
+    #[inline(always)]
+    fn any_zero<const K: usize>(
+        &self,
+        even: Even<'_>,
+        bases: &[Base<'_>; K],
+        cells: &[u64; K],
+        slot: u64,
+    ) -> bool {
+        let zero = |(base, cell): (&Base<'_>, &u64)| {
+            // SAFETY: a cut locates cells within their partition.
+            let high = unsafe { even.get(slot + (cell - cells[0])) };
+            (high | base.get(self.base_max())) == 0
+        };
+        bases.iter().zip(cells).fold(false, |any, of| any | zero(of))
     }
 
     /// `raise_even`, compiled for the processor at hand, and out of the way of the shorter one.
@@ -175,6 +208,7 @@ impl DynamicCells {
         even: Even<'_>,
         cells: &[u64; K],
         slot: u64,
+        by: u64,
     ) -> Result<bool, (usize, Refused)> {
         #[cfg(target_arch = "x86_64")]
         if NEWER {
@@ -186,16 +220,17 @@ impl DynamicCells {
                 even: Even<'_>,
                 cells: &[u64; K],
                 slot: u64,
+                by: u64,
             ) -> Result<bool, (usize, Refused)> {
-                this.raise_even(entry, even, cells, slot)
+                this.raise_even(entry, even, cells, slot, by)
             }
             // SAFETY: NEWER says that the processor has the instructions.
-            return unsafe { newer(self, entry, even, cells, slot) };
+            return unsafe { newer(self, entry, even, cells, slot, by) };
         }
-        self.raise_even(entry, even, cells, slot)
+        self.raise_even(entry, even, cells, slot, by)
     }
 
-    /// Adds one to the cells of a key, of which the first is at `slot` of a partition.
+    /// Adds to the cells of a key, of which the first is at `slot` of a partition.
     #[inline(always)]
     fn raise_even<const K: usize>(
         &self,
@@ -203,6 +238,7 @@ impl DynamicCells {
         even: Even<'_>,
         cells: &[u64; K],
         slot: u64,
+        by: u64,
     ) -> Result<bool, (usize, Refused)> {
         let max = self.base_max();
         let mut new = false;
@@ -213,19 +249,20 @@ impl DynamicCells {
             // SAFETY: a cut locates cells within their partition.
             let high = unsafe { even.get(slot) };
             let old = high << self.shape.width | low;
-            if low != max {
-                base.add(1);
-                new |= old == 0;
+            let value = old.saturating_add(by);
+            if by <= max - low {
+                base.add(by);
             } else if old == STUCK {
                 continue;
-            } else if high == even.max() {
+            } else if value >> self.shape.width > even.max() {
                 return Err((done, Refused::NoRoom));
             } else {
                 let _changing = entry.version.write();
-                base.clear(max);
-                even.set(slot, high + 1);
+                base.set(value & max, max);
+                even.set(slot, value >> self.shape.width);
             }
-            even.of.moved(old, old + 1);
+            new |= old == 0;
+            even.of.moved(old, value);
         }
         Ok(new)
     }

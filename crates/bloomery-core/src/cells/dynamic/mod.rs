@@ -292,10 +292,10 @@ impl GrowingCells for DynamicCells {
 
     #[inline(always)]
     fn raise_block(&self, cells: &[u64], by: u64) -> std::result::Result<bool, (usize, Refused)> {
-        if by == 1 && self.raises_groups(cells.len()) {
+        if self.raises_groups(cells.len()) {
             // A group of one key.
             let mut new = [false];
-            let raised = self.raise_keys(cells.as_chunks::<1>().0, 0..1, &mut new);
+            let raised = self.raise_keys(cells.as_chunks::<1>().0, &[by], 0..1, &mut new);
             return raised.map(|()| new[0]).map_err(|stopped| (stopped.done, stopped.refused));
         }
         if self.shape.width.is_power_of_two() {
@@ -309,13 +309,14 @@ impl GrowingCells for DynamicCells {
     fn raise_group<const N: usize>(
         &self,
         cells: &[[u64; N]],
+        by: &[u64; N],
         keys: Range<usize>,
         new: &mut [bool],
     ) -> std::result::Result<(), Stopped> {
         if self.raises_groups(cells.len()) {
-            return self.raise_keys(cells, keys, new);
+            return self.raise_keys(cells, by, keys, new);
         }
-        growing::raise_each(self, cells, keys, new)
+        growing::raise_each(self, cells, by, keys, new)
     }
 
     #[inline(always)]

@@ -13,7 +13,8 @@ use crate::crew::{Crew, Hands};
 use crate::error::Error;
 use crate::filters::Policy;
 use crate::filters::group::{self, Group};
-use crate::filters::own::{Own, Share, WINDOW, part};
+use crate::filters::own::{self, Own, Share, part};
+use crate::filters::repeated::{self, Gathered, Repeated};
 use crate::hash::KeyHash;
 use crate::placement::{BLOCK_CELLS, Layout};
 use crossbeam_epoch::{self as epoch, Guard};
@@ -40,13 +41,14 @@ impl<C: GrowingCells> CountFilter<C> {
         if by_partition && hands.count() > 1 {
             return self.add_by_partition(keys, counts, out, hands);
         }
-        let together = by_partition && counts.is_none() && plan.policy == Policy::Plain;
-        self.by_groups(keys, 0..keys.len(), |rows, digests, positions| {
-            let mut turn = Turn::at(&self.gate);
-            match positions {
-                Some(group) if together => self.add_group(&mut turn, group, rows, out),
-                _ => self.add_rows(&mut turn, rows, digests, counts, out),
-            }
+        if by_partition && plan.policy == Policy::Plain && group::serves(&plan.placement) {
+            return match counts {
+                None => self.add_gathered(keys, out),
+                Some(_) => self.add_groups(keys, 0..keys.len(), counts, out),
+            };
+        }
+        self.by_groups(keys, 0..keys.len(), |rows, digests, _| {
+            self.add_rows(&mut Turn::at(&self.gate), rows, digests, counts, out)
         })
     }
 
@@ -66,26 +68,99 @@ impl<C: GrowingCells> CountFilter<C> {
         Ok(())
     }
 
-    /// Adds a group of keys to a plain, blocked filter.
-    fn add_group(
+    /// Adds the keys of a plain, blocked filter by groups.
+    fn add_groups<S: KeySource + ?Sized>(
         &self,
-        turn: &mut Turn<'_>,
-        group: &Group,
+        keys: &S,
         rows: Range<usize>,
+        counts: Option<&[u64]>,
         out: &mut [bool],
     ) -> Outcome {
-        let first = rows.start;
-        let new = &mut out[rows];
+        let mut by = [1; GROUP];
+        self.groups(keys, rows, |rows, group| {
+            if let Some(counts) = counts {
+                by[..rows.len()].copy_from_slice(&counts[rows.clone()]);
+            }
+            let first = rows.start;
+            let new = &mut out[rows];
+            self.add_group(group, &by, new).map_err(|(key, error)| (first + key, error))
+        })
+    }
+
+    /// The same where keys that come again are added at once, as long as there are enough of them.
+    fn add_gathered<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool]) -> Outcome {
+        let mut hashed = Vec::new();
+        let mut repeated = Repeated::of(keys.len());
+        let mut rows = repeated::window(0, keys.len());
+        while !rows.is_empty() {
+            let window = match keys.digests() {
+                Some(all) => &all[rows.clone()],
+                None => {
+                    hashed.resize(rows.len(), KeyHash::default());
+                    batch::hash_rows(keys, &self.hasher, rows.start, &mut hashed);
+                    &hashed
+                }
+            };
+            repeated.gather(window);
+            self.add_repeated(window, &repeated, &mut out[rows.clone()])
+                .map_err(|(row, error)| (rows.start + row, error))?;
+            if repeated.are_few(rows.len()) {
+                return self.add_groups(keys, rows.end..keys.len(), None, out);
+            }
+            rows = repeated::window(rows.end, keys.len());
+        }
+        Ok(())
+    }
+
+    /// Adds what was gathered from a window.
+    fn add_repeated(&self, window: &[KeyHash], repeated: &Repeated, out: &mut [bool]) -> Outcome {
+        let keys = Gathered { window, rows: repeated.rows() };
+        out.fill(false);
+        let (mut by, mut new) = ([0; GROUP], [false; GROUP]);
+        self.groups(&keys, 0..keys.len(), |group, positions| {
+            let rows = &keys.rows[group.clone()];
+            by.iter_mut().zip(rows).for_each(|(by, row)| *by = repeated.count(*row));
+            let new = &mut new[..rows.len()];
+            self.add_group(positions, &by, new).map_err(|(key, error)| {
+                let failed = usize::from(rows[key]);
+                self.take_back(&keys, group.start + key);
+                (failed, error)
+            })?;
+            for (row, new) in rows.iter().zip(new) {
+                out[usize::from(*row)] = *new;
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes back what was added too early: occurrences of keys behind the one that failed.
+    #[cold]
+    fn take_back(&self, keys: &Gathered<'_>, failed: usize) {
+        let mut turn = Turn::at(&self.gate);
+        let added = |digest: &KeyHash| {
+            keys.rows[..failed].iter().any(|row| keys.window[usize::from(*row)] == *digest)
+        };
+        let behind = &keys.window[usize::from(keys.rows[failed]) + 1..];
+        for digest in behind.iter().filter(|digest| added(digest)) {
+            let cells = self.plan().placement.distinct::<FEW>(*digest);
+            self.lower(&mut turn, State::primary, cells.as_slice(), 1);
+        }
+    }
+
+    /// Adds a group of keys, or fails at one of them.
+    fn add_group(&self, group: &Group, by: &[u64; GROUP], new: &mut [bool]) -> Outcome {
+        let mut turn = Turn::at(&self.gate);
         let mut next = 0;
         while next < new.len() {
             let state = self.state(turn.guard());
             let cells = &group.positions[..state.plan.hashes() as usize];
-            let Err(stopped) = state.cells.raise_group(cells, next..new.len(), new) else { break };
+            let raised = state.cells.raise_group(cells, by, next..new.len(), new);
+            let Err(stopped) = raised else { break };
             let key = stopped.key;
             let own = &group.key::<FEW>(key)[..cells.len()];
             new[key] = self
-                .raise_rest(turn, own, stopped.done, 1)
-                .map_err(|error| (first + key, error))?;
+                .raise_rest(&mut turn, own, stopped.done, by[key])
+                .map_err(|error| (key, error))?;
             next = key + 1;
         }
         Ok(())
@@ -116,9 +191,9 @@ impl<C: GrowingCells> CountFilter<C> {
             // SAFETY: the batch is inside the gate, and its threads change different partitions.
             let mut turn = unsafe { Turn::alone() };
             let mut own = Own::none();
-            for (window, digests) in all.chunks(WINDOW).enumerate() {
+            for (window, digests) in all.chunks(own::WINDOW).enumerate() {
                 own.pick(digests, share);
-                let first = first + window * WINDOW;
+                let first = first + window * own::WINDOW;
                 let probe = |start: usize, digests: &[KeyHash]| {
                     for (digest, row) in digests.iter().zip(&own.rows()[start..]) {
                         let row = first + *row as usize;
@@ -225,32 +300,10 @@ impl<C: GrowingCells> CountFilter<C> {
         rows: Range<usize>,
         mut probe: impl FnMut(Range<usize>, &[KeyHash], Option<&Group>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let plan = self.plan();
-        let hashes = plan.hashes() as usize;
-        if group::serves(&plan.placement) {
-            let ahead = |group: &Group| {
-                let guard = &epoch::pin();
-                let cells = &self.state(guard).cells;
-                if plan.placement.layout == Layout::Blocked {
-                    (0..GROUP).for_each(|key| match hashes {
-                        4 => cells.prefetch_block(&group.key::<4>(key), guard),
-                        _ => cells.prefetch_block(&group.key::<FEW>(key)[..hashes], guard),
-                    });
-                } else {
-                    group.positions[..hashes]
-                        .iter()
-                        .flatten()
-                        .for_each(|cell| cells.prefetch(*cell));
-                }
-            };
-            return group::by_groups(
-                keys,
-                &self.hasher,
-                &plan.placement,
-                rows,
-                ahead,
-                |rows, group| probe(rows, &group.digests, (!group.repeats).then_some(group)),
-            );
+        if group::serves(&self.plan().placement) {
+            return self.groups(keys, rows, |rows, group| {
+                probe(rows, &group.digests, (!group.repeats).then_some(group))
+            });
         }
         let mut digests = [KeyHash::default(); GROUP];
         for start in rows.clone().step_by(GROUP) {
@@ -259,6 +312,30 @@ impl<C: GrowingCells> CountFilter<C> {
             probe(rows, &digests, None)?;
         }
         Ok(())
+    }
+
+    /// The same where positions are derived together.
+    fn groups<S: KeySource + ?Sized, E>(
+        &self,
+        keys: &S,
+        rows: Range<usize>,
+        probe: impl FnMut(Range<usize>, &Group) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let plan = self.plan();
+        let hashes = plan.hashes() as usize;
+        let ahead = |group: &Group| {
+            let guard = &epoch::pin();
+            let cells = &self.state(guard).cells;
+            if plan.placement.layout == Layout::Blocked {
+                (0..GROUP).for_each(|key| match hashes {
+                    4 => cells.prefetch_block(&group.key::<4>(key), guard),
+                    _ => cells.prefetch_block(&group.key::<FEW>(key)[..hashes], guard),
+                });
+            } else {
+                group.positions[..hashes].iter().flatten().for_each(|cell| cells.prefetch(*cell));
+            }
+        };
+        group::by_groups(keys, &self.hasher, &plan.placement, rows, ahead, probe)
     }
 }
 
