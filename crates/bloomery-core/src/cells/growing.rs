@@ -68,6 +68,10 @@ pub trait GrowingCells: Send + Sync + Sized {
     /// How the cells are cut.
     fn cut(&self) -> &Cut;
 
+    /// Whether ten additions of one are an addition of ten, in whatever order they come. Not where a cell
+    /// sticks for lack of room: which one it is depends on the order.
+    fn additions_commute(&self) -> bool;
+
     /// Asks the processor for what `get` will read first.
     fn prefetch(&self, cell: u64);
 

@@ -220,6 +220,10 @@ impl GrowingCells for DynamicCells {
         self.cut.cells()
     }
 
+    fn additions_commute(&self) -> bool {
+        true
+    }
+
     fn cut(&self) -> &Cut {
         &self.cut
     }

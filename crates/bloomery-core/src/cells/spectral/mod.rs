@@ -195,6 +195,10 @@ impl GrowingCells for SpectralCells {
         self.cut.cells()
     }
 
+    fn additions_commute(&self) -> bool {
+        self.shape.on_full == OnFull::Grow
+    }
+
     fn cut(&self) -> &Cut {
         &self.cut
     }

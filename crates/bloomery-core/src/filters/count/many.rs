@@ -42,10 +42,10 @@ impl<C: GrowingCells> CountFilter<C> {
             return self.add_by_partition(keys, counts, out, hands);
         }
         if by_partition && plan.policy == Policy::Plain && group::serves(&plan.placement) {
-            return match counts {
-                None => self.add_gathered(keys, out),
-                Some(_) => self.add_groups(keys, 0..keys.len(), counts, out),
-            };
+            if counts.is_none() && self.look(|cells, _| cells.additions_commute()) {
+                return self.add_gathered(keys, out);
+            }
+            return self.add_groups(keys, 0..keys.len(), counts, out);
         }
         self.by_groups(keys, 0..keys.len(), |rows, digests, _| {
             self.add_rows(&mut Turn::at(&self.gate), rows, digests, counts, out)

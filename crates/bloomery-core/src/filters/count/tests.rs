@@ -193,6 +193,41 @@ fn batches_equal_one_by_one<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape
     }
 }
 
+/// Skewed at first, then every key another one, then all the same.
+fn keys_that_come_again<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape) {
+    let mut random = Random(4);
+    let skewed: Vec<u64> = (0..36_000).map(|_| random.skewed(900)).collect();
+    let keys = Keys([skewed, (0..3000).collect(), vec![7; 3000]].concat());
+    let new = |size: u64| {
+        let hashes = if size < 9000 { 8 } else { 4 };
+        let placement =
+            Placement::for_sizes(size, hashes, Some(Layout::Blocked), Derivation::Enhanced);
+        let plan = CountPlan { placement, ..plan(shape, Layout::Blocked, Policy::Plain, 5) };
+        CountFilter::<C>::new(plan, HASHER).unwrap()
+    };
+    for rows in [0..0, 0..1, 0..42_000, 35_000..42_000] {
+        let keys = Keys(keys.0[rows].to_vec());
+        for size in [2048, 12_800] {
+            let (filter, model) = (new(size), new(size));
+            let mut out = vec![true; keys.len()];
+            filter.add_many(&keys, None, &mut out, &mut Crew::of(1)).unwrap();
+            let one_by_one = keys.0.iter().map(|key| model.add(digest(*key), 1).unwrap());
+            assert_eq!(out, one_by_one.collect::<Vec<_>>());
+            assert!(filter.same_as(&model));
+            filter.validate().unwrap();
+        }
+    }
+}
+
+#[test]
+fn keys_that_come_again_in_a_batch_count_as_one_by_one() {
+    for (width, adaptive) in [(1, false), (2, false), (3, false), (4, false), (4, true)] {
+        keys_that_come_again::<DynamicCells>(dynamic(width, adaptive));
+    }
+    keys_that_come_again::<SpectralCells>(spectral(OnFull::Grow));
+    keys_that_come_again::<SpectralCells>(spectral(OnFull::Saturate));
+}
+
 fn writers_and_readers_go_on_beside_rebuilds<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape) {
     let filter = CountFilter::<C>::new(plan(shape, Layout::Classic, Policy::Plain, 20), HASHER);
     let filter = filter.unwrap();
