@@ -11,6 +11,7 @@ from trials.outcome import Row
 
 COLOURS = {"SBF": GREY, "PSBF": GREEN, "DCF": BLUE, "PDCF": ORANGE}
 STYLES = {"Eq. 4": ":", "levels": "--", "adaptive": "-.", "PSBF, grow": "--", "literal": ":"}
+STYLES |= {"PDCF, PSBF's memory": "--"}
 
 
 def _lines(axes: Any, rows: list[Row], by: tuple[str, ...], x: str, y: str) -> None:
