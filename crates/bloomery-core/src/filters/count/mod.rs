@@ -299,23 +299,37 @@ impl<C: GrowingCells> CountFilter<C> {
         self.remove_in(&mut Turn::at(&self.gate), hash, count)
     }
 
+    #[inline(always)]
     fn remove_in(&self, turn: &mut Turn<'_>, hash: KeyHash, count: u64) -> Result<()> {
         let plan = self.state(turn.guard()).plan;
         if plan.policy == Policy::Conservative {
             return Err(Error::Unsupported { verb: "remove", policy: "conservative" });
         }
-        let cells = plan.placement.distinct::<MOST>(hash);
-        let cells = cells.as_slice();
+        if plan.placement.hashes as usize <= FEW {
+            let cells = plan.placement.distinct::<FEW>(hash);
+            self.remove_from(turn, hash, cells.as_slice(), count)
+        } else {
+            let cells = plan.placement.distinct::<MOST>(hash);
+            self.remove_from(turn, hash, cells.as_slice(), count)
+        }
+    }
+
+    #[inline(always)]
+    fn remove_from(
+        &self,
+        turn: &mut Turn<'_>,
+        hash: KeyHash,
+        cells: &[u64],
+        count: u64,
+    ) -> Result<()> {
         self.wait_for(turn, State::primary, cells);
         let state = self.state(turn.guard());
         let estimate = state.count(hash, turn.guard());
-        if estimate < count && !cells.iter().any(|cell| state.cells.is_stuck(*cell, turn.guard())) {
+        let stuck = |cell: &u64| state.cells.is_stuck(*cell, turn.guard());
+        if estimate < count && !cells.iter().any(stuck) {
             return Err(Error::AbsentKey { estimate, requested: count });
         }
-        let short = |cell: &u64| {
-            state.cells.get(*cell, turn.guard()) < count
-                && !state.cells.is_stuck(*cell, turn.guard())
-        };
+        let short = |cell: &u64| state.cells.get(*cell, turn.guard()) < count && !stuck(cell);
         if cells.iter().any(short) {
             return Err(Error::AbsentKey { estimate, requested: count });
         }
@@ -331,25 +345,35 @@ impl<C: GrowingCells> CountFilter<C> {
                 .try_change(*cell, |value| value.saturating_sub(count));
         }
         for cell in cells {
-            let guard = &epoch::pin();
-            let store = pick(self.state(guard));
+            let store = pick(self.state(turn.guard()));
             let partition = store.cut().locate(*cell).0;
             if !store.is_locked(partition) && store.is_untidy(partition) {
-                // Memory that cannot be had to give memory back is no reason to fail: the removal is done.
-                let _ = rebuild(turn, store, partition, || store.tidy(partition));
+                self.tidy(turn, pick, *cell);
             }
         }
         Ok(())
     }
 
+    /// Gives memory of a cell's partition back.
+    #[cold]
+    fn tidy(&self, turn: &mut Turn<'_>, pick: Pick<C>, cell: u64) {
+        // Kept alive by a guard of its own: the turn is borrowed while it is outside.
+        let guard = &epoch::pin();
+        let store = pick(self.state(guard));
+        let partition = store.cut().locate(cell).0;
+        // Memory that cannot be had to give memory back is no reason to fail: the removal is done.
+        let _ = rebuild(turn, store, partition, || store.tidy(partition));
+    }
+
     /// Waits until nobody rebuilds a partition of these cells.
     fn wait_for(&self, turn: &mut Turn<'_>, pick: Pick<C>, cells: &[u64]) {
+        let locked = |store: &C, cell: &u64| store.is_locked(store.cut().locate(*cell).0);
         loop {
+            let store = pick(self.state(turn.guard()));
+            let Some(cell) = cells.iter().find(|cell| locked(store, cell)) else { return };
             let guard = &epoch::pin();
             let store = pick(self.state(guard));
-            let locked = |cell: &&u64| store.is_locked(store.cut().locate(**cell).0);
-            let Some(cell) = cells.iter().find(locked) else { return };
-            turn.outside(|| wait_while(|| store.is_locked(store.cut().locate(*cell).0)));
+            turn.outside(|| wait_while(|| locked(store, cell)));
         }
     }
 
