@@ -168,6 +168,13 @@ pub(crate) struct RemoveCounted<'a> {
     pub(crate) weights: Option<Weights>,
 }
 
+/// Adds to one and removes from it, row by row.
+pub(crate) struct Change<'a> {
+    pub(crate) filter: &'a Any,
+    pub(crate) writers: &'a AtomicUsize,
+    pub(crate) changes: Weights<i64>,
+}
+
 /// Asks one how often keys are inside.
 pub(crate) struct AskCount<'a>(pub(crate) &'a Any);
 
@@ -219,6 +226,27 @@ impl Batch for RemoveCounted<'_> {
     fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], _: &mut Crew) -> Outcome {
         let counts = self.weights.as_ref().map(Weights::next);
         self.filter.remove_many(keys, counts.as_deref(), out)
+    }
+}
+
+impl Batch for Change<'_> {
+    type Answer = u64;
+    const DTYPE: &'static str = "uint64";
+
+    fn hasher(&self) -> Hasher {
+        *self.filter.hasher()
+    }
+
+    fn writers(&self) -> Option<&AtomicUsize> {
+        Some(self.writers)
+    }
+
+    fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
+        self.changes.choose(rows);
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], _: &mut Crew) -> Outcome {
+        self.filter.change_many(keys, &self.changes.next(), out)
     }
 }
 

@@ -9,20 +9,20 @@ use pyo3::types::PyList;
 use std::sync::{Mutex, PoisonError};
 
 /// The counts of a batch, and those of the rows that run next.
-pub(crate) struct Weights {
-    all: Vec<u64>,
-    next: Mutex<Vec<u64>>,
+pub(crate) struct Weights<T = u64> {
+    all: Vec<T>,
+    next: Mutex<Vec<T>>,
 }
 
-impl Weights {
+impl<T: Copy + From<u8>> Weights<T> {
     /// The rows of the batch that run next.
     pub(crate) fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
-        let chosen = rows.map(|row| self.all.get(row).copied().unwrap_or(1)).collect();
+        let chosen = rows.map(|row| self.all.get(row).copied().unwrap_or(T::from(1))).collect();
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
     }
 
     /// Their counts.
-    pub(crate) fn next(&self) -> Vec<u64> {
+    pub(crate) fn next(&self) -> Vec<T> {
         std::mem::take(&mut self.next.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -33,24 +33,57 @@ pub(crate) fn of<'py>(
     keys: &Bound<'py, PyAny>,
     counts: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyAny>, Option<Weights>)> {
-    let py = keys.py();
     let Some(counts) = counts else {
         return match columns(keys)? {
             Some((keys, counts)) => of(&keys, Some(&counts)),
             None => Ok((keys.clone(), None)),
         };
     };
-    let all = read(counts)?;
+    let (keys, weights) = beside("counts", keys, read(counts)?)?;
+    Ok((keys, Some(weights)))
+}
+
+/// The keys, and by how much each changes its count.
+pub(crate) fn changes<'py>(
+    keys: &Bound<'py, PyAny>,
+    changes: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyAny>, Weights<i64>)> {
+    let py = keys.py();
+    // NumPy knows all kinds of columns. What it makes of them is taken only if they are whole numbers.
+    let column = py.import("numpy")?.call_method1("asarray", (changes,))?;
+    let kind: char = column.getattr("dtype")?.getattr("kind")?.extract()?;
+    let wrong = |got: String| {
+        let hint = "give 1 to add, -1 to remove, 0 to ask; as int64, without nulls";
+        parameter(py, "changes", got, "a column of whole numbers", hint)
+    };
+    let flat = column.getattr("ndim")?.extract::<usize>()? == 1;
+    // An empty list has no kind of its own.
+    if !flat || (kind != 'i' && kind != 'u' && column.len()? > 0) {
+        return Err(wrong(format!("an array of {}", column.getattr("dtype")?)));
+    }
+    let all: Vec<i64> = column
+        .call_method0("tolist")?
+        .extract()
+        .map_err(|_| wrong("a number beyond 64 bits".to_owned()))?;
+    beside("changes", keys, all)
+}
+
+/// The keys with a number for each of them.
+fn beside<'py, T>(
+    name: &str,
+    keys: &Bound<'py, PyAny>,
+    all: Vec<T>,
+) -> PyResult<(Bound<'py, PyAny>, Weights<T>)> {
+    let py = keys.py();
     // What has no length is taken whole, or its counts could not be compared before the first key.
     let keys =
         if keys.len().is_ok() { keys.clone() } else { py.get_type::<PyList>().call1((keys,))? };
     let rows = keys.len()?;
     if rows != all.len() {
-        let got = format!("{} counts for {rows} keys", all.len());
-        let hint = "give one count for each key";
-        return Err(parameter(py, "counts", got, "as many as keys", hint));
+        let got = format!("{} {name} for {rows} keys", all.len());
+        return Err(parameter(py, name, got, "as many as keys", "give one for each key"));
     }
-    Ok((keys, Some(Weights { all, next: Mutex::default() })))
+    Ok((keys, Weights { all, next: Mutex::default() }))
 }
 
 /// The two columns of a table of keys and counts: pyarrow, Polars and pandas say them the same way.

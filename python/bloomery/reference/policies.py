@@ -135,6 +135,17 @@ class CountingModel:
         for key, count in with_counts(keys, counts):
             self.remove(key, count)
 
+    def change_many(self, keys: Iterable[Any], changes: Iterable[int]) -> list[int]:
+        """Add, remove (below zero) or ask (zero), in order; the counts after each."""
+        counts = []
+        for key, change in zip(keys, changes, strict=True):
+            if change > 0:
+                self.add(key, change)
+            elif change < 0:
+                self.remove(key, -change)
+            counts.append(self.count(key))
+        return counts
+
     def count(self, key: Any) -> int:
         """The smallest counter, of both filters for a marked key."""
         found = [self.store[cell] for cell in self.positions(key)]

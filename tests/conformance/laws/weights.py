@@ -65,6 +65,54 @@ def removing_a_batch_stops_at_the_first_absent_key(subject: Subject) -> None:
     assert filled.to_bytes() == expected.to_bytes()
 
 
+@law("change_many", unless=("conservative",))
+def a_batch_of_changes_equals_adding_and_removing_one_by_one_in_order(subject: Subject) -> None:
+    keys = words(200)
+    signs = [1, 0, -1, 1, 0, -1, 3]
+    rows = [(key, 5000) for key in keys]  # enough for all that is taken away
+    rows += [(keys[row % 200], signs[row % 7] * (1 + row % 90)) for row in range(3000)]
+    filled, expected, answers = subject.new(), subject.new(), []
+    for key, change in rows:
+        if change > 0:
+            expected.add(key, change)
+        elif change < 0:
+            expected.remove(key, -change)
+        answers.append(expected.count(key))
+    names, changes = map(list, zip(*rows, strict=True))
+    assert min(changes) < 0
+    counted = filled.change_many(names, np.array(changes))
+    assert counted.dtype == np.uint64
+    assert counted.tolist() == answers
+    assert filled.to_bytes() == expected.to_bytes()
+    filled.validate()
+
+
+@law("change_many", unless=("conservative",))
+def a_batch_of_changes_stops_at_the_first_absent_key(subject: Subject) -> None:
+    filled, expected = subject.new(), subject.new()
+    expected.add_many(["a", "b"], [3, 1])
+    expected.remove("a", 2)
+    with pytest.raises(AbsentKeyError) as caught:
+        filled.change_many(["a", "b", "a", "absent", "b"], [3, 1, -2, -1, 5])
+    assert (caught.value.estimate, caught.value.requested) == (0, 1)
+    assert filled.to_bytes() == expected.to_bytes()
+
+
+@law("change_many")
+def bad_changes_are_named_and_change_nothing(subject: Subject) -> None:
+    filled = subject.new()
+    filled.add_many(words(3), [3] * 3)
+    before = filled.to_bytes()
+    bad: list[Any] = [[1], [1] * 4, [1, 1.5, 1], [1, None, 1], ["1", "1", "1"], [1, 2**63, 1]]
+    bad += [[True] * 3, np.array([1.0, 2.0, 3.0]), np.array([[1, 2, 3]]), 7]
+    for changes in bad:
+        with pytest.raises(ParameterError) as caught:
+            filled.change_many(words(3), changes)
+        assert caught.value.name == "changes"
+        assert filled.to_bytes() == before
+    assert filled.change_many([], []).tolist() == []
+
+
 @law("remove_many", "conservative")
 def a_conservative_filter_refuses_to_remove_a_batch_and_changes_nothing(subject: Subject) -> None:
     filled = subject.new()

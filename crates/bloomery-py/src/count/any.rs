@@ -122,6 +122,15 @@ impl Any {
         each!(self, filter => filter.remove_many(keys, counts, out))
     }
 
+    pub(crate) fn change_many<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        changes: &[i64],
+        out: &mut [u64],
+    ) -> std::result::Result<(), (usize, Error)> {
+        each!(self, filter => filter.change_many(keys, changes, out))
+    }
+
     pub(crate) fn count_many<S: KeySource + ?Sized>(
         &self,
         keys: &S,

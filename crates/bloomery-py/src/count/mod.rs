@@ -18,7 +18,7 @@ use crate::errors::{OrRaise, parameter};
 use crate::key::hash_key;
 use crate::keys::{self, Options, to_numpy};
 use crate::records::record;
-use crate::verbs::{AddCounted, AskContains, AskCount, RemoveCounted};
+use crate::verbs::{AddCounted, AskContains, AskCount, Change, RemoveCounted};
 use crate::{files, params, weights, writers};
 use any::Common;
 use bloomery_core::epoch;
@@ -113,6 +113,20 @@ impl CountFilter {
         let (keys, weights) = weights::of(keys, counts)?;
         let verb = RemoveCounted { filter: &self.core, writers: &self.writers, weights };
         keys::run(&verb, &keys, options).map(|_| ())
+    }
+
+    /// Adds (above zero), removes (below) or only counts (zero), in order, until a key to remove is absent.
+    /// The counts after each row, as a NumPy array.
+    #[pyo3(signature = (keys, changes, *, nulls="refuse"))]
+    fn change_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        changes: &Bound<'py, PyAny>,
+        nulls: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = Options::parse(keys.py(), nulls, 1)?;
+        let (keys, changes) = weights::changes(keys, changes)?;
+        keys::run(&Change { filter: &self.core, writers: &self.writers, changes }, &keys, options)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -243,6 +243,30 @@ impl<C: GrowingCells> CountFilter<C> {
         })
     }
 
+    /// Adds, removes (below zero) or only counts (zero), in order, until a key is absent; `out[row]` is the
+    /// key's count after it.
+    pub fn change_many<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        changes: &[i64],
+        out: &mut [u64],
+    ) -> Outcome {
+        self.by_groups(keys, 0..keys.len(), |rows, digests, _| {
+            let mut turn = Turn::at(&self.gate);
+            for (digest, row) in digests.iter().zip(rows) {
+                let size = changes[row].unsigned_abs();
+                let changed = match changes[row].signum() {
+                    1 => self.add_in(&mut turn, *digest, size).map(|_| ()),
+                    -1 => self.remove_in(&mut turn, *digest, size),
+                    _ => Ok(()),
+                };
+                changed.map_err(|error| (row, error))?;
+                out[row] = self.state(turn.guard()).count(*digest, turn.guard());
+            }
+            Ok(())
+        })
+    }
+
     /// `count` for every key.
     pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], crew: &mut Crew) {
         self.ask_many(keys, out, crew, |count| count);
