@@ -61,11 +61,19 @@ pub(crate) fn changes<'py>(
     if !flat || (kind != 'i' && kind != 'u' && column.len()? > 0) {
         return Err(wrong(format!("an array of {}", column.getattr("dtype")?)));
     }
-    let all: Vec<i64> = column
-        .call_method0("tolist")?
-        .extract()
-        .map_err(|_| wrong("a number beyond 64 bits".to_owned()))?;
-    beside("changes", keys, all)
+    let words = column.call_method1("astype", ("int64",))?;
+    // Of unsigned numbers the largest become negative.
+    if kind == 'u' && words.call_method1("__lt__", (0,))?.call_method0("any")?.is_truthy()? {
+        return Err(wrong("a number beyond 63 bits".to_owned()));
+    }
+    let Some(view) = View::of(&words, ffi::PyBUF_C_CONTIGUOUS) else {
+        return Err(wrong(format!("an array of {}", column.getattr("dtype")?)));
+    };
+    // SAFETY: contiguous 64-bit integers, kept in place by the view.
+    let words = unsafe {
+        std::slice::from_raw_parts(view.data().cast::<i64>().cast_const(), view.bytes() / 8)
+    };
+    beside("changes", keys, words.to_vec())
 }
 
 /// The keys with a number for each of them.

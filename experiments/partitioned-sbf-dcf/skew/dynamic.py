@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from skew.setting import SEED, Filter, even_partitions, make, rebuild_figures
+from skew.setting import SEED, Counts, Filter, even_partitions, make, rebuild_figures
 from trials.outcome import Claim, Outcome, Row
-from trials.streams import zipf
+from trials.streams import Keys, zipf
 from trials.timing import timed
 
 SEGMENTS = 30
@@ -19,10 +19,10 @@ SEGMENTS = 30
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Operations, one after the other; verb 0 inserts, 1 deletes, 2 asks."""
+    """Operations, one after the other: 1 inserts, -1 deletes, 0 asks."""
 
-    verbs: list[int]
-    keys: list[int]
+    changes: Counts
+    keys: Keys
 
 
 def mixed(n: int, operations: int, step: int, draw: int = 0) -> Workload:
@@ -33,7 +33,7 @@ def mixed(n: int, operations: int, step: int, draw: int = 0) -> Workload:
     """
     random = np.random.default_rng(SEED + draw)
     present: list[int] = []
-    verbs: list[int] = []
+    changes: list[int] = []
     keys: list[int] = []
     for _ in range(operations // step):
         theta = float(random.integers(41)) / 20  # a grid, so that the sums over ranks are kept
@@ -43,30 +43,23 @@ def mixed(n: int, operations: int, step: int, draw: int = 0) -> Workload:
             if verb == 1 and present:
                 at = int(chance * len(present))
                 present[at], present[-1] = present[-1], present[at]
-                verbs.append(1)
+                changes.append(-1)
                 keys.append(present.pop())
                 continue
             if verb != 2:
                 present.append(key)
-            verbs.append(0 if verb != 2 else 2)
+            changes.append(1 if verb != 2 else 0)
             keys.append(key)
-    return Workload(verbs, keys)
+    return Workload(np.array(changes), np.array(keys))
 
 
 def run(counts: Filter, workload: Workload) -> Row:
-    """One call for each operation: their order is the point. Memory is sampled off the clock."""
-    by_verb = (counts.add, counts.remove, counts.count)
-    calls = [by_verb[verb] for verb in workload.verbs]
-    length = -(-len(calls) // SEGMENTS)
+    """One operation after the other: their order is the point. Memory is sampled off the clock."""
+    length = -(-len(workload.keys) // SEGMENTS)
     seconds, peak = 0.0, 0
-
-    def segment(start: int) -> None:
+    for start in range(0, len(workload.keys), length):
         part = slice(start, start + length)
-        for call, key in zip(calls[part], workload.keys[part], strict=True):
-            call(key)
-
-    for start in range(0, len(calls), length):
-        seconds += timed(segment, start)
+        seconds += timed(counts.change_many, workload.keys[part], workload.changes[part])
         peak = max(peak, counts.stats().bytes)
     return {"seconds": seconds, **rebuild_figures(counts), "bytes": peak}
 
@@ -77,7 +70,7 @@ def e9(
     """Inserts, deletes and queries in random order on all four, in the paper's modes and in ours.
 
     c is Eq. 3's for the rebuild time and the rate seen with one partition; `many` is a number of
-    partitions far above it. Every wait for the interpreter is in `seconds`. How often a hot counter
+    partitions far above it. How often a hot counter
     crosses a power of two is luck: the first step length is drawn several times. "literal" are
     spectral filters whose array is the paper's text to the letter; they run once, for minutes.
     """
