@@ -25,6 +25,16 @@ impl DynamicCells {
         (word.load(Ordering::Relaxed) >> (bit & 63)) & self.base_max()
     }
 
+    /// The same, whether or not base counters are whole.
+    #[inline(always)]
+    pub(super) fn base_of_any(&self, bit: u64) -> u64 {
+        if self.shape.width.is_power_of_two() {
+            self.base_at::<true>(bit)
+        } else {
+            self.base_at::<false>(bit)
+        }
+    }
+
     /// Adds `by` to a base counter that has room for it.
     #[inline(always)]
     fn add_base<const WHOLE: bool>(&self, entry: &Partition, bit: u64, low: u64, by: u64) {

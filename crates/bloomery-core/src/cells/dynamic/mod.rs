@@ -239,13 +239,22 @@ impl GrowingCells for DynamicCells {
         let (partition, slot) = self.cut.locate(cell);
         let entry = self.partition(partition);
         let bit = self.bit(partition, slot);
-        entry.version.read(|| {
-            let low = packed::read(self.base.atomics(), bit, self.shape.width);
-            match entry.overflow(guard) {
-                None => low,
-                Some(overflow) => overflow.get(slot) << self.shape.width | low,
+        // No closure around all this: it would not be inlined.
+        loop {
+            let before = entry.version.begin();
+            let low = self.base_of_any(bit);
+            let high = match entry.overflow(guard) {
+                None => 0,
+                Some(overflow) => match overflow.even() {
+                    // SAFETY: a cut locates cells within their partition.
+                    Some(even) => unsafe { even.get(slot) },
+                    None => overflow.get(slot),
+                },
+            };
+            if entry.version.held(before) {
+                return high << self.shape.width | low;
             }
-        })
+        }
     }
 
     fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {

@@ -6,11 +6,11 @@
 
 use super::state::State;
 use super::turn::Turn;
-use super::{CountFilter, FEW};
+use super::{CountFilter, FEW, MOST};
 use crate::batch::{self, GROUP, KeySource};
 use crate::cells::GrowingCells;
 use crate::crew::{Crew, Hands};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::filters::group::{self, Group};
 use crate::filters::own::{self, Own, Share, part};
@@ -251,20 +251,43 @@ impl<C: GrowingCells> CountFilter<C> {
         changes: &[i64],
         out: &mut [u64],
     ) -> Outcome {
-        self.by_groups(keys, 0..keys.len(), |rows, digests, _| {
+        self.by_groups(keys, 0..keys.len(), |rows, digests, group| {
             let mut turn = Turn::at(&self.gate);
-            for (digest, row) in digests.iter().zip(rows) {
-                let size = changes[row].unsigned_abs();
-                let changed = match changes[row].signum() {
-                    1 => self.add_in(&mut turn, *digest, size).map(|_| ()),
-                    -1 => self.remove_in(&mut turn, *digest, size),
-                    _ => Ok(()),
+            let placement = self.plan().placement;
+            for (key, row) in rows.enumerate() {
+                let (digest, change) = (digests[key], changes[row]);
+                let count = match group {
+                    Some(group) => {
+                        let cells = &group.key::<FEW>(key)[..placement.hashes as usize];
+                        self.change_one(&mut turn, digest, cells, change)
+                    }
+                    None => {
+                        let cells = placement.distinct::<MOST>(digest);
+                        self.change_one(&mut turn, digest, cells.as_slice(), change)
+                    }
                 };
-                changed.map_err(|error| (row, error))?;
-                out[row] = self.state(turn.guard()).count(*digest, turn.guard());
+                out[row] = count.map_err(|error| (row, error))?;
             }
             Ok(())
         })
+    }
+
+    /// One of these, for a key with these cells.
+    #[inline(always)]
+    fn change_one(
+        &self,
+        turn: &mut Turn<'_>,
+        digest: KeyHash,
+        cells: &[u64],
+        change: i64,
+    ) -> Result<u64> {
+        if change > 0 {
+            self.raise(turn, digest, cells, change.unsigned_abs())?;
+        } else if change < 0 {
+            self.remove_from(turn, digest, cells, change.unsigned_abs())?;
+        }
+        let state = self.state(turn.guard());
+        Ok(state.refined(digest, state.smallest(cells, turn.guard()), turn.guard()))
     }
 
     /// `count` for every key.

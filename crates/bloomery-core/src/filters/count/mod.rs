@@ -301,15 +301,12 @@ impl<C: GrowingCells> CountFilter<C> {
 
     #[inline(always)]
     fn remove_in(&self, turn: &mut Turn<'_>, hash: KeyHash, count: u64) -> Result<()> {
-        let plan = self.state(turn.guard()).plan;
-        if plan.policy == Policy::Conservative {
-            return Err(Error::Unsupported { verb: "remove", policy: "conservative" });
-        }
-        if plan.placement.hashes as usize <= FEW {
-            let cells = plan.placement.distinct::<FEW>(hash);
+        let placement = self.state(turn.guard()).plan.placement;
+        if placement.hashes as usize <= FEW {
+            let cells = placement.distinct::<FEW>(hash);
             self.remove_from(turn, hash, cells.as_slice(), count)
         } else {
-            let cells = plan.placement.distinct::<MOST>(hash);
+            let cells = placement.distinct::<MOST>(hash);
             self.remove_from(turn, hash, cells.as_slice(), count)
         }
     }
@@ -322,15 +319,19 @@ impl<C: GrowingCells> CountFilter<C> {
         cells: &[u64],
         count: u64,
     ) -> Result<()> {
+        if self.state(turn.guard()).plan.policy == Policy::Conservative {
+            return Err(Error::Unsupported { verb: "remove", policy: "conservative" });
+        }
         self.wait_for(turn, State::primary, cells);
         let state = self.state(turn.guard());
-        let estimate = state.count(hash, turn.guard());
+        let least = state.smallest(cells, turn.guard());
+        let estimate = state.refined(hash, least, turn.guard());
         let stuck = |cell: &u64| state.cells.is_stuck(*cell, turn.guard());
         if estimate < count && !cells.iter().any(stuck) {
             return Err(Error::AbsentKey { estimate, requested: count });
         }
         let short = |cell: &u64| state.cells.get(*cell, turn.guard()) < count && !stuck(cell);
-        if cells.iter().any(short) {
+        if least < count && cells.iter().any(short) {
             return Err(Error::AbsentKey { estimate, requested: count });
         }
         self.take(turn, State::primary, cells, count)?;
