@@ -37,6 +37,7 @@ pub use error::{Error, Result};
 pub use filters::{
     BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, DecayingPlan, Estimate, HotItem,
     HotList, HotPlan, Policy, ScalableBloomFilter, ScalablePlan, TimeDecayingBloomFilter, Times,
+    UrlFilter, UrlPlan,
 };
 pub use hash::{Hasher, KeyHash};
 pub use key::Key;
