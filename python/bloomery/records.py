@@ -83,7 +83,7 @@ class Plan:
     layer_sizes: str | list[int] | None = None
     """URL filters only: `"measured"`, `"uniform"` or the prefixes expected at each depth."""
     layers: tuple[Plan, ...] = ()
-    """URL filters only: each layer, made when the first URL is that deep; `bytes` counts them all."""
+    """URL filters only: each layer there may be; `bytes` counts them all."""
 
     @property
     def bits_per_key(self) -> float | None:
