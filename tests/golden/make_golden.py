@@ -71,7 +71,8 @@ def spell(made: Any, key: str | int) -> str | int:
 
 
 def _fill_urls(made: UrlFilter) -> UrlFilter:
-    made.add_many([str(spell(made, key)) for key in [*PRESENT, *NUMBERS]])
+    made.add_many([str(spell(made, key)) for key in PRESENT])
+    made.add_many([str(spell(made, number)) for number in NUMBERS])
     return made
 
 

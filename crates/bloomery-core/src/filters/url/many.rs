@@ -6,12 +6,12 @@
 //! Threads. All of them cut and hash pieces; then each takes layers, one after the other. Every layer sees its
 //! digests in order, so the answers are the same with any number of threads.
 
-use super::address::{crossed, read, text, whole};
+use super::address::{read, text, whole};
 use super::{Bind, UrlFilter};
 use crate::batch::{self, KeySource};
 use crate::crew::Crew;
 use crate::error::{Error, Result};
-use crate::filters::{BloomFilter, BloomPlan};
+use crate::filters::BloomFilter;
 use crate::hash::KeyHash;
 use crate::url::{Canon, canonical};
 use std::ops::Range;
@@ -43,6 +43,8 @@ struct Piece {
     /// X's digest of each row, or with `Bind::Xor` its cells of each row, one row after the other.
     whole: Vec<KeyHash>,
     cells: Vec<u64>,
+    /// With `Bind::Xor` the digests of one row.
+    path: Vec<KeyHash>,
     buffer: Vec<u8>,
     /// The first row that is no URL, counted from the batch's first.
     refused: Option<(usize, Error)>,
@@ -71,11 +73,10 @@ impl Piece {
         first: usize,
         row: usize,
     ) -> Outcome {
-        let Piece { levels, depth, whole: wholes, cells, buffer, .. } = self;
+        let Piece { levels, depth, whole: wholes, cells, path, buffer, .. } = self;
         let mut deepest = KeyHash::default();
-        let mut crossing = [0; 64];
-        let BloomPlan { bits, hashes, .. } = *filter.whole.plan();
         let xor = filter.plan.bind == Bind::Xor;
+        path.clear();
         read(&filter.plan, &filter.hasher, keys.key(row), buffer, |layer, digest| {
             if layer == levels.len() {
                 levels.push(Level::default());
@@ -85,13 +86,12 @@ impl Piece {
             *depth = (*depth).max(layer + 1);
             deepest = digest;
             if xor {
-                let more = crossed(&[digest], bits, hashes);
-                crossing.iter_mut().zip(more).for_each(|(cell, more)| *cell ^= more);
+                path.push(digest);
             }
         })
         .map_err(|error| (row, error))?;
         if xor {
-            cells.extend(&crossing[..hashes as usize]);
+            cells.extend(filter.crossed(path));
         } else {
             wholes.push(whole(deepest));
         }
