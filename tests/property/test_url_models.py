@@ -5,7 +5,7 @@ On the models alone. Cells are so many that no address meets another by chance.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pytest
 import xxhash
@@ -16,42 +16,40 @@ from bloomery.reference import positions as model
 from bloomery.reference.url import (
     ReferenceMultiLayerBloomFilter,
     ReferenceUrlFilter,
-    ordered,
-    salted_xor,
     segments,
 )
 
 BITS, HASHES = 2**14, 4
+Bind = Literal["xor", "salted_xor", "ordered"]
 
 
-def literal(max_layers: int = 8) -> ReferenceMultiLayerBloomFilter:
+def literal(max_layers: int) -> ReferenceMultiLayerBloomFilter:
     def positions(segment: bytes) -> list[int]:
         return model.enhanced(xxhash.xxh3_128_intdigest(segment), BITS, HASHES)
 
     return ReferenceMultiLayerBloomFilter(positions, BITS, HASHES, max_layers)
 
 
-def repaired(name: str, max_layers: int = 8) -> ReferenceUrlFilter:
-    def chain(address: int, segment: bytes) -> int:
-        return xxhash.xxh3_128_intdigest(address.to_bytes(16, "little") + segment)
-
+def repaired(bind: Literal["salted_xor", "ordered"], max_layers: int) -> ReferenceUrlFilter:
     return ReferenceUrlFilter(
-        salted_xor(xxhash.xxh3_128_intdigest) if name == "salted_xor" else ordered(chain),
+        xxhash.xxh3_128_intdigest,
+        xxhash.xxh3_128_intdigest,
         lambda address, depth: model.enhanced(address, BITS, HASHES),
         lambda depth: (BITS, HASHES),
+        bind,
         max_layers,
     )
 
 
-def made(name: str, max_layers: int = 8) -> Any:
-    return literal(max_layers) if name == "xor" else repaired(name, max_layers)
+def made(bind: Bind, max_layers: int = 8) -> Any:
+    return literal(max_layers) if bind == "xor" else repaired(bind, max_layers)
 
 
 def cells(filter: Any) -> list[list[bool]]:
     return [getattr(layer, "cells", layer) for layer in (*filter.layers, filter.x)]
 
 
-BINDS = ("xor", "salted_xor", "ordered")
+BINDS = get_args(Bind)
 URLS = st.lists(
     st.lists(st.sampled_from([b"a", b"b", b"c", b"", b"d?x=/y"]), min_size=1, max_size=6).map(
         lambda path: b"https://h/" + b"/".join(path)
@@ -64,7 +62,7 @@ URLS = st.lists(
 @pytest.mark.parametrize("max_layers", [1, 2, 3, 8])
 @given(urls=URLS)
 def test_every_url_that_was_added_is_there_with_its_prefixes(
-    bind: str, max_layers: int, urls: list[bytes]
+    bind: Bind, max_layers: int, urls: list[bytes]
 ) -> None:
     filter = made(bind, max_layers)
     for url in urls:
@@ -79,7 +77,7 @@ def test_every_url_that_was_added_is_there_with_its_prefixes(
 
 @pytest.mark.parametrize("bind", BINDS)
 @given(mine=URLS, theirs=URLS)
-def test_a_merge_is_the_filter_of_both(bind: str, mine: list[bytes], theirs: list[bytes]) -> None:
+def test_a_merge_is_the_filter_of_both(bind: Bind, mine: list[bytes], theirs: list[bytes]) -> None:
     one, other, both = made(bind), made(bind), made(bind)
     for url in mine:
         one.add(url)
@@ -110,7 +108,7 @@ def test_the_papers_xor_confuses_what_the_repairs_tell_apart(case: str) -> None:
 
 
 @pytest.mark.parametrize("bind", BINDS)
-def test_layers_of_prefixes_know_which_directories_belong_together(bind: str) -> None:
+def test_layers_of_prefixes_know_which_directories_belong_together(bind: Bind) -> None:
     filter = made(bind)
     filter.add(b"http://one/a/1")
     filter.add(b"http://two/b/2")
@@ -120,7 +118,7 @@ def test_layers_of_prefixes_know_which_directories_belong_together(bind: str) ->
 
 
 @pytest.mark.parametrize("bind", BINDS)
-def test_deeper_than_every_layer_is_absent(bind: str) -> None:
+def test_deeper_than_every_layer_is_absent(bind: Bind) -> None:
     filter = made(bind)
     filter.add(b"http://h/a")
     assert b"http://h/a/a/a" not in filter

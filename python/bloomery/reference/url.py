@@ -23,11 +23,13 @@ Repairs  `ReferenceUrlFilter` binds 128-bit digests instead of cells, and the de
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from bloomery.reference.bloom import ReferenceBloomFilter
+from bloomery.reference.positions import Rehash
 
-Bind = Callable[[int, bytes, int], int]
-"""(address of the prefix so far, next segment, its depth from 1 on) -> address of both."""
+WHOLE = 2**64 - 1
+"""X's seed: X and the deepest layer hold the same address, and shall not err together."""
 
 
 def segments(url: bytes, max_layers: int) -> list[bytes]:
@@ -117,14 +119,18 @@ class ReferenceUrlFilter:
 
     def __init__(
         self,
-        bind: Bind,
+        digest: Callable[[bytes], int],
+        rehash: Rehash,
         positions: Callable[[int, int], Sequence[int]],
         size_of: Callable[[int], tuple[int, int]],
+        bind: Literal["salted_xor", "ordered"] = "salted_xor",
         max_layers: int = 8,
     ) -> None:
-        self.bind = bind
+        self.digest = digest
+        self.rehash = rehash
         self.positions = positions
         self.size_of = size_of
+        self.bind = bind
         self.max_layers = max_layers
         self.clear()
 
@@ -139,11 +145,24 @@ class ReferenceUrlFilter:
             lambda address: self.positions(address, depth), *self.size_of(depth)
         )
 
+    def mixed(self, address: int, seed: int) -> int:
+        """Another address, that differs for every seed."""
+        return self.rehash(address.to_bytes(16, "little"), seed)
+
     def addresses(self, url: bytes) -> list[int]:
-        """Of the prefixes, from the host to the whole URL."""
+        """Of the prefixes, from the host to the whole URL.
+
+        `salted_xor` is the paper's XOR, of digests that the depth is mixed into. `ordered` mixes
+        what there is with every segment, so that what came first was mixed most often.
+        """
         found: list[int] = []
+        address = 0
         for depth, segment in enumerate(segments(url, self.max_layers), start=1):
-            found.append(self.bind(found[-1] if found else 0, segment, depth))
+            if self.bind == "salted_xor":
+                address ^= self.mixed(self.digest(segment), depth)
+            else:
+                address = self.mixed(address ^ self.digest(segment), 0)
+            found.append(address)
         return found
 
     def add(self, url: bytes) -> bool:
@@ -154,7 +173,7 @@ class ReferenceUrlFilter:
             self.layers.append(self.empty(len(self.layers) + 1))
         for layer, address in zip(self.layers, addresses, strict=False):
             layer.add(address)
-        self.x.add(addresses[-1])
+        self.x.add(self.mixed(addresses[-1], WHOLE))
         return absent
 
     def add_many(self, urls: Iterable[bytes]) -> list[bool]:
@@ -167,7 +186,7 @@ class ReferenceUrlFilter:
         return (
             len(addresses) <= len(self.layers)
             and all(a in layer for layer, a in zip(self.layers, addresses, strict=False))
-            and addresses[-1] in self.x
+            and self.mixed(addresses[-1], WHOLE) in self.x
         )
 
     def contains_many(self, urls: Iterable[bytes]) -> list[bool]:
@@ -175,9 +194,14 @@ class ReferenceUrlFilter:
         return [url in self for url in urls]
 
     def seen_prefix(self, url: bytes, depth: int) -> bool:
-        """Whether some URL begins with the first `depth` segments of this one: one layer knows."""
-        prefix = self.addresses(url)[:depth]
-        return len(prefix) <= len(self.layers) and prefix[-1] in self.layers[len(prefix) - 1]
+        """Whether some URL begins with the first `depth` segments of this one.
+
+        The layer of that depth knows; those above must have the shorter prefixes too.
+        """
+        prefixes = self.addresses(url)[:depth]
+        return len(prefixes) <= len(self.layers) and all(
+            address in layer for layer, address in zip(self.layers, prefixes, strict=False)
+        )
 
     def merge(self, other: ReferenceUrlFilter) -> None:
         """Every layer and X of both; who has fewer layers gets those of the other."""
@@ -186,13 +210,3 @@ class ReferenceUrlFilter:
         for mine, theirs in zip(self.layers, other.layers, strict=False):
             mine.merge(theirs)
         self.x.merge(other.x)
-
-
-def salted_xor(digest: Callable[[bytes, int], int]) -> Bind:
-    """XOR as in the paper, of digests that the depth is part of: `digest(segment, depth)`."""
-    return lambda address, segment, depth: address ^ digest(segment, depth)
-
-
-def ordered(chain: Callable[[int, bytes], int]) -> Bind:
-    """A rolling hash: `chain(address, segment)` is the digest of both."""
-    return lambda address, segment, depth: chain(address, segment)
