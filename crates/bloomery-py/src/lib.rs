@@ -21,6 +21,7 @@ mod params;
 mod records;
 mod scalable;
 mod short_calls;
+mod url;
 mod verbs;
 mod weights;
 mod writers;
@@ -48,6 +49,8 @@ mod _core {
     use super::logs::{LogCounter, LogReader};
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
+    #[pymodule_export]
+    use super::url::UrlFilter;
     use super::*;
 
     #[pymodule_init]

@@ -9,6 +9,7 @@ mod group;
 mod hot;
 mod own;
 mod scalable;
+mod url;
 
 pub use bloom::{BloomFilter, BloomPlan};
 pub(crate) use count::second_placement;
@@ -26,6 +27,7 @@ pub(crate) use hot::HotState;
 pub use hot::{HotItem, HotList, HotPlan, Times};
 pub(crate) use scalable::Layer;
 pub use scalable::{ScalableBloomFilter, ScalablePlan};
+pub use url::{Bind, LayerSizes, MAX_LAYERS, PrefixCount, UrlFilter, UrlPlan};
 
 use crate::error::{Error, Result};
 use crate::positions::MAX_HASHES;
