@@ -8,6 +8,8 @@ none that is documented may have gone.
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bloomery import canonical_url
 from bloomery.errors import ParameterError
@@ -99,6 +101,18 @@ def ours(url: str | bytes, *, keep_fragment: bool) -> str:
 def shown(url: str | bytes) -> str:
     """As the page writes it."""
     return repr(url)[1:-1] if isinstance(url, str) else repr(url)
+
+
+PATHS = st.lists(st.sampled_from(["/", ".", "..", "a", "B.html", "~", ":", "é", " ", "%c3"]))
+QUERIES = st.lists(
+    st.sampled_from(["&", "=", "+", " ", "%20", "a", "b", "B", "/", "?", "é", "%2f"])
+)
+
+
+@given(PATHS.map("".join), QUERIES.map("".join))
+def test_both_agree_on_ordinary_urls(path: str, query: str) -> None:
+    url = f"https://www.Example.org:8080/{path}?{query}"
+    assert ours(url, keep_fragment=False) == w3lib_url.canonicalize_url(url)
 
 
 DIFFERENCES = {written: (mine, other) for _, written, mine, other in table("Beside w3lib")}

@@ -136,18 +136,24 @@ fn too_long<T>(url: &[u8]) -> Result<T> {
 /// The error for a URL, which it shows the beginning of.
 #[cold]
 fn refusal(url: &[u8], allowed: &'static str, hint: &'static str) -> Error {
-    const SHOWN: usize = 60;
-    let shown = url[..url.len().min(SHOWN)].utf8_chunks().fold(String::new(), |mut text, chunk| {
-        text.extend(chunk.valid().chars().flat_map(|c| {
+    // Not in the middle of a character.
+    let cut = (57..=60).rev().find(|&cut| url.get(cut).is_none_or(|byte| byte & 0xC0 != 0x80));
+    let cut = cut.unwrap_or(60).min(url.len());
+    let mut got = String::new();
+    for chunk in url[..cut].utf8_chunks() {
+        for letter in chunk.valid().chars() {
             // A control character must not reach a terminal.
-            let escaped = c.is_control().then(|| c.escape_default());
-            escaped.is_none().then_some(c).into_iter().chain(escaped.into_iter().flatten())
-        }));
-        chunk.invalid().iter().for_each(|byte| text += &format!("\\x{byte:02x}"));
-        text
-    });
-    let more = url.len().saturating_sub(SHOWN);
-    let got = if more == 0 { shown } else { format!("{shown}... and {more} bytes more") };
+            if letter.is_control() {
+                got.extend(letter.escape_default());
+            } else {
+                got.push(letter);
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| got += &format!("\\x{byte:02x}"));
+    }
+    if cut < url.len() {
+        got += &format!("... and {} bytes more", url.len() - cut);
+    }
     Error::parameter("url", got, allowed, hint)
 }
 

@@ -97,6 +97,7 @@ fn what_is_no_url_is_refused_with_the_reason() {
         (b"http://h/a\tb", "free of control characters, got: http://h/a\\tb"),
         (b"http://h/#\x1b[1m", "free of control characters, got: http://h/#\\u{1b}[1m"),
         (b"http://h/\0", "free of control characters"),
+        ("é".repeat(40).as_bytes(), "éé... and 20 bytes more"),
         (&long, "at most 1 MiB long"),
         (&grows, "at most 1 MiB long"),
     ] {
