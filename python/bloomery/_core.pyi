@@ -60,6 +60,7 @@ __all__ = [
     "TimeDecayingBloomFilter",
     "UrlFilter",
     "__version__",
+    "canonical_url",
     "digest",
     "from_bytes",
     "load",
@@ -73,6 +74,15 @@ __version__: str
 def digest(
     key: _Key, *, hash: _HashName = "xxh3", seed: int = 0, secret: bytes | None = None
 ) -> int: ...
+def canonical_url(
+    url: str | Buffer,
+    *,
+    sort_query: bool = False,
+    drop_tracking: bool | Iterable[str] = False,
+    trailing_slash: Literal["keep", "drop"] = "keep",
+    drop_sessions: bool = False,
+    keep_fragment: bool = False,
+) -> str: ...
 def parse_duration(value: _Duration, name: str = "duration") -> float: ...
 def parse_instant(value: _Instant | _Instants, name: str = "at") -> Any: ...
 

@@ -5,6 +5,7 @@
 
 mod bloom;
 mod buffer;
+mod canonical;
 mod count;
 mod counting;
 mod decaying;
@@ -34,6 +35,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::bloom::BloomFilter;
+    #[pymodule_export]
+    use super::canonical::canonical_url;
     #[pymodule_export]
     use super::count::{
         CountFilter, DynamicCountFilter, PartitionedDynamicCountFilter,

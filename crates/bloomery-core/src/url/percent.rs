@@ -15,8 +15,6 @@ pub const QUERY: u8 = 4;
 pub const FRAGMENT: u8 = 8;
 /// May stand in a user name, a password or the host of a scheme that the web does not know.
 pub const NAME: u8 = 16;
-/// What a host name of the web is made of once it is canonical.
-pub const HOST: u8 = 32;
 
 /// The classes of each byte.
 pub static CLASS: [u8; 256] = classes();
@@ -28,9 +26,6 @@ const fn classes() -> [u8; 256] {
         let b = byte as u8;
         if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~') {
             class[byte] = UNRESERVED | PATH | QUERY | FRAGMENT | NAME;
-        }
-        if b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.' | b'_') {
-            class[byte] |= HOST;
         }
         // The sub-delims of RFC 3986.
         if matches!(b, b'!' | b'$' | b'&' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=') {
