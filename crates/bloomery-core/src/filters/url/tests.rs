@@ -41,8 +41,9 @@ fn a_batch_is_its_urls_one_by_one_with_any_crew() {
             let mut crew = Crew::of(threads);
             many.add_many(keys(&urls).as_slice(), &mut out, &mut crew).unwrap();
             assert!(out == expected && many.same_as(&alone), "{bind:?} {threads}");
-            let probes: Vec<String> = urls.iter().map(|url| format!("{url}/x")).collect();
-            let probes = [&urls[..], &probes[..]].concat();
+            let probes: Vec<String> =
+                urls.iter().map(|url| format!("{url}/x")).take(4000).collect();
+            let probes = [&urls[..4000], &probes[..]].concat();
             let asked: Vec<bool> =
                 probes.iter().map(|url| alone.contains(url.as_bytes()).unwrap()).collect();
             let mut out = vec![true; probes.len()];
@@ -164,9 +165,9 @@ fn a_snapshot_comes_back_and_a_changed_one_does_not() {
 
 #[test]
 fn prefixes_are_counted_exactly() {
-    let urls = urls(100_000);
+    let urls = urls(70_000);
     let keys = keys(&urls);
-    for max_layers in [1, 3, 64] {
+    for max_layers in [1, 4] {
         let mut counted = PrefixCount::new(max_layers).unwrap();
         for part in keys.chunks(30_000) {
             counted.add_many(part).unwrap();
