@@ -12,7 +12,14 @@ pub fn parse(url: &[u8], keep_fragment: bool, out: &mut Vec<u8>) -> Result<()> {
     if url.iter().any(u8::is_ascii_control) {
         return refuse(url, "free of control characters", "write them encoded, such as %09");
     }
-    let parsed = Url::parse(&text(url)?).map_err(|reason| {
+    let mut text = text(url)?;
+    // Drive letters and slashes have rules of their own in `file:`, after which a form may have another
+    // form. Under a name that WHATWG does not know it is a scheme like others.
+    let file = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    if file {
+        text.to_mut().insert(0, 'x');
+    }
+    let parsed = Url::parse(&text).map_err(|reason| {
         let (allowed, hint) = explained(reason);
         refusal(url, allowed, hint)
     })?;
@@ -25,7 +32,7 @@ pub fn parse(url: &[u8], keep_fragment: bool, out: &mut Vec<u8>) -> Result<()> {
         );
     }
     out.clear();
-    out.extend_from_slice(parsed.scheme().as_bytes());
+    out.extend_from_slice(&parsed.scheme().as_bytes()[usize::from(file)..]);
     out.extend_from_slice(b"://");
     if parsed.has_authority() && !(parsed.username().is_empty() && parsed.password().is_none()) {
         normalise(parsed.username().as_bytes(), NAME, out);

@@ -45,6 +45,8 @@ fn each_address_has_one_spelling() {
         ("ftp://H:21/a", "ftp://h/a"),
         ("GIT+ssh://git@GitHub.com:22/a/../b", "git+ssh://git@github.com:22/b"),
         ("git://GitHub.com", "git://github.com/"),
+        ("File://Host/%43:/../a", "file://host/a"),
+        ("file://host/%43|//", "file://host/C%7C//"),
     ] {
         assert_eq!(form(written), expected, "{written}");
         assert_eq!(form(expected), expected, "{written}, once more");
