@@ -36,11 +36,17 @@ def _e4(rows: list[Row]) -> Any:
         wrong = [row[f"{way}_wrong"] / row["absent"] for row in shown]
         left.barh(places, both, 0.38, color=colour, label=text)
         right.barh(places, wrong, 0.38, color=colour)
-    repeats = [row["repeats"] / row["sample"] for row in shown]
-    left.barh(range(len(shown)), repeats, 0.1, color=GREY, label="really in both halves")
+    text: str | None = "really in both halves"
+    for place, row in enumerate(shown):
+        if row["repeats"]:
+            share = row["repeats"] / row["sample"]
+            left.plot([share] * 2, [place - 0.45, place + 0.45], color=GREY, lw=2, label=text)
+            text = None
+    for side in (left, right):
+        side.grid(axis="y", visible=False)
     left.set_yticks(range(len(shown)), names, fontsize=8)
-    left.set(xlabel="accepted by both halves (as in figure 3)", xlim=(0, 0.1))
-    right.set(xlabel="absent URLs accepted", xlim=(0, 0.1))
+    left.set(xlabel="accepted by both halves (as in figure 3)")
+    right.set(xlabel="absent URLs accepted")
     figure.legend(loc="outside upper center", ncols=3, fontsize=8)
     return figure
 
@@ -56,12 +62,16 @@ def _classes(rows: list[Row]) -> Any:
     figure.set_size_inches(9.6, 4.6)
     for number, (way, colour) in enumerate(zip(ways, COLOURS, strict=False)):
         rates = [max(least, row["rate"]) for row in _of(of, filter=way)]
-        places = [place + (number - len(ways) / 2) * 0.13 for place in range(len(kinds))]
+        places = [place + (number - (len(ways) - 1) / 2) * 0.13 for place in range(len(kinds))]
         size = _of(of, filter=way)[0]["bytes"] * 8 / of[0]["added"]
         axes.bar(places, rates, 0.12, color=colour, label=f"{way} ({size:.0f} bits a URL)")
+        for place, rate in zip(places, rates, strict=True):
+            if rate == least:
+                axes.text(place, 1.2 * least, "0", ha="center", color=colour, fontsize=7)
     axes.set_xticks(range(len(kinds)), kinds)
     axes.set(yscale="log", ylim=(least, 2), ylabel=f"absent URLs accepted, {name}")
     axes.axhline(0.05, color=GREY, linewidth=1, linestyle=":")
+    axes.grid(axis="x", visible=False)
     figure.legend(loc="outside upper center", ncols=3, fontsize=8)
     return figure
 
