@@ -53,6 +53,7 @@ proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, 
 experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
+	$(BIN)/python experiments/multi-layer-bloom-filter-url all --size paper
 
 equal: $(VENV)/.build ## a million operations on every structure that counts: all answer alike
 	$(BIN)/python -m benchmarks.equivalence
@@ -61,7 +62,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 plots: $(VENV)/.build $(VENV)/.docs ## draw the plots of the documentation again and print their numbers
-	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading; do \
+	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading url_layers; do \
 		$(BIN)/python -m docs.plots.$$plot || exit 1; done
 
 # Stable Rust refuses the sanitizer's flags unless RUSTC_BOOTSTRAP is set.

@@ -19,6 +19,7 @@ from benchmarks.logs import GOACCESS, TENTH, TOP
 from benchmarks.measure import Form, Op, Timings, Verb, ratio
 from benchmarks.membership import ERROR_RATE
 from benchmarks.run import Run
+from benchmarks.urls import LAYERED
 
 COUNTING = "bloomery, 32-bit counters"
 GROWING = "bloomery, PDCF"
@@ -78,6 +79,7 @@ def floors(run: Run) -> list[Floor]:
         *_threads(times, (small, large)),
         *_memory(run),
         *_logs(run),
+        *_urls(run),
     ]
 
 
@@ -209,6 +211,13 @@ def _logs(run: Run) -> Iterator[Floor]:
     memory = ours.peak_bytes / tenths[0].peak_bytes if ours and tenths else None
     work = f"{TOP}: memory on {lines:,} lines, times that on a tenth of them"
     yield Floor(work, "at most", 1.05, memory)
+
+
+def _urls(run: Run) -> Iterator[Floor]:
+    taken = run.urls.best(Op(run.sizes.small.keys, "add", "Arrow", 1), LAYERED)
+    speed = None if taken is None or run.quick else 1e3 / taken
+    work = "UrlFilter.add_many, Arrow: millions of URLs a second on one core"
+    yield Floor(work, "at least", 2.0, speed)
 
 
 def short(capacity: int) -> str:

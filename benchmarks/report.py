@@ -41,6 +41,8 @@ def full_report(run: Run) -> str:
         parts += [_heading(capacity), nanoseconds(run.membership, capacity)]
     parts += [stream, nanoseconds(run.counting, distinct)]
     parts += [lists, nanoseconds(run.hot, hot.K)]
+    layered = f"**URLs by depth, capacity {short(run.sizes.small.keys)}, 1 % error**"
+    parts += [layered, nanoseconds(run.urls, run.sizes.small.keys)]
     parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
     parts += [_LOGS, log_speeds(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]

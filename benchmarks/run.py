@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
-from benchmarks import bare_loop, counting, engines, hot, logs, machine, membership
+from benchmarks import bare_loop, counting, engines, hot, logs, machine, membership, urls
 from benchmarks.answers import OURS, Quality
 from benchmarks.engines.contract import Missing
 from benchmarks.logs import LogSpeed
@@ -65,6 +65,7 @@ class Run:
     membership: Timings = field(default_factory=Timings)
     counting: Timings = field(default_factory=Timings)
     hot: Timings = field(default_factory=Timings)
+    urls: Timings = field(default_factory=Timings)
     quality: list[Quality] = field(default_factory=list)
     counted: list[Quality] = field(default_factory=list)
     logs: list[LogSpeed] = field(default_factory=list)
@@ -87,6 +88,7 @@ class Run:
             "counting": self.counting.as_records(),
             "counting_quality": [asdict(row) for row in self.counted],
             "hot": self.hot.as_records(),
+            "urls": self.urls.as_records(),
             "logs": [
                 {**asdict(row), "lines_per_second": row.lines_per_second} for row in self.logs
             ],
@@ -133,6 +135,8 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         )
         say(f"hot lists, {sizes.events:,} events, {sizes.counting_rounds} rounds")
         hot.measure(lists, sizes.events, sizes.counting_rounds, result.hot)
+        say(f"URLs, {sizes.small.keys:,}, {sizes.counting_rounds} rounds")
+        urls.measure(sizes.small.keys, sizes.counting_rounds, result.urls)
     say(f"logs, {sizes.log_lines:,} lines, {sizes.log_rounds} rounds")
     result.logs, missing_logs = logs.measure(sizes.log_lines, sizes.log_rounds)
     for lost in missing_logs:

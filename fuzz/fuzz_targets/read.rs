@@ -21,6 +21,7 @@ fuzz_target!(|input: &[u8]| {
         Loaded::Counting(filter) => (filter.validate(), to_bytes(filter)),
         Loaded::Dynamic(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
         Loaded::Spectral(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
+        Loaded::Url(filter) => (filter.validate(), to_bytes(&**filter)),
         Loaded::Hot(list) => (list.validate(), to_bytes(list)),
         Loaded::Decaying(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
     };

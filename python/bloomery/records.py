@@ -15,7 +15,8 @@ class Plan:
     """Sizes for a goal: what a filter will be, before anything is allocated."""
 
     kind: str
-    """`"bloom"`, `"scalable"`, `"counting"`, `"sbf"`, `"dcf"`, `"psbf"`, `"pdcf"` or `"tbf"`."""
+    """`"bloom"`, `"scalable"`, `"counting"`, `"sbf"`, `"dcf"`, `"psbf"`, `"pdcf"`, `"tbf"` or
+    `"url"`."""
     capacity: int | None
     """Distinct keys the filter is made for; None when the sizes were given instead."""
     error_rate: float | None
@@ -75,6 +76,14 @@ class Plan:
     """Time-decaying only: `"strict"` or `"expiring"`."""
     fraction_bits: int | None = None
     """Time-decaying only: bits of a cell behind the point."""
+    max_layers: int | None = None
+    """URL filters only: how many layers there may be."""
+    bind: str | None = None
+    """URL filters only: `"salted_xor"`, `"ordered"` or `"xor"`."""
+    layer_sizes: str | list[int] | None = None
+    """URL filters only: `"measured"`, `"uniform"` or the prefixes expected at each depth."""
+    layers: tuple[Plan, ...] = ()
+    """URL filters only: each layer there may be; `bytes` counts them all."""
 
     @property
     def bits_per_key(self) -> float | None:
@@ -117,6 +126,8 @@ class Stats:
     pauses: float = 0.0
     """Growing counters only: seconds that all rebuilds took together."""
     layers: tuple[Stats, ...] = ()
+    depth: int | None = None
+    """Layers of URL filters only: how many segments their prefixes have."""
     late: int = 0
     """Structures that decay only: events that came with an instant before the structure's time."""
     clock_jumps: int = 0

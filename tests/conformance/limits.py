@@ -14,6 +14,7 @@ from bloomery import (
     ScalableBloomFilter,
     SpectralBloomFilter,
     TimeDecayingBloomFilter,
+    UrlFilter,
 )
 
 Case = tuple[set[str], dict[str, Any]]
@@ -148,6 +149,13 @@ BAD: dict[Any, list[Case]] = {
     PartitionedSpectralBloomFilter: SPECTRAL + CUTS,
     PartitionedDynamicCountFilter: DYNAMIC + CUTS,
     TimeDecayingBloomFilter: FADING,
+    UrlFilter: [
+        *(case for case in EVERYWHERE if case[0] != {"derivation"}),
+        *refused(GOAL, "max_layers", 0, -1, 65, 2**32, 1.5, "8", True),
+        *refused(GOAL, "bind", "xxor", ""),
+        *refused(GOAL, "layer_sizes", "none", "", 5, [], [0], [-1], [2**49], ["many"], [1] * 9),
+        *refused(GOAL | {"bind": "xor"}, "layer_sizes", "measured", [100]),
+    ],
 }
 
 EDGES_EVERYWHERE: list[dict[str, Any]] = [
@@ -252,6 +260,13 @@ EDGE: dict[Any, list[dict[str, Any]]] = {
     PartitionedSpectralBloomFilter: EDGES_SPECTRAL + EDGES_CUT,
     PartitionedDynamicCountFilter: EDGES_DYNAMIC + EDGES_CUT,
     TimeDecayingBloomFilter: EDGES_FADING,
+    UrlFilter: [
+        *(edge for edge in EDGES_EVERYWHERE if "derivation" not in edge),
+        *(GOAL | {"max_layers": layers} for layers in (1, 2, 64)),
+        *(GOAL | {"bind": bind} for bind in ("salted_xor", "ordered", "xor")),
+        *(GOAL | {"layer_sizes": sizes} for sizes in ("uniform", [1], (5, 10), [10**6] * 8)),
+        {"capacity": 1, "error_rate": 0.5, "bind": "xor", "max_layers": 1},
+    ],
 }
 
 ABSURD_GOALS: list[dict[str, Any]] = [
@@ -273,6 +288,7 @@ ABSURD_CELLS: list[dict[str, Any]] = [
 ABSURD: dict[Any, list[dict[str, Any]]] = {
     BloomFilter: ABSURD_GOALS + ABSURD_SIZES,
     ScalableBloomFilter: ABSURD_GOALS,
+    UrlFilter: [*ABSURD_GOALS, *(goal | {"bind": "xor"} for goal in ABSURD_GOALS)],
     CountingBloomFilter: [
         *ABSURD_GOALS,
         *ABSURD_SIZES,

@@ -20,8 +20,10 @@ from bloomery import (
     ScalableBloomFilter,
     SpectralBloomFilter,
     TimeDecayingBloomFilter,
+    UrlFilter,
 )
 from bloomery._core import CountFilter
+from tests.conformance import streams
 
 CAPACITY = 10_000
 SECRET = bytes(range(16))
@@ -41,12 +43,18 @@ class Structure:
 
     @property
     def traits(self) -> frozenset[str]:
-        """The verbs that exist, the words among the parameters, "mapped" and "decays"."""
+        """The verbs that exist, the words among the parameters, "mapped", "decays" and "urls"."""
         verbs = {verb for verb in dir(self.cls) if callable(getattr(self.cls, verb))}
         words = {value for value in self.parameters.values() if isinstance(value, str)}
         more = {"mapped"} if self.mapped else set()
         more |= {"decays"} if hasattr(self.cls, "decay") else set()
+        more |= {"urls"} if self.takes_urls else set()
         return frozenset(verbs | words | more)
+
+    @property
+    def takes_urls(self) -> bool:
+        """Whether its keys are URLs, and nothing else."""
+        return hasattr(self.cls, "seen_host")
 
     @property
     def sizing(self) -> dict[str, Any]:
@@ -88,6 +96,34 @@ class Subject:
         """A path nobody has used."""
         self.made += 1
         return self.folder / f"{self.made}.bloomery"
+
+    def spell(self, key: Any) -> Any:
+        """The key as this structure takes it: for one of URLs, a URL that no other key has."""
+        return streams.url_of(key) if self.structure.takes_urls else key
+
+    def spelled(self, keys: Any) -> Any:
+        """An array of keys, or a list of their URLs."""
+        urls = self.structure.takes_urls
+        return [self.spell(key) for key in keys.tolist()] if urls else keys
+
+    def words(self, n: int, prefix: str = "key") -> list[str]:
+        """n distinct keys of text; another prefix gives n other ones."""
+        return [self.spell(key) for key in streams.words(n, prefix)]
+
+    def mixed(self, n: int, prefix: str = "key") -> list[Any]:
+        """About n keys of all kinds, with repeats."""
+        return [self.spell(key) for key in streams.mixed(n, prefix)]
+
+    @property
+    def edges(self) -> list[Any]:
+        """One key of every shape that the structure takes."""
+        return [self.spell(key) for key in streams.EDGES]
+
+    @property
+    def bad_keys(self) -> list[Any]:
+        """Nothing of this is a key."""
+        numbers = [5, -1, 2**63] if self.structure.takes_urls else []
+        return streams.BAD_KEYS + numbers
 
     @property
     def removes(self) -> bool:
@@ -217,6 +253,16 @@ STRUCTURES: tuple[Structure, ...] = (
             ("tiered", "blocked", 32, "strict", "plain"),
             ("tiered", "blocked", 16, "expiring", "plain"),
             ("tiered", "classic", 32, "strict", "conservative"),
+        )
+    ),
+    *(
+        Structure(f"url-{how}", UrlFilter, GOAL | parameters)
+        for how, parameters in (
+            ("salted", {}),
+            ("ordered", {"bind": "ordered", "layer_sizes": [500, 9000]}),
+            ("paper", {"bind": "xor", "layer_sizes": "uniform"}),
+            ("shallow", {"max_layers": 2, "layer_sizes": "measured"}),
+            ("keyed", {"hash": "keyed", "secret": SECRET, "error_rate": 1e-4}),
         )
     ),
     Structure("dcf-cells", DynamicCountFilter, {"cells": 100_003, "hashes": 5}),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import array
 from typing import Any
+from urllib.parse import quote
+from zlib import crc32
 
 EDGES: list[Any] = [
     "",
@@ -40,6 +42,17 @@ BAD_KEYS: list[Any] = [
     array.array("d", [1.5]),
 ]
 """Nothing of this is a key."""
+
+
+def url_of(key: Any) -> Any:
+    """A URL for each key, of one to six segments; as text, or as bytes of the key's own type."""
+    if isinstance(key, int):
+        return f"http://number.example/{key % 7}/{key}"
+    name = key if isinstance(key, str) else bytes(key)
+    mark = crc32(name.encode() if isinstance(name, str) else name)
+    above = "".join(f"/{mark >> shift & 3}" for shift in range(0, 2 * (mark % 5), 2))
+    url = f"https://site{mark % 11}.example{above}/{quote(name, safe='')}"
+    return url if isinstance(key, str) else type(key)(url.encode())
 
 
 def words(n: int, prefix: str = "key") -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 import bloomery
 from bloomery import HotList
-from tests.golden.make_golden import ANSWERS, FOLDER, MAKERS, answers_of, path_of
+from tests.golden.make_golden import ANSWERS, FOLDER, MAKERS, answers_of, path_of, spell
 from tests.history import without_history
 
 EXPECTED: dict[str, dict[str, Any]] = json.loads(ANSWERS.read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def test_a_loaded_filter_goes_on_as_the_one_that_was_saved(name: str) -> None:
     """Also what is not visible in answers (layers' room, flags) must have been stored."""
     fresh: Any = MAKERS[name]()
     loaded: Any = bloomery.from_bytes(path_of(name).read_bytes())
-    more = [f"more {i}" for i in range(40)]
+    more = [spell(fresh, f"more {i}") for i in range(40)]
     # A list that decays would ask its clock, and answers nothing.
     words = {"at": 1_700_800_000} if isinstance(fresh, HotList) else {}
     one, other = fresh.add_many(more, **words), loaded.add_many(more, **words)

@@ -21,6 +21,7 @@ from bloomery import (
     PartitionedSpectralBloomFilter,
     ScalableBloomFilter,
     SpectralBloomFilter,
+    UrlFilter,
     errors,
 )
 from tests.files.another_process import run
@@ -47,6 +48,7 @@ KINDS: dict[str, Any] = {
     "dcf-stuck": DynamicCountFilter,
     "psbf-blocked": PartitionedSpectralBloomFilter,
     "pdcf-adaptive": PartitionedDynamicCountFilter,
+    "url": UrlFilter,
 }
 BLOOM = path_of("bloom-classic-odd").read_bytes()
 

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from bloomery import (
     BloomFilter,
@@ -25,6 +26,7 @@ from bloomery import (
     ScalableBloomFilter,
     SpectralBloomFilter,
     TimeDecayingBloomFilter,
+    UrlFilter,
 )
 from bloomery._core import CountFilter
 
@@ -50,12 +52,27 @@ Filter = (
     | Growing
     | TimeDecayingBloomFilter
     | HotList
+    | UrlFilter
 )
 
 
 def _fill(made: Any) -> Any:
     made.add_many(PRESENT)
     made.add_many(NUMBERS)
+    return made
+
+
+def spell(made: Any, key: str | int) -> str | int:
+    """The key as the structure takes it; to one of URLs it is a URL, of two to six segments."""
+    if not isinstance(made, UrlFilter):
+        return key
+    length = len(str(key))
+    return f"HTTP://host{length % 3}.example{'/dir' * (length % 5)}/{quote(str(key))}"
+
+
+def _fill_urls(made: UrlFilter) -> UrlFilter:
+    made.add_many([str(spell(made, key)) for key in PRESENT])
+    made.add_many([str(spell(made, number)) for number in NUMBERS])
     return made
 
 
@@ -223,6 +240,12 @@ MAKERS: dict[str, Callable[[], Filter]] = {
             60, 0.02, partitions=503, shrink=0.25, derivation="double", hash="keyed", secret=SECRET
         )
     ),
+    "url-empty": lambda: UrlFilter(10, 0.01),
+    "url": lambda: _fill_urls(UrlFilter(40, 0.02)),
+    "url-ordered-keyed": lambda: _fill_urls(
+        UrlFilter(40, 1e-5, 4, bind="ordered", layer_sizes=[3, 20], hash="keyed", secret=SECRET)
+    ),
+    "url-xor": lambda: _fill_urls(UrlFilter(40, 0.02, 3, bind="xor", seed=7)),
     "hot-empty": lambda: HotList(10, half_life=60),
     "hot": lambda: _fill_hot(HotList(40)),
     "hot-decaying": lambda: _fill_hot(HotList(40, half_life="10m", seed=7)),
@@ -243,7 +266,7 @@ def answers_of(made: Filter) -> dict[str, Any]:
         inside = {key for key, count in counts.items() if count > 0}
     else:
         counts = {}
-        inside = {key for key in every if key in made}
+        inside = {key for key in every if spell(made, key) in made}  # type: ignore[operator]
     said: dict[str, Any] = {
         "kind": type(made).__name__,
         "present": [key for key in PRESENT + ABSENT if key in inside],

@@ -285,11 +285,11 @@ pub(crate) fn in_chunks<S: KeySource + ?Sized, G>(
 
 // The barrier already separates writing from reading; a lock only says so to the compiler, and a
 // poisoned one would mean a panic, which the barrier could not survive anyway.
-fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 

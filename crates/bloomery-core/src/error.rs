@@ -19,6 +19,13 @@ pub enum Error {
         /// A way out.
         hint: &'static str,
     },
+    /// One row of a batch is refused.
+    Row {
+        /// Its place in the batch.
+        row: usize,
+        /// Why.
+        error: Box<Error>,
+    },
     /// The cells would not fit this machine's memory.
     Capacity {
         /// Bytes asked for.
@@ -150,6 +157,7 @@ impl fmt::Display for Error {
             Error::Parameter { name, got, allowed, .. } => {
                 write!(f, "`{name}` must be {allowed}, got: {got}")
             }
+            Error::Row { row, error } => write!(f, "row {row}: {error}"),
             Error::Capacity { needed, limit } => {
                 let (needed, limit) = (in_units(*needed), in_units(*limit));
                 write!(f, "the filter needs {needed} of memory, this machine has: {limit}")

@@ -43,8 +43,18 @@ impl KeyHash {
     /// The next 128 bits for derivations that need more than one digest: XXH3-128 of the digest's
     /// sixteen bytes, seeded by the extension's number. Two keys with equal digests are one key to
     /// us anyway, so hashing the digest loses nothing against hashing the key again.
+    #[inline(always)]
     pub fn extend(self, number: u64) -> Self {
         KeyHash::from_u128(xxh3_128_with_seed(&self.as_u128().to_le_bytes(), number))
+    }
+}
+
+impl std::ops::BitXor for KeyHash {
+    type Output = KeyHash;
+
+    #[inline(always)]
+    fn bitxor(self, other: KeyHash) -> KeyHash {
+        KeyHash { h1: self.h1 ^ other.h1, h2: self.h2 ^ other.h2 }
     }
 }
 

@@ -27,6 +27,7 @@ pub mod placement;
 pub mod positions;
 pub mod sizing;
 pub mod snapshot;
+pub mod url;
 
 pub use batch::KeySource;
 pub use crew::Crew;
@@ -36,8 +37,10 @@ pub use error::{Error, Result};
 pub use filters::{
     BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, DecayingPlan, Estimate, HotItem,
     HotList, HotPlan, Policy, ScalableBloomFilter, ScalablePlan, TimeDecayingBloomFilter, Times,
+    UrlFilter, UrlPlan,
 };
 pub use hash::{Hasher, KeyHash};
 pub use key::Key;
 pub use placement::{Layout, Placement};
 pub use positions::Derivation;
+pub use url::{Canon, canonical, segments};

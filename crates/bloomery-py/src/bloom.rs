@@ -328,7 +328,7 @@ impl BloomFilter {
     /// Fill, estimated keys, error rate now and memory, measured from the cells.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.require_open(py)?;
-        stats_record(py, self.core.plan(), &py.detach(|| self.core.measure()))
+        stats_record(py, self.core.plan(), &py.detach(|| self.core.measure()), None)
     }
 
     /// Checks every invariant.

@@ -64,17 +64,43 @@ pub(crate) fn key_type(key: &Bound<'_, PyAny>, row: Option<usize>, cause: Option
         };
         (format!("a key must be `str`, bytes-like or a 64-bit `int`, got: `{what}`"), hint)
     };
-    let message = match row {
-        Some(row) => format!("keys[{row}]: {problem}"),
-        None => problem,
-    };
-    let error = raise(py, "KeyTypeError", &message, hint, |fields| {
-        fields.set_item("got", what)?;
-        fields.set_item("index", row)?;
-        fields.set_item("added", None::<usize>)
-    });
+    let error = no_key(py, &what, row, &problem, hint);
     error.set_cause(py, cause);
     error
+}
+
+/// An integer where keys are texts.
+pub(crate) fn text_type(key: &Bound<'_, PyAny>, row: Option<usize>) -> PyErr {
+    let what = key.get_type().qualname().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    let problem = format!("a URL must be `str` or bytes-like, got: `{what}`");
+    no_key(key.py(), &what, row, &problem, "give the URL itself, with its scheme")
+}
+
+/// A column of integers where keys are texts.
+pub(crate) fn text_column(py: Python<'_>, got: &str) -> PyErr {
+    parameter(py, "keys", got, "URLs as text or bytes", "choose the column that holds the URLs")
+}
+
+fn no_key(py: Python<'_>, got: &str, row: Option<usize>, problem: &str, hint: &str) -> PyErr {
+    let message = match row {
+        Some(row) => format!("keys[{row}]: {problem}"),
+        None => problem.to_owned(),
+    };
+    raise(py, "KeyTypeError", &message, hint, |fields| {
+        fields.set_item("got", got)?;
+        fields.set_item("index", row)?;
+        fields.set_item("added", None::<usize>)
+    })
+}
+
+/// Tells on an error which row of its batch it is about.
+pub(crate) fn in_row(py: Python<'_>, error: PyErr, row: usize) -> PyErr {
+    let value = error.value(py);
+    let named = value.getattr("message").and_then(|message| {
+        value.setattr("message", format!("keys[{row}]: {message}"))?;
+        set(value, "index", row)
+    });
+    named.map_or_else(|e| e, |()| error)
 }
 
 /// A row of a batch without a key; the `row` keys before it were processed.
@@ -98,6 +124,13 @@ pub(crate) fn with_added(py: Python<'_>, error: PyErr, added: usize) -> PyErr {
     let note = format!("{added} keys of the batch were processed before this");
     let noted = value.call_method1("add_note", (note,)).and_then(|_| set(value, "added", added));
     noted.map_or_else(|e| e, |()| error)
+}
+
+/// Tells on an error that its batch changed nothing, whatever was said of it before.
+pub(crate) fn nothing_added(py: Python<'_>, error: PyErr) -> PyErr {
+    // Without notes there is nothing to take back.
+    let _ = error.value(py).delattr("__notes__");
+    with_added(py, error, 0)
 }
 
 /// Sets a field on an error, also among those that a pickled one is made of again.
@@ -127,6 +160,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
             f.set_item("got", &got)?;
             f.set_item("allowed", allowed)
         }),
+        Error::Row { row, error } => in_row(py, to_python(py, *error), row),
         Error::Capacity { needed, limit } => {
             raise("CapacityError", "lower `capacity`, or allow a larger `error_rate`", &|f| {
                 f.set_item("needed", needed)?;

@@ -8,6 +8,7 @@ use crate::errors::{OrRaise, parameter, to_python, with_path};
 use crate::hot::HotList;
 use crate::instants::Clock;
 use crate::scalable::ScalableBloomFilter;
+use crate::url::UrlFilter;
 use crate::{count, params};
 use bloomery_core::snapshot::{self, Kind, Loaded, RealDisk, Snapshot};
 use pyo3::ffi;
@@ -67,6 +68,7 @@ pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
         Loaded::Decaying(core) => {
             Py::new(py, TimeDecayingBloomFilter::new(*core, Clock::System))?.into_any()
         }
+        Loaded::Url(core) => Py::new(py, UrlFilter::new(*core))?.into_any(),
         Loaded::Hot(core) => Py::new(py, HotList::new(core, Clock::System))?.into_any(),
     })
 }

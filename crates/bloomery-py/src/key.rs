@@ -4,7 +4,7 @@
 //! memory. Bytes-like objects are the same keys. Integers have their own domain.
 
 use crate::buffer::View;
-use crate::errors::key_type;
+use crate::errors::{key_type, text_type};
 use bloomery_core::{Hasher, Key, KeyHash};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -98,6 +98,20 @@ pub(crate) fn with_key<T>(
     }
     // What follows may run a key's own code, which may drop the last other reference to it.
     with_other(&key.clone(), row, then)
+}
+
+/// The same for structures whose keys are texts: an integer is none.
+#[inline(always)]
+pub(crate) fn with_text<T>(
+    key: &Bound<'_, PyAny>,
+    row: Option<usize>,
+    then: impl FnOnce(Key<'_>) -> T,
+) -> PyResult<T> {
+    let kept = with_key(key, row, |text| match text {
+        Key::Text(_) | Key::Bytes(_) => Some(then(text)),
+        _ => None,
+    });
+    kept?.ok_or_else(|| text_type(key, row))
 }
 
 /// Large integers, subclasses, other bytes-like objects, and everything that is no key.

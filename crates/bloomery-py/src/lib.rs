@@ -5,6 +5,7 @@
 
 mod bloom;
 mod buffer;
+mod canonical;
 mod count;
 mod counting;
 mod decaying;
@@ -21,6 +22,7 @@ mod params;
 mod records;
 mod scalable;
 mod short_calls;
+mod url;
 mod verbs;
 mod weights;
 mod writers;
@@ -33,6 +35,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::bloom::BloomFilter;
+    #[pymodule_export]
+    use super::canonical::canonical_url;
     #[pymodule_export]
     use super::count::{
         CountFilter, DynamicCountFilter, PartitionedDynamicCountFilter,
@@ -48,6 +52,8 @@ mod _core {
     use super::logs::{LogCounter, LogReader};
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
+    #[pymodule_export]
+    use super::url::UrlFilter;
     use super::*;
 
     #[pymodule_init]

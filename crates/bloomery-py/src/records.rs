@@ -34,11 +34,12 @@ pub(crate) fn plan_record<'py>(py: Python<'py>, plan: &BloomPlan) -> PyResult<Bo
     })
 }
 
-/// A measured Bloom filter as a `Stats` record; also for the layers of a scalable one.
+/// A measured Bloom filter as a `Stats` record; also for the layers of others, which may have a depth.
 pub(crate) fn stats_record<'py>(
     py: Python<'py>,
     plan: &BloomPlan,
     measure: &Measure,
+    depth: Option<u32>,
 ) -> PyResult<Bound<'py, PyAny>> {
     record(py, "Stats", |fields| {
         fields.set_item("kind", "bloom")?;
@@ -50,6 +51,7 @@ pub(crate) fn stats_record<'py>(
         fields.set_item("cells", plan.bits)?;
         fields.set_item("hashes", plan.hashes)?;
         fields.set_item("counter_bits", 1)?;
-        fields.set_item("bytes", plan.bytes())
+        fields.set_item("bytes", plan.bytes())?;
+        depth.map_or(Ok(()), |depth| fields.set_item("depth", depth))
     })
 }

@@ -243,7 +243,7 @@ impl ScalableBloomFilter {
         let records = plans
             .iter()
             .zip(&layers)
-            .map(|(plan, layer)| stats_record(py, plan, layer))
+            .map(|(plan, layer)| stats_record(py, plan, layer, None))
             .collect::<PyResult<Vec<_>>>()?;
         record(py, "Stats", |fields| {
             fields.set_item("kind", "scalable")?;

@@ -12,7 +12,7 @@ import typer
 from bloomery import CountFilter, CountingBloomFilter
 from bloomery.cli import console
 from bloomery.cli.files import filter_to_change
-from bloomery.cli.keys import key_batches, with_counts
+from bloomery.cli.keys import by_line, key_batches, with_counts
 from bloomery.cli.kinds import Counting, at_instant, require_counting
 from bloomery.cli.options import AsJson, At, FilterFile, GivenKeys, KeyFiles, WithCounts
 from bloomery.cli.quantities import show_seconds
@@ -48,7 +48,8 @@ def add(
         when: Any = at_instant(filter, file, at)
         for batch in key_batches(keys or [], key or [], prints_lines=new):
             if counter is None:
-                fresh = filter.add_many(batch, **when)
+                with by_line(read):
+                    fresh = filter.add_many(batch, **when)
             else:
                 batch, weights = with_counts(batch)
                 fresh = _add_weighted(counter, batch, weights, when)

@@ -9,7 +9,7 @@ import typer
 
 from bloomery.cli import console
 from bloomery.cli.files import read_filter
-from bloomery.cli.keys import key_batches
+from bloomery.cli.keys import by_line, key_batches
 from bloomery.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles
 
 
@@ -37,7 +37,8 @@ def check(
     read = selected = 0
     prints_lines = not (count or quiet)
     for batch in key_batches(keys or [], key or [], prints_lines=prints_lines):
-        hits = filter.contains_many(batch) ^ invert
+        with by_line(read):
+            hits = filter.contains_many(batch) ^ invert
         read += len(batch)
         selected += int(hits.sum())
         if quiet and selected:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 PARAMETERS = (
     "capacity", "error_rate", "half_life", "decay", "epoch", "rounding", "placement", "total",
     "partitions", "layout", "bits", "hashes", "counter_bits",
-    "fraction_bits", "policy", "growth", "tightening", "derivation", "hash", "seed",
+    "fraction_bits", "policy", "growth", "tightening", "max_layers", "bind",
+    "layer_sizes", "derivation", "hash", "seed",
 )  # fmt: skip
 
 
@@ -64,7 +65,7 @@ def _facts_table(facts: dict[str, Any]) -> Table:
     table.add_row("fill", show_rate(stats["fill"]))
     table.add_row("error now", show_rate(stats["predicted_error"]))
     table.add_row("memory", show_bytes(stats["bytes"]))
-    if facts["kind"] not in {"bloom", "scalable"}:
+    if facts["kind"] not in {"bloom", "scalable", "url"}:
         cells = "blocks" if facts["kind"] == "tbf" else "counters"
         table.add_row("saturated", f"{stats['saturated']:,} {cells}")
     return table
@@ -73,7 +74,9 @@ def _facts_table(facts: dict[str, Any]) -> Table:
 def _layers_table(layers: list[dict[str, Any]]) -> Table:
     from rich.table import Table
 
-    table = Table(title="layers, oldest first", title_justify="left")
+    deep = layers[0]["depth"] is not None
+    order = "by depth" if deep else "oldest first"
+    table = Table(title=f"layers, {order}", title_justify="left")
     for heading in ("capacity", "items", "hashes", "fill", "error now", "memory"):
         table.add_column(heading, justify="right")
     for layer in layers:

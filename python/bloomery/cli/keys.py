@@ -6,12 +6,14 @@ a last line without a line end counts. Files whose name ends in `.gz` or `.zst` 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 
 from bloomery.cli.console import CommandError
 from bloomery.cli.progress import reading
 from bloomery.cli.sources import chunks
+from bloomery.errors import ParameterError
 
 
 def key_batches(
@@ -30,6 +32,20 @@ def key_batches(
         with reading(sources, prints_lines=prints_lines) as advance:
             for source in sources:
                 yield from split_lines(chunks(source, advance, "keys", "one key per line"))
+
+
+@contextlib.contextmanager
+def by_line(before: int) -> Iterator[None]:
+    """Tells of a key that a filter of URLs refuses in which line it is, after those `before`."""
+    try:
+        yield
+    except ParameterError as problem:
+        if not hasattr(problem, "index"):
+            raise
+        _, _, reason = problem.message.partition(": ")
+        raise CommandError(
+            f"line {before + problem.index + 1}: {reason}", hint=problem.hint
+        ) from None
 
 
 def with_counts(lines: list[bytes]) -> tuple[list[bytes], list[int]]:

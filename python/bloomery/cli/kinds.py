@@ -19,11 +19,12 @@ from bloomery import (
     ScalableBloomFilter,
     SpectralBloomFilter,
     TimeDecayingBloomFilter,
+    UrlFilter,
 )
 from bloomery.cli.console import CommandError
 
 Counting: TypeAlias = CountingBloomFilter | CountFilter | TimeDecayingBloomFilter
-Filter: TypeAlias = BloomFilter | ScalableBloomFilter | Counting
+Filter: TypeAlias = BloomFilter | ScalableBloomFilter | UrlFilter | Counting
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ KINDS = {
     "psbf": Kind(PartitionedSpectralBloomFilter, _SPECTRAL | {"partitions"}),
     "pdcf": Kind(PartitionedDynamicCountFilter, _DYNAMIC | {"partitions"}),
     "tbf": Kind(TimeDecayingBloomFilter, _COUNTERS | {"cells", "counter_bits"} | _FADING),
+    "url": Kind(UrlFilter, frozenset({"max_layers", "bind", "layer_sizes"})),
 }
 
 EVERY_KIND_TAKES = frozenset({"capacity", "error_rate", "hash", "seed"})

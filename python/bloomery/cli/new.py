@@ -14,6 +14,7 @@ from bloomery.cli.info import describe
 from bloomery.cli.kinds import KINDS, Filter, parameters
 from bloomery.cli.options import (
     AsJson,
+    Bind,
     CounterBits,
     Decay,
     Derivation,
@@ -26,7 +27,9 @@ from bloomery.cli.options import (
     Hashes,
     Items,
     KindName,
+    LayerSizes,
     Layout,
+    MaxLayers,
     OnFull,
     Partitions,
     Placement,
@@ -77,6 +80,9 @@ def new(
     epoch: Epoch = None,
     rounding: Rounding = None,
     placement: Placement = None,
+    max_layers: MaxLayers = None,
+    bind: Bind = None,
+    layer_sizes: LayerSizes = None,
     hash: Annotated[
         Literal["xxh3", "keyed"] | None,
         typer.Option("--hash", help="keyed: a random secret defends against chosen keys."),
@@ -125,6 +131,9 @@ def new(
         epoch=epoch,
         rounding=rounding,
         placement=placement,
+        max_layers=max_layers,
+        bind=bind,
+        layer_sizes=layer_sizes,
         hash=hash,
         seed=seed,
     )

@@ -7,7 +7,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from bloomery.cli.quantities import parse_error_rate, parse_items, parse_partitions
+from bloomery.cli.quantities import (
+    parse_error_rate,
+    parse_items,
+    parse_layer_sizes,
+    parse_partitions,
+)
 
 FilterFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FILE", help="The filter file.", show_default=False)
@@ -48,12 +53,12 @@ ErrorRate: TypeAlias = Annotated[
     ),
 ]
 KindName: TypeAlias = Annotated[
-    Literal["bloom", "scalable", "counting", "sbf", "dcf", "psbf", "pdcf", "tbf"] | None,
+    Literal["bloom", "scalable", "counting", "sbf", "dcf", "psbf", "pdcf", "tbf", "url"] | None,
     typer.Option(
         "--kind",
         help="bloom: membership; scalable: grows; counting: counts, removes;"
         " sbf, dcf, psbf, pdcf: counts without an upper end, for hot keys;"
-        " tbf: counts that fade with time.",
+        " tbf: counts that fade with time; url: URLs, their hosts and directories.",
         show_default=False,
     ),
 ]
@@ -157,6 +162,24 @@ Growth: TypeAlias = Annotated[
 Tightening: TypeAlias = Annotated[
     float | None,
     typer.Option("--tightening", help="scalable: factor of each new layer's error rate."),
+]
+MaxLayers: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--max-layers", help="url: depths that are told apart, 1 to 64; 8 if not given."),
+]
+Bind: TypeAlias = Annotated[
+    Literal["salted_xor", "ordered", "xor"] | None,
+    typer.Option("--bind", help="url: how segments are bound; xor is the paper to the letter."),
+]
+LayerSizes: TypeAlias = Annotated[
+    Any,
+    typer.Option(
+        "--layer-sizes",
+        parser=parse_layer_sizes,
+        metavar="measured|uniform|N,N,...",
+        help="url: distinct prefixes that each depth is made for.",
+        show_default=False,
+    ),
 ]
 Derivation: TypeAlias = Annotated[
     Literal["enhanced", "double", "slices"] | None,

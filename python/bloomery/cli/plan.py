@@ -11,6 +11,7 @@ from bloomery.cli import console, skew
 from bloomery.cli.kinds import KINDS, parameters
 from bloomery.cli.options import (
     AsJson,
+    Bind,
     CounterBits,
     Decay,
     Derivation,
@@ -21,7 +22,9 @@ from bloomery.cli.options import (
     Hashes,
     Items,
     KindName,
+    LayerSizes,
     Layout,
+    MaxLayers,
     OnFull,
     Partitions,
     Placement,
@@ -86,6 +89,9 @@ def plan(
     epoch: Epoch = None,
     rounding: Rounding = None,
     placement: Placement = None,
+    max_layers: MaxLayers = None,
+    bind: Bind = None,
+    layer_sizes: LayerSizes = None,
     json: AsJson = False,
 ) -> int:
     """Tell the size and the error rate of a filter without making it.
@@ -123,6 +129,9 @@ def plan(
             epoch=epoch,
             rounding=rounding,
             placement=placement,
+            max_layers=max_layers,
+            bind=bind,
+            layer_sizes=layer_sizes,
         )
     )
     if counts:
@@ -216,6 +225,11 @@ def _plan_table(plan: Plan) -> Table:
         half_life = show_span(plan.half_life)
         table.add_row("half-life", half_life, f"{plan.decay:.4g} remains after each epoch")
         table.add_row("epoch", show_span(plan.epoch), f"{plan.rounding} rounding")
+    if plan.layers:
+        beside = sum(layer.bytes for layer in plan.layers)
+        table.add_row(
+            "layers", str(plan.max_layers), f"at most, {show_bytes(beside)} of the memory"
+        )
     table.add_row("hashes", str(plan.hashes), f"cells per key, {plan.derivation} derivation")
     table.add_row("memory", show_bytes(plan.bytes), f"{plan.bytes:,} bytes")
     table.add_row("bits per key", f"{plan.bits_per_key:.2f}")

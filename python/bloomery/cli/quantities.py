@@ -33,6 +33,13 @@ def parse_partitions(text: str) -> int | str:
     return text if text in {"auto", "adaptive"} else parse_items(text)
 
 
+def parse_layer_sizes(text: str) -> list[int] | str:
+    """`measured`, `uniform` or a number for each depth: `1k,10k,1M`."""
+    if text in {"measured", "uniform"}:
+        return text
+    return [parse_items(size) for size in text.split(",")]
+
+
 def parse_error_rate(text: str) -> float:
     """`0.001`, `1e-3` or `0.1%` as a rate between 0 and 1."""
     digits, factor = text.strip(), Decimal(1)

@@ -13,6 +13,7 @@ nothing but the 128-bit digest of a key.
     partitioned.py    both of them in pieces     parts: list of either
     decaying.py       the time-decaying filter   cells: list[int], a stamp for each block of them
     hot_list.py       the hot list               places: list of keys with two fractions
+    url.py            the multi-layer filter     layers and X: to the letter, and repaired
     logs.py           lines of web logs          regular expressions, json and datetime
     policies.py       the verbs of these four: plain, conservative, recurring minimum
     positions.py      digest -> cells: the three derivations and the blocked layouts
@@ -34,6 +35,7 @@ from bloomery.reference.partitioned import (
 )
 from bloomery.reference.scalable import ReferenceScalableBloomFilter
 from bloomery.reference.spectral import ReferenceSpectralBloomFilter
+from bloomery.reference.url import ReferenceMultiLayerBloomFilter, ReferenceUrlFilter
 
 __all__ = [
     "DecayedSum",
@@ -41,10 +43,12 @@ __all__ = [
     "ReferenceCountingBloomFilter",
     "ReferenceDynamicCountFilter",
     "ReferenceHotList",
+    "ReferenceMultiLayerBloomFilter",
     "ReferencePartitionedDynamicCountFilter",
     "ReferencePartitionedSpectralBloomFilter",
     "ReferenceScalableBloomFilter",
     "ReferenceSpectralBloomFilter",
     "ReferenceTieredBloomFilter",
     "ReferenceTimeDecayingBloomFilter",
+    "ReferenceUrlFilter",
 ]

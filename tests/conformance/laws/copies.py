@@ -10,14 +10,13 @@ from typing import Any
 import bloomery
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
-from tests.conformance.streams import mixed, words
 from tests.history import without_history
 
 
 def filled_filter(subject: Subject) -> Any:
     """A filter with a history of its own."""
     filled = subject.new()
-    filled.add_many(mixed(3000))
+    filled.add_many(subject.mixed(3000))
     if subject.removes:
         filled.remove("key-0")
     return filled
@@ -25,16 +24,16 @@ def filled_filter(subject: Subject) -> Any:
 
 def evolve(subject: Subject, filled: Any) -> Iterator[Any]:
     """Every verb that changes a filter, and what it answered, step by step."""
-    yield filled.add_many(mixed(1500, "later")).tolist()
-    yield [filled.add(key) for key in words(300, "single")]
+    yield filled.add_many(subject.mixed(1500, "later")).tolist()
+    yield [filled.add(key) for key in subject.words(300, "single")]
     if subject.removes:
-        yield [filled.remove(key) for key in words(150, "single")]
+        yield [filled.remove(key) for key in subject.words(150, "single")]
     if "count" in subject.structure.traits:
         yield filled.add("many", 5)
-        yield filled.count_many(mixed(1500, "later")).tolist()
+        yield filled.count_many(subject.mixed(1500, "later")).tolist()
     if "merge" in subject.structure.traits:
         yield filled.merge(filled.copy())
-    yield filled.contains_many([*words(500, "absent"), *mixed(500)]).tolist()
+    yield filled.contains_many([*subject.words(500, "absent"), *subject.mixed(500)]).tolist()
     yield without_history(filled.stats())
 
 
@@ -56,7 +55,7 @@ def neither_sees_the_other(subject: Subject, make_copy: Callable[[Any], Any]) ->
     original = filled_filter(subject)
     twin = make_copy(original)
     before = original.to_bytes()
-    twin.add_many(words(200, "only the twin"))
+    twin.add_many(subject.words(200, "only the twin"))
     assert twin.to_bytes() != before
     assert original.to_bytes() == before
     changed = twin.to_bytes()
@@ -113,7 +112,7 @@ def saving_replaces_the_file_and_leaves_no_other(subject: Subject) -> None:
     path = folder / "filter.bloomery"
     filled = subject.new()
     filled.save(path)
-    filled.add_many(words(100))
+    filled.add_many(subject.words(100))
     filled.save(path)
     assert [entry.name for entry in folder.iterdir()] == ["filter.bloomery"]
     assert path.read_bytes() == filled.to_bytes()

@@ -18,13 +18,12 @@ from bloomery.errors import (
 )
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
-from tests.conformance.streams import BAD_KEYS, words
 
 
 def started(subject: Subject) -> tuple[Any, bytes]:
     """A filter with some keys, and its state."""
     filled = subject.new()
-    filled.add_many(words(300))
+    filled.add_many(subject.words(300))
     return filled, filled.to_bytes()
 
 
@@ -40,7 +39,7 @@ def a_bad_key_is_a_type_error_that_changes_nothing(subject: Subject) -> None:
     names = ("add", "__contains__", "positions", "count", "estimate", "remove")
     verbs = [getattr(filled, name) for name in names if name in subject.structure.traits]
     for verb in verbs:
-        for key in BAD_KEYS:
+        for key in subject.bad_keys:
             with pytest.raises(KeyTypeError) as caught:
                 verb(key)
             assert isinstance(caught.value, TypeError)
@@ -51,8 +50,8 @@ def a_bad_key_is_a_type_error_that_changes_nothing(subject: Subject) -> None:
 
 @law()
 def a_bad_key_in_a_batch_says_where_it_is_and_what_went_in(subject: Subject) -> None:
-    good = words(700, "good")
-    for bad in BAD_KEYS:
+    good = subject.words(700, "good")
+    for bad in subject.bad_keys:
         if bad is None:
             continue
         for threads in (1, 2):
@@ -69,9 +68,9 @@ def a_bad_key_in_a_batch_says_where_it_is_and_what_went_in(subject: Subject) -> 
 def a_null_in_a_batch_says_where_it_is_and_what_went_in(subject: Subject) -> None:
     filled, _ = started(subject)
     expected, _ = started(subject)
-    expected.add_many(words(10, "good"))
+    expected.add_many(subject.words(10, "good"))
     with pytest.raises(NullKeyError) as caught:
-        filled.add_many([*words(10, "good"), None, "after"])
+        filled.add_many([*subject.words(10, "good"), None, *subject.words(1, "after")])
     assert (caught.value.index, caught.value.added) == (10, 10)
     assert filled.to_bytes() == expected.to_bytes()
 
@@ -81,10 +80,10 @@ def a_bad_key_in_a_question_changes_nothing(subject: Subject) -> None:
     filled, before = started(subject)
     for ask in batch_verbs(subject, filled)[1:]:
         with pytest.raises(KeyTypeError) as caught:
-            ask(["a", "b", 1.5])
+            ask([*subject.words(2), 1.5])
         assert caught.value.index == 2
         with pytest.raises(NullKeyError):
-            ask(["a", None])
+            ask([*subject.words(1), None])
         assert filled.to_bytes() == before
 
 
@@ -107,7 +106,7 @@ def a_batch_that_is_no_batch_is_refused(subject: Subject) -> None:
 
 @law()
 def an_iterator_that_fails_leaves_a_note_of_what_went_in(subject: Subject) -> None:
-    good = words(700, "good")
+    good = subject.words(700, "good")
 
     def failing() -> Iterator[str]:
         yield from good
@@ -128,7 +127,7 @@ def a_bad_option_of_a_batch_is_named_and_changes_nothing(subject: Subject) -> No
     for verb in batch_verbs(subject, filled):
         for name, value in (("threads", 0), ("threads", -1), ("nulls", "ignore")):
             with pytest.raises(ParameterError) as caught:
-                verb(["a"], **{name: value})
+                verb(subject.words(1), **{name: value})
             assert caught.value.name == name
             assert caught.value.allowed
         assert filled.to_bytes() == before

@@ -9,14 +9,13 @@ import pytest
 from bloomery.errors import IncompatibleError
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
-from tests.conformance.streams import mixed, words
 
 
 def pair(subject: Subject) -> tuple[Any, Any]:
     """Two filters whose streams overlap."""
     left, right = subject.new(), subject.new()
-    left.add_many(mixed(2000, "left"))
-    right.add_many(mixed(2000, "right"))
+    left.add_many(subject.mixed(2000, "left"))
+    right.add_many(subject.mixed(2000, "right"))
     return left, right
 
 
@@ -24,8 +23,8 @@ def pair(subject: Subject) -> tuple[Any, Any]:
 def a_merge_equals_the_joined_stream(subject: Subject) -> None:
     left, right = pair(subject)
     joined = subject.new()
-    joined.add_many(mixed(2000, "left"))
-    joined.add_many(mixed(2000, "right"))
+    joined.add_many(subject.mixed(2000, "left"))
+    joined.add_many(subject.mixed(2000, "right"))
     unchanged = right.to_bytes()
     assert left.merge(right) is None
     assert left.to_bytes() == joined.to_bytes()
@@ -35,7 +34,7 @@ def a_merge_equals_the_joined_stream(subject: Subject) -> None:
 @law("merge", "conservative")
 def a_conservative_merge_never_counts_too_little(subject: Subject) -> None:
     left, right = pair(subject)
-    keys = list(dict.fromkeys(key for key in mixed(2000, "left") if isinstance(key, str)))
+    keys = list(dict.fromkeys(key for key in subject.mixed(2000, "left") if isinstance(key, str)))
     at_least = [left.count(key) + right.count(key) for key in keys]
     left.merge(right)
     merged = [left.count(key) for key in keys]
@@ -55,7 +54,7 @@ def a_recurring_minimum_merge_adds_the_counters_and_begins_the_second_ones_anew(
     added = left.cells() + right.cells()
     left.merge(right)
     assert (left.cells() == added).all()
-    keys = [key for key in mixed(2000, "left") if isinstance(key, str)]
+    keys = [key for key in subject.mixed(2000, "left") if isinstance(key, str)]
     assert [left.count(key) for key in keys] == [added[left.positions(key)].min() for key in keys]
 
 
@@ -86,7 +85,7 @@ def or_equals_merge_and_leaves_both_operands_alone(subject: Subject) -> None:
     left |= right
     assert left is same
     assert left.to_bytes() == union.to_bytes()
-    union.add_many(words(100, "only the union"))
+    union.add_many(subject.words(100, "only the union"))
     assert left.to_bytes() != union.to_bytes()
     assert right.to_bytes() == before[1]
 
@@ -104,10 +103,10 @@ def a_filter_merged_with_itself_stays_what_it_is(subject: Subject) -> None:
 @law("merge", "count", unless=("conservative", "recurring_minimum"))
 def a_counting_filter_merged_with_itself_counts_its_stream_twice(subject: Subject) -> None:
     left = subject.new()
-    left.add_many(mixed(2000))
+    left.add_many(subject.mixed(2000))
     left.merge(left)
     twice = subject.new()
-    twice.add_many(mixed(2000) * 2)
+    twice.add_many(subject.mixed(2000) * 2)
     assert left.to_bytes() == twice.to_bytes()
     left |= left
     assert left.to_bytes() == (twice | twice).to_bytes()
@@ -116,13 +115,13 @@ def a_counting_filter_merged_with_itself_counts_its_stream_twice(subject: Subjec
 @law("__and__")
 def and_has_every_key_of_both_and_leaves_both_operands_alone(subject: Subject) -> None:
     left, right = subject.new(), subject.new()
-    left.add_many([*words(500, "left"), *words(500)])
-    right.add_many([*words(500, "right"), *words(500)])
+    left.add_many([*subject.words(500, "left"), *subject.words(500)])
+    right.add_many([*subject.words(500, "right"), *subject.words(500)])
     before = left.to_bytes(), right.to_bytes()
     both = left & right
     assert (left.to_bytes(), right.to_bytes()) == before
-    assert both.contains_many(words(500)).all()
-    assert not both.contains_many(words(500, "left")).all()
+    assert both.contains_many(subject.words(500)).all()
+    assert not both.contains_many(subject.words(500, "left")).all()
     same = left
     left &= right
     assert left is same
@@ -149,6 +148,11 @@ CHANGES: dict[str, tuple[str, Any]] = {
     "bits": ("bits", 100_004),
     "cells": ("cells", 100_004),
     "partitions": ("partitions", 11),
+    "bind": ("bind", "ordered"),
+    "capacity": ("capacity", 10_001),
+    "error_rate": ("error_rate", 0.02),
+    "max_layers": ("max_layers", 5),
+    "layer_sizes": ("layer_sizes", [7]),
 }
 """Field that must be named -> the parameter changed, and to what."""
 
@@ -161,6 +165,9 @@ def differing(subject: Subject) -> dict[str, Any]:
     decays = "decays" in structure.traits
     if hasattr(structure.cls, "layout") and not classic:
         fields.append("placement" if decays else "layout")
+    elif "urls" in structure.traits:
+        fields += ["bind", "capacity", "error_rate", "max_layers"]
+        fields += [] if "xor" in structure.traits else ["layer_sizes"]
     elif structure.parameters.get("derivation") not in ("double", "slices"):
         fields.append("derivation")
     fields += [name for name in ("policy", "counter_bits") if hasattr(structure.cls, name)]
@@ -184,12 +191,12 @@ def an_incompatible_merge_names_the_field_that_differs_and_changes_nothing(
     subject: Subject,
 ) -> None:
     left = subject.new()
-    left.add_many(words(200))
+    left.add_many(subject.words(200))
     before = left.to_bytes()
     others = differing(subject)
     assert others
     for name, other in others.items():
-        other.add_many(words(200, "other"))
+        other.add_many(subject.words(200, "other"))
         untouched = other.to_bytes()
         for join in (left.merge, left.__or__, left.__ior__):
             with pytest.raises(IncompatibleError) as caught:
@@ -204,7 +211,7 @@ def an_incompatible_merge_names_the_field_that_differs_and_changes_nothing(
 @law("merge")
 def a_merge_with_something_else_is_a_type_error(subject: Subject) -> None:
     left = subject.new()
-    left.add_many(words(200))
+    left.add_many(subject.words(200))
     before = left.to_bytes()
     for other in (None, 5, "text", {"a"}, object()):
         with pytest.raises(TypeError):

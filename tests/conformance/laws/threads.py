@@ -8,7 +8,6 @@ from typing import Any
 
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
-from tests.conformance.streams import words
 
 THREADS = 4
 KEYS = 1500
@@ -35,9 +34,9 @@ def together(work: Callable[[int], None]) -> None:
         raise failures[0]
 
 
-def hammer(filled: Any) -> list[str]:
+def hammer(subject: Subject, filled: Any) -> list[str]:
     """Every thread adds keys of its own, singly and in batches, and asks for them meanwhile."""
-    shares = [words(KEYS, f"thread-{number}") for number in range(THREADS)]
+    shares = [subject.words(KEYS, f"thread-{number}") for number in range(THREADS)]
 
     def work(number: int) -> None:
         mine = shares[number]
@@ -55,7 +54,7 @@ def hammer(filled: Any) -> list[str]:
 @law()
 def no_key_is_lost_when_threads_add_at_once(subject: Subject) -> None:
     filled = subject.new()
-    keys = hammer(filled)
+    keys = hammer(subject, filled)
     assert filled.contains_many(keys).all()
     filled.validate()
 
@@ -64,7 +63,7 @@ def no_key_is_lost_when_threads_add_at_once(subject: Subject) -> None:
 def batches_with_threads_of_their_own_may_run_at_once(subject: Subject) -> None:
     filled = subject.new()
     shares = [
-        words(17_000, f"crew-{number}") for number in range(THREADS)
+        subject.words(17_000, f"crew-{number}") for number in range(THREADS)
     ]  # enough for two threads
 
     def work(number: int) -> None:
@@ -78,7 +77,7 @@ def batches_with_threads_of_their_own_may_run_at_once(subject: Subject) -> None:
 @law("merge", unless=("conservative", "recurring_minimum"))
 def the_order_of_threads_leaves_no_trace(subject: Subject) -> None:
     filled, expected = subject.new(), subject.new()
-    expected.add_many(hammer(filled))
+    expected.add_many(hammer(subject, filled))
     assert filled.to_bytes() == expected.to_bytes()
 
 
@@ -97,7 +96,7 @@ def no_occurrence_is_lost_when_threads_count_one_key(subject: Subject) -> None:
 @law("repartition", unless=("recurring_minimum",))
 def no_occurrence_is_lost_while_the_partitions_are_cut_anew(subject: Subject) -> None:
     filled = subject.new()
-    keys = words(200)
+    keys = subject.words(200)
 
     def work(number: int) -> None:
         if number == 0:
@@ -121,7 +120,7 @@ def no_occurrence_is_lost_while_the_partitions_are_cut_anew(subject: Subject) ->
 @law(unless=("mapped",))  # other processes add to a shared file too, and no lock is taken for them
 def exactly_one_thread_is_told_that_a_key_was_new(subject: Subject) -> None:
     filled = subject.new()
-    keys = words(300, "contested")
+    keys = subject.words(300, "contested")
     told: list[list[bool]] = [[] for _ in range(THREADS)]
     together(lambda number: told[number].extend(filled.add(key) for key in keys))
     assert subject.new().add_many(keys).all()  # no false positive among these keys
@@ -131,12 +130,12 @@ def exactly_one_thread_is_told_that_a_key_was_new(subject: Subject) -> None:
 @law()
 def threads_may_ask_everything_while_others_add(subject: Subject) -> None:
     filled = subject.new()
-    keys = words(KEYS)
+    keys = subject.words(KEYS)
     filled.add_many(keys)
 
     def work(number: int) -> None:
         if number % 2:
-            filled.add_many(words(KEYS, f"thread-{number}"))
+            filled.add_many(subject.words(KEYS, f"thread-{number}"))
         else:
             for _ in range(5):
                 assert filled.contains_many(keys).all()

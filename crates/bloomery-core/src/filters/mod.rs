@@ -10,6 +10,7 @@ mod hot;
 mod own;
 mod repeated;
 mod scalable;
+mod url;
 
 pub use bloom::{BloomFilter, BloomPlan};
 pub(crate) use count::second_placement;
@@ -27,6 +28,7 @@ pub(crate) use hot::HotState;
 pub use hot::{HotItem, HotList, HotPlan, Times};
 pub(crate) use scalable::Layer;
 pub use scalable::{ScalableBloomFilter, ScalablePlan};
+pub use url::{Bind, LayerSizes, MAX_LAYERS, PrefixCount, UrlFilter, UrlPlan};
 
 use crate::error::{Error, Result};
 use crate::positions::MAX_HASHES;

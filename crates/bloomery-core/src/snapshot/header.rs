@@ -38,10 +38,12 @@ pub enum Kind {
     Decaying,
     /// A `HotList`.
     Hot,
+    /// A `UrlFilter`.
+    Url,
 }
 
 impl Kind {
-    const ALL: [(Kind, u16, &'static str); 9] = [
+    const ALL: [(Kind, u16, &'static str); 10] = [
         (Kind::Bloom, 1, "bloom"),
         (Kind::Scalable, 2, "scalable"),
         (Kind::Counting, 3, "counting"),
@@ -51,6 +53,7 @@ impl Kind {
         (Kind::PartitionedDynamic, 7, "pdcf"),
         (Kind::Decaying, 8, "tbf"),
         (Kind::Hot, 9, "hot"),
+        (Kind::Url, 10, "url"),
     ];
 
     fn row(self) -> (Kind, u16, &'static str) {

@@ -23,6 +23,7 @@ mod hot;
 mod read;
 mod record;
 mod shared;
+mod url;
 pub(crate) mod values;
 mod write;
 

@@ -5,11 +5,12 @@ use super::decaying;
 use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
 use super::hot::PromisedList;
 use super::record::{RECORD, Record};
+use super::url::PromisedUrls;
 use crate::cells::{Counters, DynamicCells, DynamicShape, SpectralCells, SpectralShape, Words};
 use crate::error::{Error, Result};
 use crate::filters::{
     BloomFilter, CountFilter, CountingBloomFilter, HotList, Layer, ScalableBloomFilter,
-    ScalablePlan, TimeDecayingBloomFilter,
+    ScalablePlan, TimeDecayingBloomFilter, UrlFilter,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -32,6 +33,8 @@ pub enum Loaded {
     Decaying(Box<TimeDecayingBloomFilter>),
     /// A hot list.
     Hot(HotList),
+    /// A URL filter.
+    Url(Box<UrlFilter>),
 }
 
 impl Loaded {
@@ -45,6 +48,7 @@ impl Loaded {
             Loaded::Spectral(filter) => filter.kind(),
             Loaded::Decaying(_) => Kind::Decaying,
             Loaded::Hot(_) => Kind::Hot,
+            Loaded::Url(_) => Kind::Url,
         }
     }
 }
@@ -166,6 +170,7 @@ enum Expected {
     Spectral(Promised<SpectralShape>),
     Decaying(decaying::Promised),
     Hot(PromisedList),
+    Url(PromisedUrls),
 }
 
 impl Expected {
@@ -182,6 +187,7 @@ impl Expected {
             }
             Kind::Decaying => return decaying::Promised::of(header).map(Expected::Decaying),
             Kind::Hot => return PromisedList::of(header).map(Expected::Hot),
+            Kind::Url => return PromisedUrls::of(header).map(Expected::Url),
         };
         let bytes = match &expected {
             Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
@@ -194,7 +200,8 @@ impl Expected {
             Expected::Dynamic(_)
             | Expected::Spectral(_)
             | Expected::Decaying(_)
-            | Expected::Hot(_) => Vec::new(),
+            | Expected::Hot(_)
+            | Expected::Url(_) => Vec::new(),
         };
         if bytes != header.sections {
             let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
@@ -256,6 +263,9 @@ impl Expected {
                 Ok(Loaded::Decaying(Box::new(filter)))
             }
             Expected::Hot(promised) => promised.build(&next()?, &next()?).map(Loaded::Hot),
+            Expected::Url(promised) => {
+                Ok(Loaded::Url(Box::new(promised.build(sections.collect())?)))
+            }
             Expected::Scalable(plan, records) => {
                 let mut layers = Vec::new();
                 for (items, record) in records {

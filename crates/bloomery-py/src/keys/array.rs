@@ -28,6 +28,9 @@ pub(super) fn run<B: Batch>(
     let mut answers = Answers::new(rows, options);
     let width = view.item_bytes();
     if let Some(signed) = integer_code(code) {
+        if B::TEXTS {
+            return Err(errors::text_column(py, "an array of integers"));
+        }
         let swapped = order == Some('>') && width > 1;
         match (signed, width, swapped) {
             (true, 8, false) => answers.extend(py, batch, &Signed(line))?,

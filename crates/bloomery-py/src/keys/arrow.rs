@@ -25,7 +25,7 @@ pub(super) fn run<B: Batch>(
     // SAFETY: the schema lives until the end of this function.
     let (column, in_table) = unsafe { one_column(py, &schema.0) }?;
     // SAFETY: as above. A stream without chunks must not hide that its keys are none.
-    unsafe { require_supported(py, column) }?;
+    unsafe { require_supported(py, column, B::TEXTS) }?;
     loop {
         let done = answers.rows();
         match arrays.next().map_err(|error| with_added(py, error, done))? {
@@ -252,14 +252,21 @@ fn unsupported(py: Python<'_>, format: &str) -> PyErr {
     errors::parameter(py, "keys", got, "text, binary, integers or a dictionary of these", hint)
 }
 
-unsafe fn require_supported(py: Python<'_>, column: &ArrowSchema) -> PyResult<()> {
+unsafe fn require_supported(
+    py: Python<'_>,
+    column: &ArrowSchema,
+    only_texts: bool,
+) -> PyResult<()> {
     // SAFETY: a live schema has a format, and maybe a dictionary.
     unsafe {
         if !column.dictionary.is_null() {
-            return require_supported(py, &*column.dictionary);
+            return require_supported(py, &*column.dictionary, only_texts);
         }
         let format = format_of(column);
         let known = ["n", "u", "z", "U", "Z", "vu", "vz"].contains(&format);
+        if integer_format(format).is_some() && only_texts {
+            return Err(errors::text_column(py, "an Arrow column of integers"));
+        }
         if known || format.starts_with("w:") || integer_format(format).is_some() {
             return Ok(());
         }

@@ -30,8 +30,10 @@ pub(crate) trait Batch: Sync {
     /// An answer, with NumPy's name of its type.
     type Answer: Copy + Default + Send + 'static;
     const DTYPE: &'static str;
-    /// Whether the keys themselves are needed, not only their digests. Such a batch answers nothing.
+    /// Whether the keys themselves are needed, not only their digests.
     const KEEPS: bool = false;
+    /// Whether only text and bytes are keys.
+    const TEXTS: bool = false;
 
     fn hasher(&self) -> Hasher;
 
@@ -185,7 +187,16 @@ impl<B: Batch> Answers<B> {
         let result = py.detach(|| batch.run(keys, out, crew));
         drop(guard);
         self.rows = end;
-        result.map_err(|(rows, error)| with_added(py, errors::to_python(py, error), start + rows))
+        result.map_err(|(done, error)| {
+            let error = match error {
+                Error::Row { row, error } => {
+                    let row = rows.map_or(start + row, |rows| rows[row]);
+                    errors::in_row(py, errors::to_python(py, *error), row)
+                }
+                error => errors::to_python(py, error),
+            };
+            with_added(py, error, start + done)
+        })
     }
 
     /// As `extend`, for rows of which only some have a key: the others are answered by the default.
@@ -200,14 +211,20 @@ impl<B: Batch> Answers<B> {
         let rows: Vec<usize> =
             (start..).zip(keys).filter_map(|(row, key)| key.map(|_| row)).collect();
         self.extend_rows(py, batch, present.as_slice(), Some(&rows))?;
-        let answers = self.values[start..self.rows].to_vec();
-        self.rows = start + keys.len();
-        self.values.resize(self.values.len().max(self.rows), B::Answer::default());
-        let mut answers = answers.into_iter();
-        for (slot, key) in self.values[start..].iter_mut().zip(keys) {
-            *slot = key.and_then(|_| answers.next()).unwrap_or_default();
-        }
+        self.scatter(start, &rows, keys.len());
         Ok(())
+    }
+
+    /// Moves the answers from `start` on to their rows, of `total`; the rows between get the default.
+    fn scatter(&mut self, start: usize, rows: &[usize], total: usize) {
+        self.rows = start + total;
+        self.values.resize(self.values.len().max(self.rows), B::Answer::default());
+        if rows.len() == total {
+            return;
+        }
+        let answers = self.values[start..start + rows.len()].to_vec();
+        self.values[start..start + total].fill(B::Answer::default());
+        rows.iter().zip(answers).for_each(|(row, answer)| self.values[*row] = answer);
     }
 
     /// As `extend_some` for a batch that keeps keys: those of `rows`, counted from the next row, out of
@@ -223,8 +240,7 @@ impl<B: Batch> Answers<B> {
         let start = self.rows;
         let rows: Vec<usize> = rows.iter().map(|row| start + row).collect();
         self.extend_rows(py, batch, keys, Some(&rows))?;
-        self.rows = start + total;
-        self.values.resize(self.values.len().max(self.rows), B::Answer::default());
+        self.scatter(start, &rows, total);
         Ok(())
     }
 

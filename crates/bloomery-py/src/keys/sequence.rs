@@ -14,7 +14,7 @@ use super::items::{AHEAD, Items, has_no_code, prefetch};
 use super::kept::{Chosen, Copies, Hashed};
 use super::{Answers, Batch, Options};
 use crate::errors::{null_key, with_added};
-use crate::key::{hash_key, with_key};
+use crate::key::{hash_key, with_key, with_text};
 use bloomery_core::{Crew, Hasher, Key, KeyHash};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -32,11 +32,13 @@ struct Chunk {
     nulls: Vec<usize>,
     /// The keys, row for row, for a batch that keeps them.
     copies: Option<Copies>,
+    /// Whether only text and bytes are keys.
+    texts: bool,
 }
 
 impl Chunk {
     fn new<B: Batch>() -> Self {
-        Chunk { copies: B::KEEPS.then(Copies::default), ..Chunk::default() }
+        Chunk { copies: B::KEEPS.then(Copies::default), texts: B::TEXTS, ..Chunk::default() }
     }
 
     fn rows(&self) -> usize {
@@ -65,13 +67,15 @@ impl Chunk {
             self.copies.iter_mut().for_each(|copies| copies.push(Key::Unsigned(0)));
             return Ok(());
         }
-        let Chunk { digests, copies, .. } = self;
-        with_key(key, Some(row), |key| {
-            digests.push(key.hash(hasher));
+        let Chunk { digests, copies, texts, .. } = self;
+        let keep = |key: Key<'_>| {
+            // Who keeps texts has no use for their digests.
+            digests.push(if *texts { KeyHash::default() } else { key.hash(hasher) });
             if let Some(copies) = copies {
                 copies.push(key);
             }
-        })
+        };
+        if *texts { with_text(key, Some(row), keep) } else { with_key(key, Some(row), keep) }
     }
 
     /// Notes a row without a key: its place in the chunk and in the batch.

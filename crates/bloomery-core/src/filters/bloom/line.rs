@@ -35,6 +35,13 @@ pub(super) fn bit(h2: u64, w: u32) -> u32 {
     (h2 >> (6 * w)) as u32 & 63
 }
 
+/// The words a key uses, in order.
+#[inline(always)]
+pub(super) fn used(h2: u64, hashes: u32) -> impl Iterator<Item = u32> {
+    let start = if hashes == 8 { 0 } else { (h2 >> 48) as u32 & 7 };
+    (0..hashes).map(move |i| (start + i) & 7)
+}
+
 impl<'a> Lines<'a> {
     /// Index of the first word of the key's line.
     #[inline(always)]
@@ -70,11 +77,9 @@ impl<'a> Lines<'a> {
             .all(|w| line[w as usize].load(Ordering::Relaxed) >> bit(hash.h2, w) & 1 == 1)
     }
 
-    /// The words a key uses, in order.
     #[inline(always)]
-    pub(super) fn used(&self, h2: u64) -> impl Iterator<Item = u32> + use<> {
-        let start = if self.hashes == 8 { 0 } else { (h2 >> 48) as u32 & 7 };
-        (0..self.hashes).map(move |i| (start + i) & 7)
+    fn used(&self, h2: u64) -> impl Iterator<Item = u32> + use<> {
+        used(h2, self.hashes)
     }
 
     /// Sets the key's bits and says whether one was new. The caller is the only writer of the line.

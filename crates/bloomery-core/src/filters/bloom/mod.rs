@@ -109,14 +109,7 @@ impl BloomFilter {
 
     /// The bits of a key, in the order they are derived.
     pub fn positions(&self, hash: KeyHash) -> Vec<u64> {
-        match self.plan.layout {
-            Layout::Classic => self.classic(hash).collect(),
-            Layout::Blocked => {
-                let first = self.lines().first_word(hash) as u64 * 64;
-                let used = self.lines().used(hash.h2);
-                used.map(|w| first + u64::from(w * 64 + line::bit(hash.h2, w))).collect()
-            }
-        }
+        self.plan.positions(hash)
     }
 
     // ---- adding
@@ -156,6 +149,12 @@ impl BloomFilter {
         }
     }
 
+    /// Sets these bits, all below `bits`; true iff one of them was new.
+    pub(crate) fn add_cells(&self, positions: impl Iterator<Item = u64>) -> bool {
+        let _entered = self.gate.enter();
+        self.set(positions)
+    }
+
     /// Sets these bits of a classic key; true iff one of them was new.
     #[inline(always)]
     fn set(&self, positions: impl Iterator<Item = u64>) -> bool {
@@ -184,11 +183,17 @@ impl BloomFilter {
     pub fn contains(&self, hash: KeyHash) -> bool {
         match self.plan.layout {
             Layout::Blocked => self.lines().contains(hash),
-            Layout::Classic => self.classic(hash).all(|position| {
-                let (word, mask) = self.word(position);
-                word.load(Ordering::Relaxed) & mask != 0
-            }),
+            Layout::Classic => self.has_cells(self.classic(hash)),
         }
+    }
+
+    /// Whether these bits, all below `bits`, are set.
+    #[inline(always)]
+    pub(crate) fn has_cells(&self, mut positions: impl Iterator<Item = u64>) -> bool {
+        positions.all(|position| {
+            let (word, mask) = self.word(position);
+            word.load(Ordering::Relaxed) & mask != 0
+        })
     }
 
     // ---- whole filters

@@ -1,10 +1,12 @@
 //! Goals in, sizes out: the plan of a Bloom filter. Allocates nothing.
 
+use super::line::{bit, used};
 use crate::cells::LINE_BYTES;
 use crate::error::{Error, Result};
 use crate::filters::{check_capacity, check_error_rate, check_hashes};
+use crate::hash::KeyHash;
 use crate::placement::Layout;
-use crate::positions::{Derivation, MAX_HASHES};
+use crate::positions::{Derivation, MAX_HASHES, Positions, reduce};
 use crate::sizing::{self, BLOCK_BITS};
 
 /// The layout is blocked down to this error rate; below it the blocked layout's memory grows faster
@@ -137,6 +139,20 @@ impl BloomPlan {
     /// Memory of the cells in bytes: whole cache lines.
     pub fn bytes(&self) -> u64 {
         self.bits.div_ceil(BLOCK_BITS) * LINE_BYTES as u64
+    }
+
+    /// The bits of a key, in the order they are derived.
+    pub fn positions(&self, hash: KeyHash) -> Vec<u64> {
+        match self.layout {
+            Layout::Classic => {
+                Positions::new(hash, self.derivation, self.bits, self.hashes).collect()
+            }
+            Layout::Blocked => {
+                let first = reduce(hash.h1, self.blocks()) * BLOCK_BITS;
+                let bits = used(hash.h2, self.hashes).map(|word| word * 64 + bit(hash.h2, word));
+                bits.map(|bit| first + u64::from(bit)).collect()
+            }
+        }
     }
 
     /// Expected error rate when `n` distinct keys are inside.

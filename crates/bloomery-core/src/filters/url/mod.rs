@@ -1,0 +1,302 @@
+//! The URL filter: a Bloom filter of whole URLs, with a layer for every depth of their prefixes.
+//!
+//! Paper    The multi-layer Bloom filter for URLs (MLBF); specification section 7, with its corrections.
+//! Idea     A URL in canonical form is cut at "/" into segments. Layer i holds its first i segments bound
+//!          together, X the whole:
+//!              example.org / docs / intro     layer 1  example.org
+//!                                             layer 2  example.org/docs
+//!                                             layer 3  example.org/docs/intro
+//!                                             X        example.org/docs/intro, and nothing shorter
+//!          So X answers "was this URL seen?", and a layer "was anything below this directory seen?".
+//! Bind     `salted_xor`, `ordered`: how segments are bound, see `address.rs`. `xor`: the paper to the letter,
+//!          with bare segments in the layers, and the order of segments and pairs of equal ones lost.
+//! Prefer   `BloomFilter` when only whole URLs are asked for: the layers cost several times its memory.
+//!
+//! # Invariants
+//! I1  X and every layer have the sizes that the plan gives their place, and one hash function.
+//! I2  There are as many layers as the deepest URL had segments, at most `max_layers`.
+//!
+//! # Errors in answers
+//! No false negatives, at any depth; a URL deeper than the layers is certainly absent. False positives: at
+//! most those of X, whatever the layers hold, which is the target at capacity. A query some of whose
+//! prefixes are new must deceive their layers too. With `xor` no such promise holds.
+
+mod address;
+mod many;
+mod plan;
+mod prefixes;
+#[cfg(test)]
+mod tests;
+
+pub use plan::{Bind, LayerSizes, MAX_LAYERS, UrlPlan};
+pub use prefixes::PrefixCount;
+
+use crate::error::{Error, Result};
+use crate::filters::{BloomFilter, BloomPlan, Measure};
+use crate::hash::{Hasher, KeyHash};
+use crate::url::{Canon, canonical, segments};
+use address::{Address, crossed, whole};
+
+/// A filter of URLs and their prefixes.
+#[derive(Debug)]
+pub struct UrlFilter {
+    plan: UrlPlan,
+    hasher: Hasher,
+    /// From the root on; made when the first URL is that deep (I2).
+    layers: Vec<BloomFilter>,
+    /// The paper's X.
+    whole: BloomFilter,
+}
+
+impl UrlFilter {
+    /// An empty filter, without layers.
+    pub fn new(plan: UrlPlan, hasher: Hasher) -> Result<Self> {
+        let plan = plan.checked()?;
+        let whole = BloomFilter::new(plan.whole()?, hasher)?;
+        Ok(UrlFilter { plan, hasher, layers: Vec::new(), whole })
+    }
+
+    /// A filter of parts read from a snapshot, if they are what the plan makes.
+    pub(crate) fn over(
+        plan: UrlPlan,
+        whole: BloomFilter,
+        layers: Vec<BloomFilter>,
+    ) -> Result<Self> {
+        let this = UrlFilter { plan, hasher: *whole.hasher(), layers, whole };
+        this.validate()?;
+        Ok(this)
+    }
+
+    /// The goals.
+    pub fn plan(&self) -> &UrlPlan {
+        &self.plan
+    }
+
+    /// The hash function with its seed or secret.
+    pub fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// The layers there are, from the root on.
+    pub fn layers(&self) -> &[BloomFilter] {
+        &self.layers
+    }
+
+    /// X, which holds whole URLs.
+    pub fn whole(&self) -> &BloomFilter {
+        &self.whole
+    }
+
+    /// Memory of all cells in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.parts().map(|part| part.plan().bytes()).sum()
+    }
+
+    /// X, then the layers.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &BloomFilter> {
+        std::iter::once(&self.whole).chain(&self.layers)
+    }
+
+    fn address(&self, url: &[u8]) -> Result<Address> {
+        Address::of(&self.plan, &self.hasher, url)
+    }
+
+    /// The cells of a URL: in each of its layers, from the root on, and at last in X. Layers need not exist.
+    pub fn positions(&self, url: &[u8]) -> Result<Vec<Vec<u64>>> {
+        let address = self.address(url)?;
+        let mut found = Vec::new();
+        for (depth, digest) in (1..).zip(address.layers()) {
+            found.push(self.plan.layer(depth)?.positions(*digest));
+        }
+        found.push(match address.layers().last() {
+            Some(deepest) if self.plan.bind != Bind::Xor => self.whole.positions(whole(*deepest)),
+            _ => self.crossed(address.layers()).collect(),
+        });
+        Ok(found)
+    }
+
+    fn crossed(&self, layers: &[KeyHash]) -> impl Iterator<Item = u64> + use<> {
+        let BloomPlan { bits, hashes, .. } = *self.whole.plan();
+        crossed(layers, bits, hashes).into_iter().take(hashes as usize)
+    }
+
+    // ---- adding
+
+    /// Adds the URL and its prefixes; true iff the URL was certainly absent before. A URL that is none, or no
+    /// memory for a new layer, is refused before anything changes.
+    pub fn add(&mut self, url: &[u8]) -> Result<bool> {
+        let address = self.address(url)?;
+        self.reach(address.layers().len())?;
+        let mut new = false;
+        for (layer, digest) in self.layers.iter().zip(address.layers()) {
+            new |= layer.add(*digest);
+        }
+        let Some(deepest) = address.layers().last() else { return Ok(new) };
+        new |= match self.plan.bind {
+            Bind::Xor => self.whole.add_cells(self.crossed(address.layers())),
+            _ => self.whole.add(whole(*deepest)),
+        };
+        Ok(new)
+    }
+
+    /// Makes the layers down to a depth.
+    fn reach(&mut self, depth: usize) -> Result<()> {
+        let made = (self.layers.len()..depth)
+            .map(|above| BloomFilter::new(self.plan.layer(above as u32 + 1)?, self.hasher))
+            .collect::<Result<Vec<_>>>()?;
+        self.layers.extend(made);
+        Ok(())
+    }
+
+    // ---- asking
+
+    /// Whether the URL may have been added; false is certain.
+    pub fn contains(&self, url: &[u8]) -> Result<bool> {
+        let address = self.address(url)?;
+        Ok(self.reaches(address.layers()) && self.layers_have(address.layers()))
+    }
+
+    /// Whether X has the whole, and there are layers enough: most absent URLs end here.
+    fn reaches(&self, digests: &[KeyHash]) -> bool {
+        let Some(deepest) = digests.last().filter(|_| digests.len() <= self.layers.len()) else {
+            return false;
+        };
+        match self.plan.bind {
+            Bind::Xor => self.whole.has_cells(self.crossed(digests)),
+            _ => self.whole.contains(whole(*deepest)),
+        }
+    }
+
+    fn layers_have(&self, digests: &[KeyHash]) -> bool {
+        self.layers.iter().zip(digests).all(|(layer, digest)| layer.contains(*digest))
+    }
+
+    /// Whether a URL may have been added that begins with the first `depth` segments of this one; false is
+    /// certain. With `Bind::Xor`: whether each of these segments was seen at its depth.
+    ///
+    /// The last layer holds whole rests, not prefixes, so it cannot be asked.
+    pub fn seen_prefix(&self, url: &[u8], depth: u32) -> Result<bool> {
+        if depth < 1 || depth >= self.plan.max_layers {
+            return Err(Error::parameter(
+                "depth",
+                depth,
+                "at least 1 and less than `max_layers`",
+                "the host is depth 1; the last layer holds all deeper segments as one",
+            ));
+        }
+        let address = self.address(url)?;
+        let depth = depth as usize;
+        let Some(digests) = address.layers().get(..depth) else {
+            return Err(Error::parameter(
+                "depth",
+                depth,
+                "at most the number of the URL's segments",
+                "the host is one segment, and so is each part of the path between slashes",
+            ));
+        };
+        if depth > self.layers.len() {
+            return Ok(false);
+        }
+        // A bound prefix names all that is before it, so its own layer would do; those above it have it too,
+        // and to deceive them all is harder.
+        Ok(self.layers_have(digests))
+    }
+
+    /// Whether any URL of this host may have been added: `example.org`, `example.org:8080`.
+    pub fn seen_host(&self, host: &[u8]) -> Result<bool> {
+        let mut url = Vec::with_capacity(host.len() + 8);
+        if !host.windows(3).any(|part| part == b"://") {
+            url.extend(b"http://");
+        }
+        url.extend(host);
+        let mut buffer = Vec::new();
+        let mut parts =
+            segments(canonical(&url, &Canon::default(), &mut buffer)?, MAX_LAYERS).skip(1);
+        if parts.next() != Some(b"") || parts.next().is_some() {
+            return Err(Error::parameter(
+                "host",
+                String::from_utf8_lossy(host),
+                "a host alone, with its port if that is not the usual one",
+                "seen_prefix(url, 1) asks for the host of a URL",
+            ));
+        }
+        self.seen_prefix(&url, 1)
+    }
+
+    // ---- whole filters
+
+    /// Refuses to go on when `other` was made with other parameters.
+    pub fn require_compatible(&self, other: &UrlFilter) -> Result<()> {
+        self.plan.require_same(&other.plan)?;
+        self.hasher.require_same(&other.hasher)
+    }
+
+    /// Becomes the filter of the union, bit for bit; gets the layers that only `other` has.
+    pub fn merge(&mut self, other: &UrlFilter) -> Result<()> {
+        self.require_compatible(other)?;
+        // Copies first: they are what can fail.
+        let shared = self.layers.len().min(other.layers.len());
+        let deeper = other.layers[shared..].iter().map(BloomFilter::copy);
+        let deeper = deeper.collect::<Result<Vec<_>>>()?;
+        for (mine, theirs) in self.parts().zip(other.parts()) {
+            mine.merge(theirs)?;
+        }
+        self.layers.extend(deeper);
+        Ok(())
+    }
+
+    /// Forgets everything, and the layers with it.
+    pub fn clear(&mut self) {
+        self.layers.clear();
+        self.whole.clear();
+    }
+
+    /// A copy.
+    pub fn copy(&self) -> Result<Self> {
+        let layers = self.layers.iter().map(BloomFilter::copy).collect::<Result<_>>()?;
+        let (plan, whole) = (self.plan.clone(), self.whole.copy()?);
+        Ok(UrlFilter { plan, hasher: self.hasher, layers, whole })
+    }
+
+    /// Whether both have the same goals, the same layers and the same bits.
+    pub fn same_as(&self, other: &UrlFilter) -> bool {
+        self.require_compatible(other).is_ok()
+            && self.layers.len() == other.layers.len()
+            && self.parts().zip(other.parts()).all(|(mine, theirs)| mine.same_as(theirs))
+    }
+
+    /// The whole, whose items and error are those of X and whose fill is that of all cells; and each layer.
+    pub fn measure(&self) -> (Measure, Vec<Measure>) {
+        let layers: Vec<_> = self.layers.iter().map(BloomFilter::measure).collect();
+        let mut whole = self.whole.measure();
+        let bits = |part: &BloomFilter| part.plan().bits as f64;
+        let mut set = whole.fill * bits(&self.whole);
+        set += self.layers.iter().zip(&layers).map(|(l, m)| m.fill * bits(l)).sum::<f64>();
+        whole.fill = set / self.parts().map(bits).sum::<f64>();
+        (whole, layers)
+    }
+
+    /// Checks I1, I2, and every part.
+    pub fn validate(&self) -> Result<()> {
+        let broken = |invariant: String| Err(Error::Invariant { invariant });
+        let deepest = self.plan.max_layers as usize;
+        if self.layers.len() > deepest {
+            return broken(format!("{} layers of at most {deepest}", self.layers.len()));
+        }
+        for (depth, part) in (0..).zip(self.parts()) {
+            let expected = if depth == 0 { self.plan.whole() } else { self.plan.layer(depth) }?;
+            // Only the capacity is compared, unless positions are XORed: another machine's logarithm may
+            // round a size differently, and a part's own plan is the one its bits were made by.
+            let sizes = (part.plan().bits, part.plan().hashes);
+            let crossed = self.plan.bind == Bind::Xor
+                && (sizes != (self.whole.plan().bits, self.whole.plan().hashes)
+                    || !sizes.0.is_power_of_two());
+            let same = part.plan().capacity == expected.capacity;
+            if !same || crossed || *part.hasher() != self.hasher {
+                return broken(format!("the part at depth {depth} is {:?}", part.plan()));
+            }
+            part.validate()?;
+        }
+        Ok(())
+    }
+}

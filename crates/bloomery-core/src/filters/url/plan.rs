@@ -1,0 +1,194 @@
+//! Goals in, sizes out: the plan of a URL filter. Allocates nothing.
+
+use crate::error::{Error, Result};
+use crate::filters::{BloomPlan, check_capacity, check_error_rate};
+use crate::placement::Layout;
+use crate::positions::Derivation;
+
+/// More layers than this are refused; deeper segments belong to the last one.
+pub const MAX_LAYERS: usize = 64;
+
+/// How the segments of a URL become the address in X, and what the layers hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Bind {
+    /// The XOR of the segments' digests, each salted by its depth. Layers hold the addresses of prefixes.
+    #[default]
+    SaltedXor,
+    /// A rolling hash of the segments. Layers hold the addresses of prefixes.
+    Ordered,
+    /// The paper to the letter: the XOR of the segments' positions. Layers hold bare segments.
+    Xor,
+}
+
+impl Bind {
+    pub(crate) const ALL: [Bind; 3] = [Bind::SaltedXor, Bind::Ordered, Bind::Xor];
+
+    /// The name users and files know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bind::SaltedXor => "salted_xor",
+            Bind::Ordered => "ordered",
+            Bind::Xor => "xor",
+        }
+    }
+
+    /// The binding of that name.
+    pub fn parse(name: &str) -> Result<Self> {
+        Bind::ALL.into_iter().find(|bind| bind.name() == name).ok_or_else(|| {
+            Error::parameter(
+                "bind",
+                name,
+                "\"salted_xor\", \"ordered\" or \"xor\"",
+                "leave it out for the default, \"salted_xor\"",
+            )
+        })
+    }
+}
+
+/// How many distinct prefixes each layer is made for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum LayerSizes {
+    /// Shares of the URLs that were measured on real lists.
+    #[default]
+    Measured,
+    /// As many as URLs, the paper's choice.
+    Uniform,
+    /// These, from the root on; the last one for every deeper layer.
+    Expected(Vec<u64>),
+}
+
+// What "measured" stands for, in every file too: these numbers never change, better ones get another name.
+// Each is the largest share among four real lists (1.7 million repositories of packages, 150,000 links of
+// news pages, 30,000 of a crawl of documentation, 103,000 assorted URLs), rounded up, so that none of them
+// overfills a layer. `scripts/measure_layers.py` measures it.
+
+/// Distinct prefixes of each depth, for each URL.
+const DISTINCT: [f64; 8] = [0.30, 0.42, 1.0, 0.39, 0.43, 0.60, 0.06, 0.04];
+/// URLs of at least each depth: the last layer holds all that is deeper, so there each URL is its own prefix.
+const AT_LEAST: [f64; 8] = [1.0, 1.0, 1.0, 0.76, 0.74, 0.62, 0.13, 0.08];
+/// Both, at every depth after those.
+const DEEPER: f64 = 0.045;
+
+/// The goals of a URL filter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UrlPlan {
+    /// Distinct URLs.
+    pub capacity: u64,
+    /// Target of X, and so of the whole, and of each layer.
+    pub error_rate: f64,
+    /// Layers at most.
+    pub max_layers: u32,
+    /// How segments are bound.
+    pub bind: Bind,
+    /// What the layers are made for.
+    pub layer_sizes: LayerSizes,
+}
+
+impl UrlPlan {
+    /// The plan, if every field is one that can be built. Files pass through here too.
+    pub fn checked(self) -> Result<Self> {
+        check_capacity(self.capacity)?;
+        check_error_rate(self.error_rate)?;
+        if !(1..=MAX_LAYERS as u32).contains(&self.max_layers) {
+            return Err(Error::parameter(
+                "max_layers",
+                self.max_layers,
+                "between 1 and 64",
+                "deeper segments are joined into the last layer's",
+            ));
+        }
+        if self.bind == Bind::Xor && self.layer_sizes != LayerSizes::Uniform {
+            return Err(Error::parameter(
+                "layer_sizes",
+                self.layer_sizes.name(),
+                "\"uniform\" with bind=\"xor\"",
+                "positions of one size are XORed; bind=\"salted_xor\" takes any sizes",
+            ));
+        }
+        if let LayerSizes::Expected(sizes) = &self.layer_sizes {
+            let count = sizes.len();
+            if !(1..=self.max_layers as usize).contains(&count) {
+                return Err(Error::parameter(
+                    "layer_sizes",
+                    format!("{count} numbers"),
+                    "one number for each layer, at least one",
+                    "UrlFilter.measure(urls) counts the prefixes of a sample",
+                ));
+            }
+            if let Some(wrong) = sizes.iter().find(|size| check_capacity(**size).is_err()) {
+                return Err(Error::parameter(
+                    "layer_sizes",
+                    wrong,
+                    "numbers between 1 and 2**48",
+                    "give the number of distinct prefixes you expect at each depth",
+                ));
+            }
+        }
+        self.whole()?;
+        Ok(self)
+    }
+
+    /// The sizes of X.
+    pub fn whole(&self) -> Result<BloomPlan> {
+        self.for_keys(self.capacity)
+    }
+
+    /// The sizes of the layer at a depth, from 1 on.
+    pub fn layer(&self, depth: u32) -> Result<BloomPlan> {
+        let at = (depth.max(1) - 1) as usize;
+        let share = |share: f64| ((self.capacity as f64 * share).ceil() as u64).max(1);
+        let keys = match &self.layer_sizes {
+            LayerSizes::Uniform => self.capacity,
+            LayerSizes::Expected(sizes) => {
+                sizes.get(at).or(sizes.last()).copied().unwrap_or(self.capacity)
+            }
+            LayerSizes::Measured => {
+                let table = if depth == self.max_layers { &AT_LEAST } else { &DISTINCT };
+                share(table.get(at).copied().unwrap_or(DEEPER))
+            }
+        };
+        self.for_keys(keys)
+    }
+
+    fn for_keys(&self, keys: u64) -> Result<BloomPlan> {
+        let how = Derivation::Enhanced;
+        if self.bind != Bind::Xor {
+            return BloomPlan::for_goal(keys, self.error_rate, None, how);
+        }
+        let plan = BloomPlan::for_goal(keys, self.error_rate, Some(Layout::Classic), how)?;
+        // The XOR of numbers below a power of two is below it too; of other numbers it need not be.
+        BloomPlan { bits: plan.bits.next_power_of_two(), ..plan }.checked()
+    }
+
+    /// Refuses to go on when `other` has other goals.
+    pub(super) fn require_same(&self, other: &UrlPlan) -> Result<()> {
+        if self.bind != other.bind {
+            return Err(Error::incompatible("bind", self.bind.name(), other.bind.name()));
+        }
+        if self.capacity != other.capacity {
+            return Err(Error::incompatible("capacity", self.capacity, other.capacity));
+        }
+        if self.error_rate != other.error_rate {
+            return Err(Error::incompatible("error_rate", self.error_rate, other.error_rate));
+        }
+        if self.max_layers != other.max_layers {
+            return Err(Error::incompatible("max_layers", self.max_layers, other.max_layers));
+        }
+        if self.layer_sizes != other.layer_sizes {
+            let (a, b) = (self.layer_sizes.name(), other.layer_sizes.name());
+            return Err(Error::incompatible("layer_sizes", a, b));
+        }
+        Ok(())
+    }
+}
+
+impl LayerSizes {
+    /// What users write for it.
+    pub fn name(&self) -> String {
+        match self {
+            LayerSizes::Measured => "measured".to_owned(),
+            LayerSizes::Uniform => "uniform".to_owned(),
+            LayerSizes::Expected(sizes) => format!("{sizes:?}"),
+        }
+    }
+}
