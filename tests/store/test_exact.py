@@ -49,6 +49,7 @@ def test_it_answers_as_a_set_does(
             assert exact.add(key) is new(key)
     with ExactSet(path) as exact:
         assert len(exact) == len(model)
+        assert {key for key in exact if len(key) < 33} == {key for key in model if len(key) < 33}
         assert all(key in exact for key in model)
         assert b"absent" not in exact or b"absent" in model
 

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import islice
-from pathlib import Path
 from typing import Self
 
 from bloomery.errors import (
@@ -53,13 +52,11 @@ class ExactSet:
         self.batch = batch
         self._uncommitted = 0
         self._open = False
-        exists = Path(path).exists() and Path(path).stat().st_size > 0
         with self._errors("open"):
             self._database = sqlite3.connect(self.path, isolation_level=None)
         try:
             with self._errors("open"):
-                if not exists:
-                    self._create()
+                self._create()
                 self._check()
                 # The journal is a file of its own beside this one, while it is open.
                 self._run("PRAGMA journal_mode = WAL")
@@ -72,6 +69,11 @@ class ExactSet:
         self._open = True
 
     def _create(self) -> None:
+        """Makes the table in an empty file, also in one that a kill left empty."""
+        [tables] = self._run("SELECT count(*) FROM sqlite_master").fetchone()
+        [application] = self._run("PRAGMA application_id").fetchone()
+        if tables or application:
+            return
         self._run("BEGIN EXCLUSIVE")
         self._run(f"PRAGMA application_id = {_APPLICATION}")
         self._run(f"PRAGMA user_version = {_VERSION}")
@@ -170,6 +172,14 @@ class ExactSet:
         with self._errors("read"):
             found = self._run("SELECT 1 FROM keys WHERE key = ?", (stored,)).fetchone()
         return found is not None
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Every key as it is kept: longer ones are digests. In no order that means anything."""
+        if not self._open:
+            raise ClosedError(f"{self.path} was closed", path=self.path)
+        with self._errors("read"):
+            for (key,) in self._run("SELECT key FROM keys"):
+                yield key
 
     def __len__(self) -> int:
         """How many keys; it reads the whole set."""
