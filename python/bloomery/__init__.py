@@ -28,6 +28,7 @@ from bloomery._core import (
 )
 from bloomery.errors import BloomeryError
 from bloomery.hot import HotFilter
+from bloomery.recent import RecentFilter
 from bloomery.records import Estimate, HotItem, Plan, Stats
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
     "Plan",
+    "RecentFilter",
     "ScalableBloomFilter",
     "SpectralBloomFilter",
     "Stats",
