@@ -28,6 +28,7 @@ pub mod placement;
 pub mod positions;
 pub mod sizing;
 pub mod snapshot;
+pub mod url;
 
 pub use batch::KeySource;
 pub use crew::Crew;
@@ -42,3 +43,4 @@ pub use hash::{Hasher, KeyHash};
 pub use key::Key;
 pub use placement::{Layout, Placement};
 pub use positions::Derivation;
+pub use url::{Canon, canonical, segments};
