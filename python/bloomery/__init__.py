@@ -8,6 +8,8 @@ True
 True
 """
 
+from typing import TYPE_CHECKING, Any
+
 from bloomery._core import (
     BloomFilter,
     CountFilter,
@@ -28,8 +30,10 @@ from bloomery._core import (
 )
 from bloomery.errors import BloomeryError
 from bloomery.hot import HotFilter
-from bloomery.recent import RecentFilter
 from bloomery.records import Estimate, HotItem, Plan, Stats
+
+if TYPE_CHECKING:
+    from bloomery.recent import RecentFilter
 
 __all__ = [
     "BloomFilter",
@@ -56,3 +60,12 @@ __all__ = [
     "from_bytes",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`RecentFilter` when it is first asked for: it needs NumPy, which takes long to import."""
+    if name == "RecentFilter":
+        from bloomery.recent import RecentFilter
+
+        return RecentFilter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

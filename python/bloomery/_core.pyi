@@ -863,6 +863,28 @@ class HotList:
     def seed(self) -> int: ...
 
 @final
+class Dedup:
+    """Keeps the lines whose key was not seen before: chunks of bytes in, kept lines out."""
+
+    def __new__(
+        cls,
+        seen: BloomFilter | ScalableBloomFilter | None = None,
+        *,
+        format: str = "lines",
+        key: str | None = None,
+        time: str | None = None,
+        url: bool = False,
+        invert: bool = False,
+        threads: int = 1,
+    ) -> Self: ...
+    def feed(self, data: Buffer) -> bytes: ...
+    def finish(self) -> bytes: ...
+    def take(self, data: Buffer | None = None) -> tuple[bytes, list[bytes], list[float | None]]: ...
+    def keep(self, new: list[bool], counts: list[int] | None = None) -> bytes: ...
+    @property
+    def tally(self) -> tuple[int, int, int, int]: ...
+
+@final
 class LogCounter:
     """Counts one log by a field into hot lists and fading filters, by the log's own time."""
 

@@ -5,6 +5,7 @@ use crate::errors::{OrRaise, parameter};
 use crate::logs::{Chunk, locked};
 use crate::scalable::ScalableBloomFilter;
 use bloomery_core::lines::{self, Form, Keys, Seen};
+use bloomery_core::url::Canon;
 use bloomery_core::{Crew, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -42,17 +43,21 @@ pub(crate) struct Dedup {
 #[pymethods]
 impl Dedup {
     #[new]
-    #[pyo3(signature = (seen=None, *, format="lines", key=None, time=None, invert=false, threads=1))]
+    #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
+    #[pyo3(signature = (seen=None, *, format="lines", key=None, time=None, url=false, invert=false, threads=1))]
     fn new(
         py: Python<'_>,
         seen: Option<&Bound<'_, PyAny>>,
         format: &str,
         key: Option<&str>,
         time: Option<&str>,
+        url: bool,
         invert: bool,
         threads: usize,
     ) -> PyResult<Self> {
-        let keys = Form::parse(format).and_then(|form| Keys::new(form, key, time)).or_raise(py)?;
+        let url = url.then(Canon::default);
+        let keys = Form::parse(format).and_then(|form| Keys::new(form, key, time, url));
+        let keys = keys.or_raise(py)?;
         let core = lines::Dedup::new(keys, invert, Crew::new(threads.max(1)));
         Ok(Dedup { core: Mutex::new(core), seen: Memory::of(py, seen)? })
     }
@@ -92,10 +97,17 @@ impl Dedup {
         Ok((PyBytes::new(py, &out), PyList::new(py, keys)?, times))
     }
 
-    /// The lines to be kept of those taken, by the verdict on each key: whether it is new.
-    fn keep<'py>(&self, py: Python<'py>, new: Vec<bool>) -> PyResult<Bound<'py, PyBytes>> {
+    /// The lines to be kept of those taken, by the verdict on each key: whether it is new. With `counts`
+    /// each line has the count of its key and a tab before it.
+    #[pyo3(signature = (new, counts=None))]
+    fn keep<'py>(
+        &self,
+        py: Python<'py>,
+        new: Vec<bool>,
+        counts: Option<Vec<u64>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let mut out = Vec::new();
-        locked(&self.core).keep(&new, &mut out).or_raise(py)?;
+        locked(&self.core).keep(&new, counts.as_deref(), &mut out).or_raise(py)?;
         Ok(PyBytes::new(py, &out))
     }
 

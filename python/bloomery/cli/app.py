@@ -20,6 +20,7 @@ from bloomery.cli import console
 from bloomery.cli.add import add
 from bloomery.cli.check import check
 from bloomery.cli.count import count
+from bloomery.cli.dedup import dedup
 from bloomery.cli.demo import demo
 from bloomery.cli.info import info
 from bloomery.cli.merge import merge
@@ -30,7 +31,7 @@ from bloomery.cli.top import top
 from bloomery.cli.validate import validate
 from bloomery.errors import BloomeryError, StorageError
 
-COMMANDS = (plan, new, add, remove, check, count, info, merge, validate, top, demo)
+COMMANDS = (plan, new, add, remove, check, count, info, merge, validate, top, dedup, demo)
 
 
 class Program(TyperGroup):

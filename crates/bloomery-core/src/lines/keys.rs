@@ -1,8 +1,10 @@
-//! What of a line is its key: all of it, a column, or a member of a JSON object.
+//! What of a line is its key: all of it, a column, or a member of a JSON object; if that is a URL and
+//! asked for, its canonical form.
 
 use super::csv::{self, Quotes};
 use super::json;
 use crate::logs::time;
+use crate::url::{Canon, canonical};
 use crate::{Error, Result};
 use memchr::{memchr, memrchr};
 
@@ -64,28 +66,36 @@ pub struct Keys {
     form: Form,
     key: Option<Name>,
     time: Option<Name>,
+    url: Option<Canon>,
 }
 
 /// Room for values that are not written as they are meant.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     text: Vec<u8>,
+    url: Vec<u8>,
 }
 
 impl Keys {
-    /// The whole line, or the field `key` of it; `time` is the field with its time.
-    pub fn new(form: Form, key: Option<&str>, time: Option<&str>) -> Result<Self> {
+    /// The whole line, or the field `key` of it; `time` is the field with its time. With `url` only URLs
+    /// are keys, in their canonical form.
+    pub fn new(
+        form: Form,
+        key: Option<&str>,
+        time: Option<&str>,
+        url: Option<Canon>,
+    ) -> Result<Self> {
         if form == Form::Lines && (key.is_some() || time.is_some()) {
             let hint = "say how the fields are written: csv, tsv or json";
             return Err(Error::parameter("format", "lines", "one with fields", hint));
         }
         let name = |role, text: Option<&str>| text.map(|t| Name::parse(role, t, form)).transpose();
-        Ok(Keys { form, key: name("key", key)?, time: name("time", time)? })
+        Ok(Keys { form, key: name("key", key)?, time: name("time", time)?, url })
     }
 
     /// Whether a line is its own key, and nothing else is asked of it.
     pub(super) fn are_lines(&self) -> bool {
-        self.key.is_none() && self.time.is_none() && self.form != Form::Csv
+        self.key.is_none() && self.time.is_none() && self.url.is_none() && self.divisible()
     }
 
     /// Whether every line end ends a line, so that lines can be looked for from anywhere.
@@ -152,7 +162,11 @@ impl Keys {
         };
         let at = at.and_then(|at| time::any(self.text(at, &mut scratch.text)));
         let key = key?;
-        Some((if self.key.is_some() { self.text(key, &mut scratch.text) } else { key }, at))
+        let key = if self.key.is_some() { self.text(key, &mut scratch.text) } else { key };
+        match &self.url {
+            None => Some((key, at)),
+            Some(options) => Some((canonical(key, options, &mut scratch.url).ok()?, at)),
+        }
     }
 
     fn fields<'a>(

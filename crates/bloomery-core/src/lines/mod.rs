@@ -162,16 +162,20 @@ impl Dedup {
         })
     }
 
-    /// The verdict on the keys taken: whether each was new. Appends the lines to be kept to `out`.
-    pub fn keep(&mut self, new: &[bool], out: &mut Vec<u8>) -> Result<()> {
+    /// The verdict on the keys taken: whether each was new. Appends the lines to be kept to `out`,
+    /// each with the count of its key and a tab before it if there are counts.
+    pub fn keep(&mut self, new: &[bool], counts: Option<&[u64]>, out: &mut Vec<u8>) -> Result<()> {
         let rows = std::mem::take(self.only());
-        if new.len() != rows.keyed() {
+        if new.len() != rows.keyed() || counts.is_some_and(|counts| counts.len() != new.len()) {
             let allowed = "one verdict for each key taken";
             *self.only() = rows;
             return Err(Error::parameter("new", new.len(), allowed, "answer all keys in order"));
         }
         self.count(&rows, new);
-        rows.copy(&self.held, new, self.invert, out);
+        match counts {
+            Some(counts) => rows.copy_counted(&self.held, new, counts, out),
+            None => rows.copy(&self.held, new, self.invert, out),
+        }
         self.held.clear();
         Ok(())
     }

@@ -84,18 +84,47 @@ impl Rows {
 
     /// Appends the lines that are to be kept to `out`, neighbours in one piece.
     pub(super) fn copy(&self, block: &[u8], new: &[bool], invert: bool, out: &mut Vec<u8>) {
-        let (mut keyless, mut new) = (self.keyless.iter().peekable(), new.iter());
+        let mut new = new.iter();
         let (mut from, mut at) = (0, 0);
-        for (row, end) in self.ends.iter().enumerate() {
-            let without = keyless.next_if_eq(&&row).is_some();
-            let passes = without || new.next().is_some_and(|new| *new);
+        for (end, keyless) in self.each() {
+            let passes = keyless || new.next().is_some_and(|new| *new);
             if passes == invert {
                 out.extend_from_slice(&block[from..at]);
-                from = *end;
+                from = end;
             }
-            at = *end;
+            at = end;
         }
         out.extend_from_slice(&block[from..at]);
+    }
+
+    /// The same with the count of its key and a tab before each line. One without a key is alone.
+    pub(super) fn copy_counted(
+        &self,
+        block: &[u8],
+        new: &[bool],
+        counts: &[u64],
+        out: &mut Vec<u8>,
+    ) {
+        let mut keys = new.iter().zip(counts);
+        let mut at = 0;
+        for (end, keyless) in self.each() {
+            let (new, count) =
+                if keyless { (true, 1) } else { keys.next().map_or((false, 0), |(n, c)| (*n, *c)) };
+            if new {
+                out.extend_from_slice(count.to_string().as_bytes());
+                out.push(b'\t');
+                out.extend_from_slice(&block[at..end]);
+            }
+            at = end;
+        }
+    }
+
+    /// Where each line ends, and whether it has no key.
+    #[inline(always)]
+    fn each(&self) -> impl Iterator<Item = (usize, bool)> + '_ {
+        let mut keyless = self.keyless.iter().peekable();
+        let ends = self.ends.iter().enumerate();
+        ends.map(move |(row, end)| (*end, keyless.next_if_eq(&&row).is_some()))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::filters::BloomPlan;
 use crate::positions::Derivation;
+use crate::url::Canon;
 use std::collections::HashSet;
 
 const TEXT: &[u8] = b"b\na\r\n\nb\r\na\nc\0d\n\xff\xfe\n\n\xff\xfe\nlast";
@@ -13,7 +14,7 @@ fn filter() -> BloomFilter {
 }
 
 fn whole_lines() -> Keys {
-    Keys::new(Form::Lines, None, None).unwrap()
+    Keys::new(Form::Lines, None, None, None).unwrap()
 }
 
 fn run(keys: Keys, invert: bool, threads: usize, files: &[&[&[u8]]]) -> (Vec<u8>, Tally) {
@@ -40,7 +41,7 @@ fn run_elsewhere(keys: Keys, files: &[&[&[u8]]]) -> (Vec<u8>, Tally) {
                 Some(chunk) => dedup.take(chunk, &mut out, each).unwrap(),
                 None => dedup.take_last(&mut out, each).unwrap(),
             }
-            dedup.keep(&new, &mut out).unwrap();
+            dedup.keep(&new, None, &mut out).unwrap();
         }
     }
     (out, dedup.tally())
@@ -59,9 +60,9 @@ fn borders_of_chunks_change_nothing() {
     let quoted: &[u8] = b"id,text\r\n1,\"a\"\"b,\n\"\n2,x\n1,y\n\"2\",\"z";
     for (keys, text) in [
         (whole_lines(), TEXT),
-        (Keys::new(Form::Csv, Some("id"), None).unwrap(), quoted),
-        (Keys::new(Form::Csv, Some("2"), None).unwrap(), quoted),
-        (Keys::new(Form::Tsv, Some("1"), None).unwrap(), TEXT),
+        (Keys::new(Form::Csv, Some("id"), None, None).unwrap(), quoted),
+        (Keys::new(Form::Csv, Some("2"), None, None).unwrap(), quoted),
+        (Keys::new(Form::Tsv, Some("1"), None, None).unwrap(), TEXT),
     ] {
         let whole = run(keys.clone(), false, 1, &[&[text]]);
         assert_eq!(run_elsewhere(keys.clone(), &[&[text]]), whole);
@@ -98,7 +99,7 @@ fn a_last_line_without_end_does_not_stick_to_the_next_file() {
 
 #[test]
 fn each_file_has_its_header_and_the_first_is_kept() {
-    let keys = || Keys::new(Form::Csv, Some("id"), None).unwrap();
+    let keys = || Keys::new(Form::Csv, Some("id"), None, None).unwrap();
     let files: &[&[&[u8]]] =
         &[&[b"id,a\n1,x\n2,x\n"], &[b""], &[b"\xef\xbb\xbfa,\"id\"\r\nx,1\nx,3\n"]];
     assert_eq!(run(keys(), false, 1, files).0, b"id,a\n1,x\n2,x\nx,3\n");
@@ -110,7 +111,7 @@ fn each_file_has_its_header_and_the_first_is_kept() {
 
 #[test]
 fn a_line_without_a_key_is_never_dropped() {
-    let keys = || Keys::new(Form::Json, Some("user.id"), None).unwrap();
+    let keys = || Keys::new(Form::Json, Some("user.id"), None, None).unwrap();
     let text: &[u8] = b"{\"user\":{\"id\":\"a\"}}\n\
         {\"user.id\":\"\\u0061\"}\n\
         not json\nnot json\n\
@@ -121,22 +122,32 @@ fn a_line_without_a_key_is_never_dropped() {
     let kept: Vec<_> = out.split(|b| *b == b'\n').collect();
     assert_eq!(kept.len(), 8, "{}", String::from_utf8_lossy(&out));
     assert_eq!(run(keys(), true, 1, &[&[text]]).1, tally);
-    let short = Keys::new(Form::Csv, Some("3"), None).unwrap();
+    let short = Keys::new(Form::Csv, Some("3"), None, None).unwrap();
     assert_eq!(run(short, false, 1, &[&[b"a,b\na,b\n1,2,3\n1,2,3\n"]]).0, b"a,b\na,b\n1,2,3\n");
+}
+
+#[test]
+fn a_url_is_the_same_in_every_spelling_and_what_is_none_passes() {
+    let urls = Keys::new(Form::Lines, None, None, Some(Canon::default())).unwrap();
+    let text =
+        b"http://a.example\nHTTP://A.example:80/\nnot a url\nnot a url\n\nhttp://a.example/b\n";
+    let (out, tally) = run(urls, false, 1, &[&[text]]);
+    assert_eq!(out, b"http://a.example\nnot a url\nnot a url\n\nhttp://a.example/b\n");
+    assert_eq!(tally, Tally { lines: 6, new: 2, repeats: 1, keyless: 3 });
 }
 
 #[test]
 fn times_come_with_their_keys() {
     let mut taken = Vec::new();
-    let keys = Keys::new(Form::Csv, Some("2"), Some("1")).unwrap();
+    let keys = Keys::new(Form::Csv, Some("2"), Some("1"), None).unwrap();
     let mut dedup = Dedup::new(keys, false, Crew::of(1));
     let text = b"1700000000,a\n\"2023-11-14T22:13:21Z\",b\nnever,c\n";
     dedup.take(text, &mut Vec::new(), |key, time| taken.push((key.to_vec(), time))).unwrap();
     let at = |key: &[u8], time| (key.to_vec(), time);
     let expected = [at(b"a", Some(1.7e9)), at(b"b", Some(1_700_000_001.0)), at(b"c", None)];
     assert_eq!(taken, expected);
-    assert!(dedup.keep(&[true], &mut Vec::new()).is_err());
-    assert!(dedup.keep(&[true, false, true], &mut Vec::new()).is_ok());
+    assert!(dedup.keep(&[true], None, &mut Vec::new()).is_err());
+    assert!(dedup.keep(&[true, false, true], None, &mut Vec::new()).is_ok());
 }
 
 #[test]
@@ -152,4 +163,15 @@ fn a_line_without_end_is_refused_before_it_fills_the_memory() {
         assert!(fed <= MAX_LINE);
     };
     assert!(refused.contains("line"), "{refused}");
+}
+
+#[test]
+fn counts_stand_before_the_lines() {
+    let keys = Keys::new(Form::Csv, Some("2"), None, None).unwrap();
+    let mut dedup = Dedup::new(keys, false, Crew::of(1));
+    let mut out = Vec::new();
+    dedup.take(b"1,a\n2,b\nnone\n3,a\r\n4,c", &mut out, |_, _| ()).unwrap();
+    assert!(dedup.keep(&[true, true, false], Some(&[2, 1]), &mut out).is_err());
+    dedup.keep(&[true, true, false], Some(&[2, 1, 2]), &mut out).unwrap();
+    assert_eq!(out, b"2\t1,a\n1\t2,b\n1\tnone\n");
 }
