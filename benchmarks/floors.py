@@ -13,6 +13,7 @@ from typing import Literal
 
 from benchmarks import bare_loop, formula, hot
 from benchmarks.answers import OURS
+from benchmarks.dedup import AWK, DEDUP, LONGER, MEMORY, SORT
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
 from benchmarks.logs import GOACCESS, TENTH, TOP
 from benchmarks.measure import Form, Op, Timings, Verb, ratio
@@ -77,6 +78,7 @@ def floors(run: Run) -> list[Floor]:
         *_threads(times, (small, large)),
         *_memory(run),
         *_logs(run),
+        *_dedup(run),
     ]
 
 
@@ -188,6 +190,24 @@ def _logs(run: Run) -> Iterator[Floor]:
     memory = ours.peak_bytes / tenths[0].peak_bytes if ours and tenths else None
     work = f"{TOP}: memory on {lines:,} lines, times that on a tenth of them"
     yield Floor(work, "at most", 1.05, memory)
+
+
+def _dedup(run: Run) -> Iterator[Floor]:
+    """Start and end of each process included; memory is that of the whole process."""
+    lines = run.sizes.dedup_lines
+    rows = {row.engine: row for row in run.dedup if row.lines == lines}
+    longer = [row for row in run.dedup if row.lines == LONGER * lines]
+    ours = rows.get(DEDUP)
+    for peer, bound in ((SORT, 3.0), (AWK, 8.0)):
+        theirs = rows.get(peer)
+        faster = None if ours is None or theirs is None else theirs.seconds / ours.seconds
+        work = f"{DEDUP}, {lines:,} lines: times the speed of `{peer}`"
+        yield Floor(work, "at least", bound, faster)
+    used = None if ours is None or run.quick else ours.peak_bytes / MEMORY
+    yield Floor(f"{DEDUP}, {lines:,} lines: times 64 MB of memory in all", "at most", 1.0, used)
+    more = longer[0].peak_bytes / ours.peak_bytes if ours and longer else None
+    work = f"{DEDUP}: memory on {LONGER * lines:,} lines, times that on {lines:,}"
+    yield Floor(work, "at most", 1.05, more)
 
 
 def short(capacity: int) -> str:
