@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +32,24 @@ def test_new_urls_goes_on_beyond_one_batch(tmp_path: Path) -> None:
     done = run("new_urls.py", str(tmp_path / "seen.bloomery"), stdin=b"".join(lines))
     # Of 12,000 new lines a filter for a million at 0.001 takes far less than one for a repeat.
     assert done.stdout == b"".join(lines[:12_000])
+
+
+def test_new_links_goes_on_the_next_night(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.txt.gz", tmp_path / "2.txt.gz"
+    first.write_bytes(gzip.compress(b"http://a.example/\nhttp://b.example/\nHTTP://A.example\n"))
+    second.write_bytes(gzip.compress(b"http://b.example\nhttp://c.example/x#y\n"))
+    printed = []
+    for links in (first, second):
+        command = ["sh", str(EXAMPLES / "new_links.sh"), str(tmp_path / "seen"), str(links)]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            command, capture_output=True, check=True, timeout=60, env={**os.environ, "PATH": path}
+        )
+        printed.append((done.stdout, done.stderr.splitlines()[0]))
+    assert printed == [
+        (b"http://a.example/\nhttp://b.example/\n", b"3 lines: 2 new, 1 repeats"),
+        (b"http://c.example/x#y\n", b"2 lines: 1 new, 1 repeats"),
+    ]
 
 
 def test_shared_filter_fetches_every_page_and_hardly_any_twice() -> None:

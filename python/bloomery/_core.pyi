@@ -10,7 +10,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
 from bloomery.partitions import PartitionModel
-from bloomery.records import Estimate, HotItem, LogRecord, LogReport, Plan, Stats
+from bloomery.records import Estimate, HotItem, LineReport, LogRecord, LogReport, Plan, Stats
 
 _Key: TypeAlias = str | Buffer | int
 _Keys: TypeAlias = Iterable[_Key] | Any
@@ -881,8 +881,7 @@ class Dedup:
     def finish(self) -> bytes: ...
     def take(self, data: Buffer | None = None) -> tuple[bytes, list[bytes], list[float | None]]: ...
     def keep(self, new: list[bool], counts: list[int] | None = None) -> bytes: ...
-    @property
-    def tally(self) -> tuple[int, int, int, int]: ...
+    def report(self) -> LineReport: ...
 
 @final
 class LogCounter:

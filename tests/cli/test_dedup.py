@@ -13,9 +13,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bloomery import BloomFilter, ScalableBloomFilter
-from bloomery._core import Dedup
+from bloomery import BloomFilter, Dedup, ScalableBloomFilter
 from bloomery.errors import ParameterError
+from bloomery.records import LineReport
 from tests.cli.command import refused, run
 
 LINES = st.lists(st.sampled_from([b"", b"a", b"a\r", b"b", b"\xff\x00", b"long" * 30, b"a b"]))
@@ -67,7 +67,8 @@ def test_two_threads_and_large_chunks_change_nothing() -> None:
     for threads in (1, 2):
         reader = Dedup(BloomFilter(100_000, 1e-9), threads=threads)
         answers.append(reader.feed(text) + reader.finish())
-        assert reader.tally == (60_000, 30_011, 29_989, 0)
+        expected = LineReport(lines=60_000, new=30_011, repeats=29_989, without_key=0)
+        assert reader.report() == expected
     assert answers[0] == answers[1] == model(text)[0]
 
 

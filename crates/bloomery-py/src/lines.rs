@@ -3,6 +3,7 @@
 use crate::bloom::BloomFilter;
 use crate::errors::{OrRaise, parameter};
 use crate::logs::{Chunk, locked};
+use crate::records::record;
 use crate::scalable::ScalableBloomFilter;
 use bloomery_core::lines::{self, Form, Keys, Seen};
 use bloomery_core::url::Canon;
@@ -111,11 +112,15 @@ impl Dedup {
         Ok(PyBytes::new(py, &out))
     }
 
-    /// Lines so far: all, those with a new key, repeats, and those without a key.
-    #[getter]
-    fn tally(&self) -> (u64, u64, u64, u64) {
-        let tally = locked(&self.core).tally();
-        (tally.lines, tally.new, tally.repeats, tally.keyless)
+    /// What became of the lines so far.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let tally = py.detach(|| locked(&self.core).tally());
+        record(py, "LineReport", |fields| {
+            fields.set_item("lines", tally.lines)?;
+            fields.set_item("new", tally.new)?;
+            fields.set_item("repeats", tally.repeats)?;
+            fields.set_item("without_key", tally.keyless)
+        })
     }
 }
 

@@ -134,14 +134,14 @@ def dedup(
 
         counted = Counted(size, options)
         lines, filter = counted.read(sources, write=not json)
-        told = Told(lines.tally, filter, list(counted.problems.values()), words)
+        told = Told(lines.report(), filter, list(counted.problems.values()), words)
         told.tell(json, stats)
         return 2 if told.problems else 0
     state = None if state is None else state.resolve()  # saving must not replace a link
     with remembering(state, size, within, exact, options) as memory:
         run = Run(memory, write=not json)
         code = run.read(sources, state)
-    told = Told(memory.lines.tally, memory.filter, run.problems, words, exact)
+    told = Told(memory.lines.report(), memory.filter, run.problems, words, exact)
     told.tell(json, stats)
     return code
 

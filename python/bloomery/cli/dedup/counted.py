@@ -15,8 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bloomery import BloomFilter, DynamicCountFilter
-from bloomery._core import Dedup
+from bloomery import BloomFilter, Dedup, DynamicCountFilter
 from bloomery.cli import console
 from bloomery.cli.dedup.memory import ERROR, Size
 from bloomery.cli.sources import chunks, stdin
@@ -57,7 +56,7 @@ class Counted:
             for chunk in self._chunks(file):
                 lines.feed(chunk)
             lines.finish()
-        return lines.tally[1]
+        return lines.report().new
 
     def _passes(
         self, lines: Dedup, files: list[str], *, judged: bool = False

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bloomery import BloomFilter, ScalableBloomFilter, load
-from bloomery._core import Dedup, parse_duration
+from bloomery import BloomFilter, Dedup, ScalableBloomFilter, load
+from bloomery._core import parse_duration
 from bloomery.cli.console import CommandError
 from bloomery.cli.files import lock_alone
 from bloomery.errors import NotASnapshotError, UnsealedError

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from bloomery import BloomFilter
 from bloomery.cli import console
 from bloomery.cli.quantities import show_bytes, show_rate
+from bloomery.records import LineReport
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """What is said at the end: about the input, about what was kept, and about the filter."""
 
-    tally: tuple[int, int, int, int]
+    report: LineReport
     filter: Any
     problems: list[console.CommandError]
     words: str
@@ -28,7 +29,7 @@ class Told:
         if json:
             self._write_json()
             return
-        if keyless := self.tally[3]:
+        if keyless := self.report.without_key:
             console.message(f"lines {self.words}, passed through: {keyless:,}")
         if stats:
             self._tell_stats()
@@ -43,9 +44,8 @@ class Told:
 
     def _write_json(self) -> None:
         measured = self.filter.stats()
-        names = ("lines", "new", "repeats", "without_key")
         console.write_json(
-            dict(zip(names, self.tally, strict=True))
+            asdict(self.report)
             | {
                 "memory": measured.bytes,
                 "error_rate": measured.error_rate,
@@ -54,10 +54,10 @@ class Told:
         )
 
     def _tell_stats(self) -> None:
-        lines, new, repeats, _ = self.tally
+        read = self.report
         measured = self.filter.stats()
         wrong = "none" if self.exact else f"at most {show_rate(measured.predicted_error)}"
-        console.message(f"{lines:,} lines: {new:,} new, {repeats:,} repeats")
+        console.message(f"{read.lines:,} lines: {read.new:,} new, {read.repeats:,} repeats")
         console.message(
             f"filter: {show_bytes(measured.bytes)}, about {measured.items:,.0f} items;"
             f" new lines dropped by mistake: {wrong}"
