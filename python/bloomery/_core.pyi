@@ -44,6 +44,7 @@ __all__ = [
     "BloomFilter",
     "CountFilter",
     "CountingBloomFilter",
+    "Dedup",
     "DynamicCountFilter",
     "HotList",
     "LogCounter",

@@ -74,10 +74,19 @@ def test_a_state_of_another_kind_is_refused(tmp_path: Path) -> None:
     dedup("--state", state, "--within", "1h", stdin=b"a\n")
     assert "--within" in refused("dedup", "--state", state, stdin=b"a\n")
     assert "--within" in refused("dedup", "--state", state, "--within", "2h", stdin=b"a\n")
-    (tmp_path / "text.exact").write_bytes(
-        b"not a set of keys, but something longer than its header"
-    )
-    refused("dedup", "--state", tmp_path / "text", "--exact", stdin=b"a\n")
+    state.unlink()
+    dedup("--state", state, "--exact", stdin=b"a\n")
+    state.with_name("seen.exact").write_bytes(b"not a set of keys, but a text " * 9)
+    assert "seen.exact" in refused("dedup", "--state", state, "--exact", stdin=b"a\n")
+
+
+def test_a_set_on_disk_that_lost_its_state_is_not_gone_on_with(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    dedup("--state", state, "--exact", stdin=b"a\n")
+    state.unlink()
+    assert "seen.exact" in refused("dedup", "--state", state, "--exact", stdin=b"a\n")
+    (tmp_path / "seen.exact").unlink()
+    assert dedup("--state", state, "--exact", stdin=b"a\n") == b"a\n"
 
 
 def test_a_state_made_for_another_size_is_refused(tmp_path: Path) -> None:

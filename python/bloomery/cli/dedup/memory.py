@@ -172,25 +172,31 @@ def remembering(
         if within is not None:
             yield Recent(_recent(state, size, within, stack), options)
             return
-        had_filter = state is not None and state.exists()
-        filter = _flat(state, size, stack)
         if not exact:
-            yield Flat(filter, options)
+            yield Flat(_flat(state, size, stack), options)
             return
         from bloomery.store.exact import ExactSet
 
-        if state is None:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bloomery-dedup-"))
-            file = Path(folder) / "lines"
-        else:
-            file = state.with_name(state.name + EXACT)
-            if had_filter and not file.exists():
-                raise CommandError(
-                    f"{state} was made without --exact", hint="leave it out, or use a new state"
-                )
+        file = _beside(state, stack)
+        filter = _flat(state, size, stack)
         # Committed after the lines were written, never before.
         with ExactSet(file, batch=1 << 40) as kept:
             yield Exact(filter, kept, options)
+
+
+def _beside(state: Path | None, stack: contextlib.ExitStack) -> Path:
+    """Where the set on disk is. One without the other would call lines seen that were not."""
+    if state is None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bloomery-dedup-"))
+        return Path(folder) / "lines"
+    file = state.with_name(state.name + EXACT)
+    if state.exists() and not file.exists():
+        raise CommandError(
+            f"{state} was made without --exact", hint="leave it out, or use a new state"
+        )
+    if file.exists() and not state.exists():
+        raise CommandError(f"{file} is there without {state}", hint=f"remove {file} to start anew")
+    return file
 
 
 def _flat(state: Path | None, size: Size, stack: contextlib.ExitStack) -> Filter:
