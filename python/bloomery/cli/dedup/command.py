@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from bloomery.cli import console
 from bloomery.cli.dedup.memory import Memory, Size, remembering
 from bloomery.cli.dedup.stop import Stop, StoppedError, undisturbed
 from bloomery.cli.dedup.told import Told
-from bloomery.cli.options import AsJson
+from bloomery.cli.light import Argument, Option
 from bloomery.cli.progress import Advance, reading
 from bloomery.cli.quantities import parse_error_rate, parse_items
 from bloomery.cli.sources import chunks
@@ -33,77 +31,65 @@ def parse_items_or_auto(text: str) -> int:
 def dedup(
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Files, also .gz and .zst; `-` is stdin, the default.",
-            show_default=False,
-        ),
+        Argument("FILE", "Files, also .gz and .zst; `-` is stdin, the default."),
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(
-            "--state", metavar="FILE", help="Go on from this file, and save to it; made if missing."
+        Option(
+            ("--state",), "Go on from this file, and save to it; made if missing.", metavar="FILE"
         ),
     ] = None,
     items: Annotated[
         int | None,
-        typer.Option(
-            "--items",
-            parser=parse_items_or_auto,
+        Option(
+            ("--items",),
+            "Different lines expected, such as 5M: sets the memory. auto, the default, grows.",
             metavar="N|auto",
-            help="Different lines expected, such as 5M: sets the memory. auto, the default, grows.",
-            show_default=False,
+            parser=parse_items_or_auto,
         ),
     ] = None,
     error: Annotated[
         float | None,
-        typer.Option(
-            "--error",
-            parser=parse_error_rate,
+        Option(
+            ("--error",),
+            "Largest share of new lines dropped, such as 1e-6 or 0.1%; 0.01% if not given.",
             metavar="RATE",
-            help="Largest share of new lines dropped, such as 1e-6 or 0.1%; 0.01% if not given.",
-            show_default=False,
+            parser=parse_error_rate,
         ),
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Check on disk: no new line is ever dropped. Slower.")
+        bool, Option(("--exact",), "Check on disk: no new line is ever dropped. Slower.")
     ] = False,
     url: Annotated[
-        bool, typer.Option("--url", help="Lines are URLs: all spellings of one are the same.")
+        bool, Option(("--url",), "Lines are URLs: all spellings of one are the same.")
     ] = False,
     key: Annotated[
         str | None,
-        typer.Option(
-            "--key",
+        Option(
+            ("--key",),
+            "Compare by this: a column's name or number, or a JSON member such as user.id.",
             metavar="FIELD",
-            help="Compare by this: a column's name or number, or a JSON member such as user.id.",
         ),
     ] = None,
     format: Annotated[
         Format | None,
-        typer.Option(
-            "--format", help="How the fields are written; found by the ending of the name."
-        ),
+        Option(("--format",), "How the fields are written; found by the ending of the name."),
     ] = None,
     within: Annotated[
         str | None,
-        typer.Option("--within", metavar="TIME", help="Forget a line after this: 90s, 1h, 7d."),
+        Option(("--within",), "Forget a line after this: 90s, 1h, 7d.", metavar="TIME"),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option("--time", metavar="FIELD", help="With --within: the field with the time."),
+        Option(("--time",), "With --within: the field with the time.", metavar="FIELD"),
     ] = None,
-    invert: Annotated[bool, typer.Option("-v", "--invert", help="Print only the repeats.")] = False,
+    invert: Annotated[bool, Option(("-v", "--invert"), "Print only the repeats.")] = False,
     count: Annotated[
         bool,
-        typer.Option(
-            "-c", "--count", help="Print `count<TAB>line`; reads the input twice, or spools it."
-        ),
+        Option(("-c", "--count"), "Print `count<TAB>line`; reads the input twice, or spools it."),
     ] = False,
-    stats: Annotated[
-        bool, typer.Option("--stats", help="Tell on stderr what was read and kept.")
-    ] = False,
-    json: AsJson = False,
+    stats: Annotated[bool, Option(("--stats",), "Tell on stderr what was read and kept.")] = False,
+    json: Annotated[bool, Option(("--json",), "Write JSON to stdout.")] = False,
 ) -> int:
     """Print each line the first time it is seen, in bounded memory and in order.
 
