@@ -53,7 +53,7 @@ def read_options(settings: Mapping[str, Any], names: Iterable[str] = ()) -> Opti
     """The options of a project. `names` are those of all its settings, to find a misspelled one."""
     for name in names:
         if name.startswith("BLOOMERY_") and name not in SETTINGS:
-            near = get_close_matches(name, SETTINGS, 1)
+            near = get_close_matches(name, SETTINGS, 1, 0.8)
             raise ParameterError(
                 f"there is no setting `{name}`",
                 hint=f"did you mean {near[0]}?" if near else f"known: {', '.join(SETTINGS)}",

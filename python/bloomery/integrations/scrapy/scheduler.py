@@ -120,6 +120,7 @@ class DurableScheduler(Scheduler):
         return super().next_request()
 
     def _callback_ended(self, request: Request) -> None:
+        self._strike_off()
         self._ended.append(request)
 
     def _strike_off(self) -> None:
