@@ -35,8 +35,8 @@ DOCUMENT = ROOT / "docs" / "integrations" / "scrapy.md"
 MODES = {"own": "Scrapy's own", "default": "ours", "exact": "ours, exact"}
 STEPS = (*MODES, "killed", "memory")
 LEAST_RATIO = 20
-"""How many times less memory ours must take, from `PAGES` fingerprints on: those of a small crawl are
-less than what a process is apart from them."""
+"""How many times less memory ours must take, from `PAGES` fingerprints on: those of a small crawl
+are less than what a process is apart from them."""
 
 
 def settings_of(step: str, pages: int, job: Path) -> dict[str, Any]:

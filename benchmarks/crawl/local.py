@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,7 +42,15 @@ class LocalSite:
 
     def fetched(self) -> list[int]:
         """The pages that were given out since the last call of `forget`, in order."""
-        return [int(line) for line in self._journal.read_text().split()]
+        return [int(line) for line in self._journal.read_text().splitlines()]
+
+    def wait_for(self, pages: int, seconds: float = 60) -> None:
+        """Waits until that many pages were given out."""
+        late = time.monotonic() + seconds
+        while len(self.fetched()) < pages:
+            if time.monotonic() > late:
+                raise TimeoutError(f"{pages} pages were not fetched in {seconds} seconds")
+            time.sleep(0.02)
 
     def forget(self) -> None:
         """Begins the list of fetched pages anew."""
