@@ -26,7 +26,12 @@ def test_every_setting_is_read_also_as_text() -> None:
         "JOBDIR": "jobs/one",
     }
     assert read_options(given, given) == Options(
-        capacity=2_000_000, error_rate=0.001, verify=True, revisit=7 * 86400, fsync="always"
+        capacity=2_000_000,
+        error_rate=0.001,
+        verify=True,
+        revisit=7 * 86400,
+        fsync="always",
+        stated=frozenset({"capacity", "error_rate"}),
     )
     assert read_options({"BLOOMERY_SHARED": "a/b"}).shared == Path("a/b")
 

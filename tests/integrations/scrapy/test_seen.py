@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bloomery import BloomFilter
 from bloomery.errors import IncompatibleError, NotASnapshotError, SnapshotError, StorageError
 from bloomery.integrations.scrapy import seen as module
 from bloomery.integrations.scrapy.log import SeenLog
@@ -254,6 +255,20 @@ def test_two_crawls_share_a_filter(tmp_path: Path) -> None:
     assert key(1) in again
     assert key(2) in again
     again.close()
+
+
+def test_a_shared_file_has_the_size_it_was_made_with(tmp_path: Path) -> None:
+    path = tmp_path / "shared.bloomery"
+    BloomFilter(5000, 0.01).save(path)
+    Seen(Options(shared=path), None).close()  # nothing was stated
+    Seen(Options(shared=path, capacity=5000, stated=frozenset({"capacity"})), None).close()
+    with pytest.raises(IncompatibleError, match="BLOOMERY_CAPACITY") as caught:
+        Seen(Options(shared=path, capacity=6000, stated=frozenset({"capacity"})), None)
+    assert caught.value.field == "BLOOMERY_CAPACITY"
+    path.write_bytes(b"something else")
+    with pytest.raises(NotASnapshotError):
+        Seen(Options(shared=path), None)
+    assert path.read_bytes() == b"something else"
 
 
 @pytest.mark.parametrize(("policy", "syncs"), [("always", 5), ("everysec", 0), ("never", 0)])
