@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,6 +43,11 @@ class LocalSite:
 
     def fetched(self) -> list[int]:
         """The pages that were given out since the last call of `forget`, in order."""
+        # What a killed crawl had sent is answered before a new connection is.
+        connection = HTTPConnection("127.0.0.1", self.port)
+        connection.request("GET", "/nothing")
+        assert connection.getresponse().status == 404
+        connection.close()
         return [int(line) for line in self._journal.read_text().splitlines()]
 
     def wait_for(self, pages: int, seconds: float = 60) -> None:

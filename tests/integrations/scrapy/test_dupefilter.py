@@ -14,7 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.dupefilters import BaseDupeFilter, RFPDupeFilter
 from scrapy.utils.test import get_crawler
 
-from bloomery.errors import ParameterError, SnapshotError
+from bloomery.errors import ParameterError, SnapshotError, StorageError
 from bloomery.integrations.scrapy import Addon, BloomDupeFilter, DoneMiddleware, DurableScheduler
 from bloomery.integrations.scrapy.frontier import Frontier
 
@@ -219,6 +219,27 @@ def test_a_damaged_list_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "pending").write_bytes(b"no database" * 1000)
     with pytest.raises(SnapshotError, match="remove"):
         Frontier(tmp_path / "pending")
+
+
+def test_a_request_that_is_asked_for_again_goes_on_and_counts_as_seen() -> None:
+    ours = opened(crawler_with())
+    known, unknown = Request("http://example.org/known"), Request("http://example.org/unknown")
+    ours.request_seen(known)
+    ours.recovering = True
+    assert not ours.request_seen(known)
+    assert not ours.request_seen(unknown)
+    ours.recovering = False
+    assert ours.request_seen(known)
+    assert ours.request_seen(unknown)
+    ours.close("finished")
+
+
+def test_a_list_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    frontier = Frontier(tmp_path / "pending")
+    frontier._database.execute("PRAGMA query_only = 1")
+    with pytest.raises(StorageError, match="pending"):
+        frontier.add(b"key", b"request")
+    frontier.release()
 
 
 def test_a_request_that_cannot_be_written_down_is_told_once(

@@ -287,6 +287,19 @@ def test_the_log_is_forced_to_disk_as_the_policy_says(
     log.close()
 
 
+def test_a_page_that_the_disk_refuses_is_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Seen(MODES["exact"], tmp_path)
+    monkeypatch.setattr(os, "write", lambda file, data: 0)
+    with pytest.raises(StorageError):
+        seen.add(key(1))
+    monkeypatch.undo()
+    assert key(1) not in seen
+    assert seen.add(key(1))
+    seen.close()
+
+
 def test_a_full_disk_leaves_whole_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = SeenLog(tmp_path / "log", "never")
     log.append(key(1), 0.0)

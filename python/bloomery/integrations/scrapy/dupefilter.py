@@ -46,7 +46,8 @@ class BloomDupeFilter(RFPDupeFilter):
         self.frontier: Frontier | None = None
         """Where a new request is written down before it counts as seen; a scheduler sets it."""
         self.recovering = False
-        """Whether requests come from the list of those not done, which count as seen already."""
+        """Whether requests come from the list of those not done. They go on, and count as seen from
+        now on if they did not yet: a kill may have come between the list and the log."""
         self._crawler = crawler
         self._options = options
         self._directory = directory
@@ -85,15 +86,13 @@ class BloomDupeFilter(RFPDupeFilter):
 
     def request_seen(self, request: Request) -> bool:
         """Whether an equal request came before; from now on it did."""
-        if self.recovering:
-            return False
         seen = self._opened()
         key = self.key_of(request)
         if key in seen:
-            return True
+            return not self.recovering
         # The list first: killed between the two, the request is asked for again and not lost.
         self.write_down(key, request)
-        if not seen.add(key):
+        if not seen.add(key) and not self.recovering:
             if self.frontier is not None:
                 self.frontier.done(key)
             return True

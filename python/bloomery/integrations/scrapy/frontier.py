@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from bloomery.errors import SnapshotError
+from bloomery.errors import SnapshotError, StorageError
 
 _APPLICATION = 0x424C4D46
 """`BLMF`, in the place where SQLite keeps whose file it is."""
@@ -60,19 +60,25 @@ class Frontier:
         self.killed = bool(running)
         """Whether the last run ended without a word."""
 
+    def _change(self, statement: str, values: tuple[bytes, ...] = ()) -> None:
+        try:
+            self._database.execute(statement, values)
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"cannot write {self.path}: {error}", path=str(self.path), operation="write"
+            ) from error
+
     def begin(self) -> None:
         """From here on a run that does not end by `close` was killed."""
-        self._database.execute("UPDATE job SET running = 1")
+        self._change("UPDATE job SET running = 1")
 
     def add(self, key: bytes, request: bytes) -> None:
         """Takes a request in; one of a key is enough."""
-        self._database.execute(
-            "INSERT OR IGNORE INTO pending (key, request) VALUES (?, ?)", (key, request)
-        )
+        self._change("INSERT OR IGNORE INTO pending (key, request) VALUES (?, ?)", (key, request))
 
     def done(self, key: bytes) -> None:
         """Strikes a request off."""
-        self._database.execute("DELETE FROM pending WHERE key = ?", (key,))
+        self._change("DELETE FROM pending WHERE key = ?", (key,))
 
     def __len__(self) -> int:
         [count] = self._database.execute("SELECT count(*) FROM pending").fetchone()
@@ -91,8 +97,8 @@ class Frontier:
     def close(self, *, finished: bool) -> None:
         """Ends a run in order. Of a crawl that is finished nothing is left to do."""
         if finished:
-            self._database.execute("DELETE FROM pending")
-        self._database.execute("UPDATE job SET running = 0")
+            self._change("DELETE FROM pending")
+        self._change("UPDATE job SET running = 0")
         self._database.close()
 
     def release(self) -> None:

@@ -172,17 +172,18 @@ class Seen:
     def add(self, key: bytes) -> bool:
         """Adds a key that was not seen; False if another crawl was faster."""
         at = self._clock()
+        # What the disk refuses is not in the filter either, so the next link to it counts again.
+        if self._log is not None:
+            self._log.append(key, at)
+        if self._exact is not None:
+            self._exact.add(key)
         if isinstance(self.filter, RecentFilter):
             self.filter.add(key, at)
             new = True
         else:
             new = self.filter.add(key) or self.options.shared is None
-        if self._exact is not None:
-            self._exact.add(key)
-        if self._log is not None:
-            self._log.append(key, at)
-            if self._log.size >= self._full_log:
-                self.save()
+        if self._log is not None and self._log.size >= self._full_log:
+            self.save()
         return new
 
     def stats(self) -> Stats:
