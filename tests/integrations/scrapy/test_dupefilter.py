@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,25 @@ def test_the_list_keeps_what_is_not_done_and_knows_of_a_kill(tmp_path: Path) -> 
     frontier = Frontier(path)
     assert len(frontier) == 0
     frontier.release()
+
+
+@pytest.mark.parametrize(("policy", "syncs"), [("everysec", 1), ("never", 0)])
+def test_the_list_is_forced_to_disk_as_the_policy_says(
+    tmp_path: Path, policy: str, syncs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frontier = Frontier(tmp_path / "pending", policy)
+    called: list[int] = []
+    monkeypatch.setattr(os, "fsync", called.append)
+    frontier.add(b"1", b"request")
+    assert called == []
+    frontier._synced -= 2
+    frontier.add(b"2", b"request")
+    frontier.add(b"3", b"request")
+    assert len(called) == syncs
+    frontier.release()
+    always = Frontier(tmp_path / "pending", "always")
+    assert always._database.execute("PRAGMA synchronous").fetchone() == (2,)
+    always.release()
 
 
 def test_a_damaged_list_is_refused_with_what_to_do(tmp_path: Path) -> None:

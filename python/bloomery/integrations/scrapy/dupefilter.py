@@ -49,7 +49,7 @@ class BloomDupeFilter(RFPDupeFilter):
         """Whether requests come from the list of those not done. They go on, and count as seen from
         now on if they did not yet: a kill may have come between the list and the log."""
         self._crawler = crawler
-        self._options = options
+        self.options = options
         self._directory = directory
         self._seen: Seen | None = None
         self._added = 0
@@ -65,7 +65,7 @@ class BloomDupeFilter(RFPDupeFilter):
 
     def open(self) -> None:
         """Reads what the job has seen before."""
-        seen = self._seen = Seen(self._options, self._directory)
+        seen = self._seen = Seen(self.options, self._directory)
         if seen.replayed:
             logger.info("bloomery: %d pages came back from the log", seen.replayed)
             self._set("replayed", seen.replayed)
@@ -152,9 +152,9 @@ class BloomDupeFilter(RFPDupeFilter):
         self._set("bytes", now.bytes)
         self._set("fill", now.fill)
         self._set("estimated_error", now.predicted_error)
-        if self._options.verify:
+        if self.options.verify:
             self._set("rescued", seen.rescued)
-        target = self._options.error_rate
+        target = self.options.error_rate
         if now.predicted_error > target and not self._warned:
             self._warned = True
             logger.warning(
@@ -164,5 +164,5 @@ class BloomDupeFilter(RFPDupeFilter):
                 now.predicted_error,
                 target,
                 now.items,
-                self._options.capacity,
+                self.options.capacity,
             )

@@ -47,7 +47,8 @@ class DurableScheduler(Scheduler):
         if self.dqdir is None:
             return super().open(spider)
         dupefilter = self._dupefilter()
-        frontier = Frontier(Path(self.dqdir).parent / DIRECTORY / "pending.sqlite")
+        path = Path(self.dqdir).parent / DIRECTORY / "pending.sqlite"
+        frontier = Frontier(path, dupefilter.options.fsync)
         try:
             self._begin(frontier)
             opened = super().open(spider)
