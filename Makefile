@@ -18,7 +18,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build test lint bench proof equal experiments docs plots fuzz lock clean
+.PHONY: help run build test lint bench proof crawl equal experiments docs plots fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, 
 experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
+
+crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
+	$(BIN)/python -m benchmarks.crawl
 
 equal: $(VENV)/.build ## a million operations on every structure that counts: all answer alike
 	$(BIN)/python -m benchmarks.equivalence

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.crawl.local import LocalSite
+
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
@@ -81,6 +83,27 @@ def test_hot_pages_counts_hits_in_less_memory_and_forgets_an_hour() -> None:
     assert took < fixed / 2
     left = int(lines[6].split()[0])
     assert left == counted[0][0] - counted[0][1] // 10
+
+
+def test_the_scrapy_project_is_killed_and_goes_on(tmp_path: Path) -> None:
+    pages = 60
+    with LocalSite(pages, tmp_path) as site:
+        settings = ["-s", f"JOBDIR={tmp_path / 'job'}", "-s", "LOG_LEVEL=WARNING"]
+        url = ["-a", f"url=http://127.0.0.1:{site.port}/p?n=0&lang=en"]
+        command = [sys.executable, "-m", "scrapy", "crawl", "site", *url, *settings]
+        slowly = ["-s", "DOWNLOAD_DELAY=0.1", "-s", "RANDOMIZE_DOWNLOAD_DELAY=0"]
+        with subprocess.Popen([*command, *slowly], cwd=EXAMPLES / "scrapy_project") as process:
+            site.wait_for(10)
+            process.kill()
+        before = len(site.fetched())
+        assert 10 <= before < pages
+        items = tmp_path / "pages.jsonl"
+        done = [*command, "-o", str(items)]
+        subprocess.run(done, cwd=EXAMPLES / "scrapy_project", check=True, timeout=60)
+        fetched = site.fetched()
+    assert set(fetched) == set(range(pages))
+    assert len(fetched) <= pages + 2 * 16, "what was on its way comes again, and no more"
+    assert len(items.read_text().splitlines()) == len(fetched) - before
 
 
 def test_every_example_is_run_here() -> None:

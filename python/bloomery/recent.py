@@ -43,6 +43,8 @@ from bloomery.errors import (
     ChecksumError,
     InvariantError,
     NotASnapshotError,
+    ParameterError,
+    SnapshotError,
     StorageError,
     TruncatedError,
     VersionError,
@@ -306,14 +308,27 @@ class RecentFilter:
             raise TruncatedError("cut short or too long", expected=total, got=len(data))
         if blake2b(data[:-_SUM], digest_size=_SUM).digest() != data[-_SUM:]:
             raise ChecksumError("its bytes were changed after they were written")
-        about = json.loads(data[_PRELUDE.size : _PRELUDE.size + head])
+        try:
+            return cls._read(data, head, clock)
+        except (InvariantError, ParameterError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, SnapshotError):
+                raise
+            raise SnapshotError(f"its parameters make no filter: {error}") from error
+
+    @classmethod
+    def _read(cls, data: bytes, head: int, clock: Callable[[], Any] | None) -> Self:
+        """Reads bytes whose checksum is right; they may still be made up."""
+        offset = _PRELUDE.size + head
+        about = json.loads(data[_PRELUDE.size : offset])
         made = cls(
-            about["capacity"], about["error_rate"],
-            within=about["within"], generations=about["generations"], clock=clock,
-        )  # fmt: skip
+            about["capacity"],
+            about["error_rate"],
+            within=about["within"],
+            generations=about["generations"],
+            clock=clock,
+        )
         made._now, made._late = about["now"], about["late"]
         made._clock_jumps = about["clock_jumps"]
-        offset = _PRELUDE.size + head
         for number, length in about["parts"]:
             part = ScalableBloomFilter.from_bytes(data[offset : offset + length])
             made._filters[number] = part

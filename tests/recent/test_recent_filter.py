@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from bloomery.errors import (
     NotASnapshotError,
     NullKeyError,
     ParameterError,
+    SnapshotError,
     StorageError,
     TruncatedError,
     VersionError,
@@ -246,6 +248,27 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path: Path) -> None:
         RecentFilter.load(tmp_path / "nowhere")
     with pytest.raises(BloomeryError):
         recent.save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"within": 28800.0', b'"within": -8800.0'),
+        (b'"capacity": 1000,', b'"capacity": 1e99,'),
+        (b'"generations": 4', b'"generations": {}'),
+        (b'"now": 17', b'"now": 97'),
+        (b'"late": 0', b'"lats": 0'),
+        (b'"parts": [[', b'"parts": 7 ['),
+    ],
+)
+def test_a_made_up_file_with_a_right_checksum_is_refused(old: bytes, new: bytes) -> None:
+    recent = made()
+    recent.add("a")
+    data = recent.to_bytes()[:-16]
+    assert old in data
+    changed = data.replace(old, new.ljust(len(old))[: len(old)])
+    with pytest.raises(SnapshotError):
+        RecentFilter.from_bytes(changed + blake2b(changed, digest_size=16).digest())
 
 
 def test_validate_finds_a_filter_of_no_remembered_time() -> None:

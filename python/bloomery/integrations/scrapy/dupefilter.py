@@ -46,9 +46,10 @@ class BloomDupeFilter(RFPDupeFilter):
         self.frontier: Frontier | None = None
         """Where a new request is written down before it counts as seen; a scheduler sets it."""
         self.recovering = False
-        """Whether requests come from the list of those not done, which count as seen already."""
+        """Whether requests come from the list of those not done. They go on, and count as seen from
+        now on if they did not yet: a kill may have come between the list and the log."""
         self._crawler = crawler
-        self._options = options
+        self.options = options
         self._directory = directory
         self._seen: Seen | None = None
         self._added = 0
@@ -64,7 +65,7 @@ class BloomDupeFilter(RFPDupeFilter):
 
     def open(self) -> None:
         """Reads what the job has seen before."""
-        seen = self._seen = Seen(self._options, self._directory)
+        seen = self._seen = Seen(self.options, self._directory)
         if seen.replayed:
             logger.info("bloomery: %d pages came back from the log", seen.replayed)
             self._set("replayed", seen.replayed)
@@ -85,15 +86,13 @@ class BloomDupeFilter(RFPDupeFilter):
 
     def request_seen(self, request: Request) -> bool:
         """Whether an equal request came before; from now on it did."""
-        if self.recovering:
-            return False
         seen = self._opened()
         key = self.key_of(request)
         if key in seen:
-            return True
+            return not self.recovering
         # The list first: killed between the two, the request is asked for again and not lost.
         self.write_down(key, request)
-        if not seen.add(key):
+        if not seen.add(key) and not self.recovering:
             if self.frontier is not None:
                 self.frontier.done(key)
             return True
@@ -153,9 +152,9 @@ class BloomDupeFilter(RFPDupeFilter):
         self._set("bytes", now.bytes)
         self._set("fill", now.fill)
         self._set("estimated_error", now.predicted_error)
-        if self._options.verify:
+        if self.options.verify:
             self._set("rescued", seen.rescued)
-        target = self._options.error_rate
+        target = self.options.error_rate
         if now.predicted_error > target and not self._warned:
             self._warned = True
             logger.warning(
@@ -165,5 +164,5 @@ class BloomDupeFilter(RFPDupeFilter):
                 now.predicted_error,
                 target,
                 now.items,
-                self._options.capacity,
+                self.options.capacity,
             )

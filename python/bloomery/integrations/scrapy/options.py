@@ -47,13 +47,15 @@ class Options:
     """A filter file that several crawls use at once."""
     fsync: str = "everysec"
     """When the log is forced to the disk: `"always"`, `"everysec"` or `"never"`."""
+    stated: frozenset[str] = frozenset()
+    """Which of `capacity` and `error_rate` the project has set itself."""
 
 
 def read_options(settings: Mapping[str, Any], names: Iterable[str] = ()) -> Options:
     """The options of a project. `names` are those of all its settings, to find a misspelled one."""
     for name in names:
         if name.startswith("BLOOMERY_") and name not in SETTINGS:
-            near = get_close_matches(name, SETTINGS, 1)
+            near = get_close_matches(name, SETTINGS, 1, 0.8)
             raise ParameterError(
                 f"there is no setting `{name}`",
                 hint=f"did you mean {near[0]}?" if near else f"known: {', '.join(SETTINGS)}",
@@ -82,6 +84,11 @@ def read_options(settings: Mapping[str, Any], names: Iterable[str] = ()) -> Opti
         revisit=None if revisit is None else parse_duration(revisit, "BLOOMERY_REVISIT"),
         shared=None if shared is None else Path(shared),
         fsync=_choice(settings, "BLOOMERY_FSYNC", ("everysec", "always", "never")),
+        stated=frozenset(
+            name
+            for name in ("capacity", "error_rate")
+            if settings.get(f"BLOOMERY_{name.upper()}") not in (None, "")
+        ),
     )
 
 

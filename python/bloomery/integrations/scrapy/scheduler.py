@@ -47,7 +47,8 @@ class DurableScheduler(Scheduler):
         if self.dqdir is None:
             return super().open(spider)
         dupefilter = self._dupefilter()
-        frontier = Frontier(Path(self.dqdir).parent / DIRECTORY / "pending.sqlite")
+        path = Path(self.dqdir).parent / DIRECTORY / "pending.sqlite"
+        frontier = Frontier(path, dupefilter.options.fsync)
         try:
             self._begin(frontier)
             opened = super().open(spider)
@@ -120,6 +121,7 @@ class DurableScheduler(Scheduler):
         return super().next_request()
 
     def _callback_ended(self, request: Request) -> None:
+        self._strike_off()
         self._ended.append(request)
 
     def _strike_off(self) -> None:

@@ -101,7 +101,7 @@ class Seen:
     def _filter(self) -> ScalableBloomFilter | RecentFilter | BloomFilter:
         options, path = self.options, self._snapshot
         if options.shared is not None:
-            return BloomFilter.open(options.shared, options.capacity, options.error_rate, mode="c")
+            return self._shared(options.shared)
         if path is not None and path.exists():
             try:
                 if options.revisit is None:
@@ -116,6 +116,21 @@ class Seen:
                     ) from error
                 # The set on disk has every key that the filter had.
         return self._rebuilt()
+
+    def _shared(self, path: Path) -> BloomFilter:
+        """A file knows its own size; what a project has set itself must agree with it."""
+        sizes = {"capacity": self.options.capacity, "error_rate": self.options.error_rate}
+        if path.exists():
+            sizes = {name: size for name, size in sizes.items() if name in self.options.stated}
+        try:
+            return BloomFilter.open(path, mode="c", **sizes)  # type: ignore[arg-type]
+        except IncompatibleError as error:
+            name = f"BLOOMERY_{error.field.upper()}"
+            raise IncompatibleError(
+                f"{path} was made with another `{name}`: {error.expected}, not {error.got}",
+                hint=f"set {name} to the file's, or leave it out",
+                field=name, expected=error.expected, got=error.got,
+            ) from error  # fmt: skip
 
     def _rebuilt(self) -> ScalableBloomFilter | RecentFilter:
         options = self.options
@@ -157,17 +172,18 @@ class Seen:
     def add(self, key: bytes) -> bool:
         """Adds a key that was not seen; False if another crawl was faster."""
         at = self._clock()
+        # What the disk refuses is not in the filter either, so the next link to it counts again.
+        if self._log is not None:
+            self._log.append(key, at)
+        if self._exact is not None:
+            self._exact.add(key)
         if isinstance(self.filter, RecentFilter):
             self.filter.add(key, at)
             new = True
         else:
             new = self.filter.add(key) or self.options.shared is None
-        if self._exact is not None:
-            self._exact.add(key)
-        if self._log is not None:
-            self._log.append(key, at)
-            if self._log.size >= self._full_log:
-                self.save()
+        if self._log is not None and self._log.size >= self._full_log:
+            self.save()
         return new
 
     def stats(self) -> Stats:
