@@ -8,13 +8,18 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import bloomery
 from tests.cli.command import run, run_process, start
 
-PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+PIPES: dict[str, Any] = {
+    "stdin": subprocess.PIPE,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.PIPE,
+}
 
 
 @pytest.mark.parametrize("way", [[], ["--exact"], ["--within", "1h"]])
@@ -50,22 +55,22 @@ def test_a_reader_that_leaves_ends_it_quietly_and_saves_the_state(tmp_path: Path
     assert sorted(tmp_path.iterdir()) == [lines, state]
 
 
-def test_what_cannot_be_written_is_not_remembered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [[], ["--exact"], ["--within", "1h"]])
+def test_what_cannot_be_written_is_not_remembered(tmp_path: Path, way: list[str]) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     state = tmp_path / "seen"
-    run("dedup", "--state", state, stdin=b"a\n")
+    run("dedup", "--state", state, *way, stdin=b"a\n")
     before = state.read_bytes()
     with (
         Path("/dev/full").open("wb") as full,
-        start(
-            "dedup", "--state", state, stdin=subprocess.PIPE, stdout=full, stderr=subprocess.PIPE
-        ) as process,
+        start("dedup", "--state", state, *way, **PIPES | {"stdout": full}) as process,
     ):
         _, told = process.communicate(b"b\n")
     assert process.returncode == 2
     assert b"stdout" in told
     assert state.read_bytes() == before
+    assert run("dedup", "--state", state, *way, stdin=b"a\nb\n").stdout == "b\n"
 
 
 def test_commands_with_one_state_wait_for_each_other(tmp_path: Path) -> None:

@@ -173,3 +173,14 @@ def test_a_damaged_file_is_found(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(BloomeryError), ExactSet(path) as exact:
         exact.validate()
+
+
+def test_what_was_discarded_is_new_again_and_what_was_flushed_is_not(tmp_path: Path) -> None:
+    with ExactSet(tmp_path / "set") as kept:
+        kept.add(b"a")
+        kept.flush()
+        assert kept.add_many([b"a", b"b"]) == [False, True]
+        kept.discard()
+        assert kept.add_many([b"a", b"b"]) == [False, True]
+    with ExactSet(tmp_path / "set") as kept:
+        assert (b"a" in kept, b"b" in kept, b"c" in kept) == (True, True, False)

@@ -196,6 +196,13 @@ class ExactSet:
                 self._run("COMMIT")
         self._uncommitted = 0
 
+    def discard(self) -> None:
+        """Forgets what was added since the last commit."""
+        with self._errors("write"):
+            if self._open and self._database.in_transaction:
+                self._run("ROLLBACK")
+        self._uncommitted = 0
+
     def close(self) -> None:
         """Commits and closes. Closing again does nothing."""
         if self._open:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bloomery import BloomFilter, Dedup, ScalableBloomFilter, load
 from bloomery._core import parse_duration
-from bloomery.cli.console import CommandError
+from bloomery.cli.console import CommandError, ReaderGoneError
 from bloomery.cli.files import lock_alone
 from bloomery.errors import NotASnapshotError, UnsealedError
 
@@ -28,6 +28,8 @@ AUTO = 1 << 20
 """Lines that a filter of unknown size begins with."""
 ERROR = 1e-4
 """The share of new lines that may be dropped, if nothing else is said."""
+COMMIT = 1.0
+"""Seconds between two commits of the set on disk."""
 EXACT = ".exact"
 """What the name of the set on disk has behind that of the state."""
 
@@ -94,6 +96,7 @@ class Exact:
     def __init__(self, filter: Filter, exact: ExactSet, options: dict[str, Any]) -> None:
         self.filter = filter
         self.exact = exact
+        self.committed = time.monotonic()
         self.lines = Dedup(**options)
 
     def feed(self, data: bytes) -> bytes:
@@ -110,8 +113,13 @@ class Exact:
         return header + self.lines.keep(self.exact.add_many(keys))
 
     def written(self) -> None:
-        """Only now: killed before, the lines come again and are not lost."""
-        self.exact.flush()
+        """Commits now and then, and never before the lines were written.
+
+        Killed between the two, the lines come again and are not lost.
+        """
+        if time.monotonic() - self.committed > COMMIT:
+            self.exact.flush()
+            self.committed = time.monotonic()
 
     def save(self, file: Path) -> None:
         """The set is in its file already."""
@@ -181,7 +189,12 @@ def remembering(
         filter = _flat(state, size, stack)
         # Committed after the lines were written, never before.
         with ExactSet(file, batch=1 << 40) as kept:
-            yield Exact(filter, kept, options)
+            try:
+                yield Exact(filter, kept, options)
+            except BaseException as problem:
+                if not isinstance(problem, ReaderGoneError):
+                    kept.discard()
+                raise
 
 
 def _beside(state: Path | None, stack: contextlib.ExitStack) -> Path:
