@@ -13,6 +13,7 @@ from typing import Literal
 
 from benchmarks import bare_loop, formula, hot
 from benchmarks.answers import OURS, Quality
+from benchmarks.dedup import AWK, DEDUP, LONGER, MEMORY, SORT
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
 from benchmarks.engines.count_min import EQUAL
 from benchmarks.logs import GOACCESS, TENTH, TOP
@@ -80,6 +81,7 @@ def floors(run: Run) -> list[Floor]:
         *_memory(run),
         *_logs(run),
         *_urls(run),
+        *_dedup(run),
     ]
 
 
@@ -218,6 +220,24 @@ def _urls(run: Run) -> Iterator[Floor]:
     speed = None if taken is None or run.quick else 1e3 / taken
     work = "UrlFilter.add_many, Arrow: millions of URLs a second on one core"
     yield Floor(work, "at least", 2.0, speed)
+
+
+def _dedup(run: Run) -> Iterator[Floor]:
+    """Start and end of each process included; memory is that of the whole process."""
+    lines = run.sizes.dedup_lines
+    rows = {row.engine: row for row in run.dedup if row.lines == lines}
+    longer = [row for row in run.dedup if row.lines == LONGER * lines]
+    ours = rows.get(DEDUP)
+    for peer, bound in ((SORT, 3.0), (AWK, 8.0)):
+        theirs = rows.get(peer)
+        faster = None if ours is None or theirs is None else theirs.seconds / ours.seconds
+        work = f"{DEDUP}, {lines:,} lines: times the speed of `{peer}`"
+        yield Floor(work, "at least", bound, faster)
+    used = None if ours is None or run.quick else ours.peak_bytes / MEMORY
+    yield Floor(f"{DEDUP}, {lines:,} lines: times 64 MB of memory in all", "at most", 1.0, used)
+    more = longer[0].peak_bytes / ours.peak_bytes if ours and longer else None
+    work = f"{DEDUP}: memory on {LONGER * lines:,} lines, times that on {lines:,}"
+    yield Floor(work, "at most", 1.05, more)
 
 
 def short(capacity: int) -> str:

@@ -6,16 +6,13 @@ a program of its own, to be had from most systems' packages; where it is missing
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import process
 from benchmarks.answers import OURS
 from benchmarks.engines.contract import Missing
 from bloomery.stream import web_log
@@ -71,30 +68,6 @@ def _goaccess(program: str, log: Path, report: Path) -> list[str]:
 
 
 def _best(engine: str, command: list[str], lines: int, rounds: int) -> LogSpeed:
-    runs = [_run(command) for _ in range(rounds)]
-    seconds = min(seconds for seconds, _ in runs)
-    return LogSpeed(engine, lines, seconds, max(peak for _, peak in runs))
-
-
-def _run(command: list[str]) -> tuple[float, int]:
-    begin = time.perf_counter()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=_one_core(),
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"`{' '.join(command[:4])}` ended with {process.returncode}")
-    return time.perf_counter() - begin, usage.ru_maxrss * 1024
-
-
-def _one_core() -> Callable[[], None] | None:
-    """Keeps a child on one core, where the system can."""
-    if not hasattr(os, "sched_setaffinity"):
-        return None
-    core = max(os.sched_getaffinity(0))
-    return lambda: os.sched_setaffinity(0, {core})
+    runs = [process.run(command, one_core=True) for _ in range(rounds)]
+    seconds = min(run.seconds for run in runs)
+    return LogSpeed(engine, lines, seconds, max(run.peak_bytes for run in runs))

@@ -23,6 +23,13 @@ _LOGS = """### An access log
 Whole commands on one core, from start to end; the log is in the COMBINED format."""
 
 
+_DEDUP = """### Lines seen for the first time
+
+Whole commands with all cores in the C locale, from start to end, output to a file. bloomery has
+`--error 0.0001` and the shorter file's number of lines as `--items`. Its output was held against
+awk's: the same lines in the same order, but for no more lost ones than that error allows."""
+
+
 def full_report(run: Run) -> str:
     """Everything, for docs/benchmarks.md and the terminal."""
     capacities = (run.sizes.small.capacity, run.sizes.large.capacity)
@@ -44,7 +51,7 @@ def full_report(run: Run) -> str:
     layered = f"**URLs by depth, capacity {short(run.sizes.small.keys)}, 1 % error**"
     parts += [layered, nanoseconds(run.urls, run.sizes.small.keys)]
     parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
-    parts += [_LOGS, log_speeds(run)]
+    parts += [_LOGS, log_speeds(run), _DEDUP, dedup_speeds(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]
     return "\n\n".join(parts)
 
@@ -144,6 +151,23 @@ def log_speeds(run: Run) -> str:
         for row in run.logs
     ]
     return table(rows, ["command", "lines", "seconds", "lines a second", "peak memory, MB"])
+
+
+def dedup_speeds(run: Run) -> str:
+    """Every command that made the lines distinct."""
+    rows = [
+        [
+            f"{row.engine} ({row.program})",
+            f"{row.lines:,}",
+            f"{row.file_bytes / 1e6:.0f}",
+            f"{row.kept:,}",
+            f"{row.seconds:.2f}",
+            f"{row.peak_bytes / 1e6:.0f}",
+        ]
+        for row in run.dedup
+    ]
+    header = ["command", "lines", "file, MB", "lines kept", "seconds", "peak memory, MB"]
+    return table(rows, header)
 
 
 def must_be(rows: list[Floor]) -> str:

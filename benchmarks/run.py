@@ -6,8 +6,19 @@ import datetime
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
-from benchmarks import bare_loop, counting, engines, hot, logs, machine, membership, urls
+from benchmarks import (
+    bare_loop,
+    counting,
+    dedup,
+    engines,
+    hot,
+    logs,
+    machine,
+    membership,
+    urls,
+)
 from benchmarks.answers import OURS, Quality
+from benchmarks.dedup import DedupSpeed
 from benchmarks.engines.contract import Missing
 from benchmarks.logs import LogSpeed
 from benchmarks.measure import Timings, collector_off
@@ -27,6 +38,9 @@ class Sizes:
     log_lines: int
     """Lines of the access log."""
     log_rounds: int
+    dedup_lines: int
+    """Lines that are made distinct."""
+    dedup_rounds: int
     build_limit: bool
     """Compile the bare loop first; otherwise it is used only if it is there."""
 
@@ -38,6 +52,8 @@ FULL = Sizes(
     counting_rounds=5,
     log_lines=1_500_000,
     log_rounds=5,
+    dedup_lines=5_000_000,
+    dedup_rounds=3,
     build_limit=True,
 )
 QUICK = Sizes(
@@ -47,6 +63,8 @@ QUICK = Sizes(
     counting_rounds=2,
     log_lines=20_000,
     log_rounds=1,
+    dedup_lines=20_000,
+    dedup_rounds=1,
     build_limit=False,
 )
 
@@ -69,6 +87,7 @@ class Run:
     quality: list[Quality] = field(default_factory=list)
     counted: list[Quality] = field(default_factory=list)
     logs: list[LogSpeed] = field(default_factory=list)
+    dedup: list[DedupSpeed] = field(default_factory=list)
     huge: HugePages | None = None
     missing: list[Missing] = field(default_factory=list)
     lacks: dict[str, str] = field(default_factory=dict)
@@ -92,6 +111,7 @@ class Run:
             "logs": [
                 {**asdict(row), "lines_per_second": row.lines_per_second} for row in self.logs
             ],
+            "dedup": [asdict(row) for row in self.dedup],
             "missing": [asdict(row) for row in self.missing],
             "lacks": self.lacks,
         }
@@ -139,7 +159,9 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         urls.measure(sizes.small.keys, sizes.counting_rounds, result.urls)
     say(f"logs, {sizes.log_lines:,} lines, {sizes.log_rounds} rounds")
     result.logs, missing_logs = logs.measure(sizes.log_lines, sizes.log_rounds)
-    for lost in missing_logs:
+    say(f"dedup, {sizes.dedup_lines:,} lines, {sizes.dedup_rounds} rounds")
+    result.dedup, missing_dedup = dedup.measure(sizes.dedup_lines, sizes.dedup_rounds)
+    for lost in (*missing_logs, *missing_dedup):
         say(f"not measured: {lost.name} ({lost.reason})")
-    result.missing += missing_logs
+    result.missing += [*missing_logs, *missing_dedup]
     return result

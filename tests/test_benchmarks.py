@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import platform
+import sys
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,7 +19,17 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the benchmarks need pyarrow")
 
-from benchmarks import answers, counting, documents, engines, formula, membership, proof
+from benchmarks import (
+    answers,
+    counting,
+    dedup,
+    documents,
+    engines,
+    formula,
+    membership,
+    process,
+    proof,
+)
 from benchmarks.__main__ import main
 from benchmarks.answers import WrongAnswerError
 from benchmarks.binomial import interval
@@ -314,3 +325,33 @@ def _engine(offered: dict[str, Callable[[], Engine]], name: str) -> Engine:
     if missing:
         pytest.skip(f"{name} is not installed: {missing[0].reason}")
     return ready[0]
+
+
+def test_lines_that_dedup_lost_are_counted_and_wrong_ones_stop_the_run() -> None:
+    assert dedup.compare([b"a", b"c"], [b"a", b"b", b"c", b"d"]) == (2, 4)
+    for wrong in ([b"a", b"x"], [b"c", b"a"], [b"a", b"a"]):
+        with pytest.raises(SystemExit, match="in order"):
+            dedup.compare(wrong, [b"a", b"b", b"c"])
+
+
+def test_a_dedup_that_loses_too_much_stops_the_run(tmp_path: Path) -> None:
+    ours, exact = tmp_path / "ours", tmp_path / "exact"
+    lines = [b"%d\n" % number for number in range(100_000)]
+    exact.write_bytes(b"".join(lines))
+    ours.write_bytes(b"".join(lines[:-20]))
+    dedup.check(ours, exact)
+    ours.write_bytes(b"".join(lines[:-60]))
+    with pytest.raises(SystemExit, match="lost 60"):
+        dedup.check(ours, exact)
+
+
+def test_memory_of_a_command_is_its_own(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    mine = b"x" * (256 << 20)
+    small = process.run([sys.executable, "-I", "-c", "print(1)"], output=out)
+    assert out.read_bytes() == b"1\n"
+    assert 1 << 20 < small.peak_bytes < len(mine)
+    large = process.run([sys.executable, "-I", "-c", "print(len(b'x' * (64 << 20)))"])
+    assert large.peak_bytes > small.peak_bytes + (60 << 20)
+    with pytest.raises(SystemExit, match="ended with 3"):
+        process.run([sys.executable, "-c", "raise SystemExit(3)"])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from benchmarks.crawl.local import LocalSite
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -30,6 +34,24 @@ def test_new_urls_goes_on_beyond_one_batch(tmp_path: Path) -> None:
     done = run("new_urls.py", str(tmp_path / "seen.bloomery"), stdin=b"".join(lines))
     # Of 12,000 new lines a filter for a million at 0.001 takes far less than one for a repeat.
     assert done.stdout == b"".join(lines[:12_000])
+
+
+def test_new_links_goes_on_the_next_night(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.txt.gz", tmp_path / "2.txt.gz"
+    first.write_bytes(gzip.compress(b"http://a.example/\nhttp://b.example/\nHTTP://A.example\n"))
+    second.write_bytes(gzip.compress(b"http://b.example\nhttp://c.example/x#y\n"))
+    printed = []
+    for links in (first, second):
+        command = ["sh", str(EXAMPLES / "new_links.sh"), str(tmp_path / "seen"), str(links)]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            command, capture_output=True, check=True, timeout=60, env={**os.environ, "PATH": path}
+        )
+        printed.append((done.stdout, done.stderr.splitlines()[0]))
+    assert printed == [
+        (b"http://a.example/\nhttp://b.example/\n", b"3 lines: 2 new, 1 repeats"),
+        (b"http://c.example/x#y\n", b"2 lines: 1 new, 1 repeats"),
+    ]
 
 
 def test_shared_filter_fetches_every_page_and_hardly_any_twice() -> None:
@@ -61,6 +83,27 @@ def test_hot_pages_counts_hits_in_less_memory_and_forgets_an_hour() -> None:
     assert took < fixed / 2
     left = int(lines[6].split()[0])
     assert left == counted[0][0] - counted[0][1] // 10
+
+
+def test_the_scrapy_project_is_killed_and_goes_on(tmp_path: Path) -> None:
+    pages = 60
+    with LocalSite(pages, tmp_path) as site:
+        settings = ["-s", f"JOBDIR={tmp_path / 'job'}", "-s", "LOG_LEVEL=WARNING"]
+        url = ["-a", f"url=http://127.0.0.1:{site.port}/p?n=0&lang=en"]
+        command = [sys.executable, "-m", "scrapy", "crawl", "site", *url, *settings]
+        slowly = ["-s", "DOWNLOAD_DELAY=0.1", "-s", "RANDOMIZE_DOWNLOAD_DELAY=0"]
+        with subprocess.Popen([*command, *slowly], cwd=EXAMPLES / "scrapy_project") as process:
+            site.wait_for(10)
+            process.kill()
+        before = len(site.fetched())
+        assert 10 <= before < pages
+        items = tmp_path / "pages.jsonl"
+        done = [*command, "-o", str(items)]
+        subprocess.run(done, cwd=EXAMPLES / "scrapy_project", check=True, timeout=60)
+        fetched = site.fetched()
+    assert set(fetched) == set(range(pages))
+    assert len(fetched) <= pages + 2 * 16, "what was on its way comes again, and no more"
+    assert len(items.read_text().splitlines()) == len(fetched) - before
 
 
 def test_every_example_is_run_here() -> None:

@@ -8,10 +8,13 @@ True
 True
 """
 
+from typing import TYPE_CHECKING, Any
+
 from bloomery._core import (
     BloomFilter,
     CountFilter,
     CountingBloomFilter,
+    Dedup,
     DynamicCountFilter,
     HotList,
     LogCounter,
@@ -32,11 +35,15 @@ from bloomery.errors import BloomeryError
 from bloomery.hot import HotFilter
 from bloomery.records import Estimate, HotItem, Plan, Stats
 
+if TYPE_CHECKING:
+    from bloomery.recent import RecentFilter
+
 __all__ = [
     "BloomFilter",
     "BloomeryError",
     "CountFilter",
     "CountingBloomFilter",
+    "Dedup",
     "DynamicCountFilter",
     "Estimate",
     "HotFilter",
@@ -47,6 +54,7 @@ __all__ = [
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
     "Plan",
+    "RecentFilter",
     "ScalableBloomFilter",
     "SpectralBloomFilter",
     "Stats",
@@ -58,3 +66,12 @@ __all__ = [
     "from_bytes",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`RecentFilter` when it is first asked for: it needs NumPy, which takes long to import."""
+    if name == "RecentFilter":
+        from bloomery.recent import RecentFilter
+
+        return RecentFilter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

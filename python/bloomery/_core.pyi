@@ -10,7 +10,7 @@ import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
 from bloomery.partitions import PartitionModel
-from bloomery.records import Estimate, HotItem, LogRecord, LogReport, Plan, Stats
+from bloomery.records import Estimate, HotItem, LineReport, LogRecord, LogReport, Plan, Stats
 
 _Key: TypeAlias = str | Buffer | int
 _Keys: TypeAlias = Iterable[_Key] | Any
@@ -49,6 +49,7 @@ __all__ = [
     "BloomFilter",
     "CountFilter",
     "CountingBloomFilter",
+    "Dedup",
     "DynamicCountFilter",
     "HotList",
     "LogCounter",
@@ -963,6 +964,27 @@ class HotList:
     def hash(self) -> str: ...
     @property
     def seed(self) -> int: ...
+
+@final
+class Dedup:
+    """Keeps the lines whose key was not seen before: chunks of bytes in, kept lines out."""
+
+    def __new__(
+        cls,
+        seen: BloomFilter | ScalableBloomFilter | None = None,
+        *,
+        format: str = "lines",
+        key: str | None = None,
+        time: str | None = None,
+        url: bool = False,
+        invert: bool = False,
+        threads: int = 1,
+    ) -> Self: ...
+    def feed(self, data: Buffer) -> bytes: ...
+    def finish(self) -> bytes: ...
+    def take(self, data: Buffer | None = None) -> tuple[bytes, list[bytes], list[float | None]]: ...
+    def keep(self, new: list[bool], counts: list[int] | None = None) -> bytes: ...
+    def report(self) -> LineReport: ...
 
 @final
 class LogCounter:

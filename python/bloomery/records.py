@@ -191,6 +191,19 @@ class LogRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LineReport:
+    """What became of the lines of a `Dedup` so far."""
+
+    lines: int
+    """All of them but headers."""
+    new: int
+    repeats: int
+    """Lines whose key was there, or seemed to be."""
+    without_key: int
+    """Neither new nor repeats: they always pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BadLine:
     """A line of a log that was not understood."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.cli.demo.tour import CHAPTERS
+from bloomery.cli.demo.chapters import CHAPTERS
 from tests.cli.command import run
 
 

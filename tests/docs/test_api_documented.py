@@ -60,6 +60,7 @@ def test_every_function_is_documented() -> None:
         records.HotItem,
         records.LogRecord,
         records.LogReport,
+        records.LineReport,
         records.BadLine,
     ],
 )

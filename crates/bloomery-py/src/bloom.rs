@@ -112,6 +112,12 @@ impl BloomFilter {
         Ok(self.core.add(hash))
     }
 
+    /// For who adds without holding the interpreter.
+    pub(crate) fn to_write(&self, py: Python<'_>) -> PyResult<(writers::Registered<'_>, &Core)> {
+        self.require_writable(py)?;
+        Ok((writers::Registered::new(&self.writers), &self.core))
+    }
+
     fn other<'a>(&self, py: Python<'_>, other: &'a Bound<'_, Self>) -> PyResult<&'a Core> {
         self.require_open(py)?;
         other.get().require_open(py)?;

@@ -16,6 +16,7 @@ mod hot;
 mod instants;
 mod key;
 mod keys;
+mod lines;
 mod logs;
 mod open;
 mod params;
@@ -48,6 +49,8 @@ mod _core {
     use super::decaying::TimeDecayingBloomFilter;
     #[pymodule_export]
     use super::hot::HotList;
+    #[pymodule_export]
+    use super::lines::Dedup;
     #[pymodule_export]
     use super::logs::{LogCounter, LogReader};
     #[pymodule_export]

@@ -56,7 +56,7 @@ impl ScalableBloomFilter {
         self.core.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Core> {
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Core> {
         self.core.write().unwrap_or_else(PoisonError::into_inner)
     }
 

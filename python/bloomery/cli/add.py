@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 import typer
 
 from bloomery import CountFilter, CountingBloomFilter
@@ -16,6 +14,10 @@ from bloomery.cli.keys import by_line, key_batches, with_counts
 from bloomery.cli.kinds import Counting, at_instant, require_counting
 from bloomery.cli.options import AsJson, At, FilterFile, GivenKeys, KeyFiles, WithCounts
 from bloomery.cli.quantities import show_seconds
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 def add(
@@ -73,6 +75,8 @@ def _add_weighted(
     filter: Counting, keys: list[bytes], counts: list[int], when: Any
 ) -> npt.NDArray[np.bool_]:
     if isinstance(filter, CountingBloomFilter):
+        import numpy as np
+
         return np.array([filter.add(k, n) for k, n in zip(keys, counts, strict=True)], dtype=bool)
     return filter.add_many(keys, counts, **when)
 

@@ -20,8 +20,10 @@ from bloomery.cli import console
 from bloomery.cli.add import add
 from bloomery.cli.check import check
 from bloomery.cli.count import count
+from bloomery.cli.dedup import dedup
 from bloomery.cli.demo import demo
 from bloomery.cli.info import info
+from bloomery.cli.light import for_typer
 from bloomery.cli.merge import merge
 from bloomery.cli.new import new
 from bloomery.cli.plan import plan
@@ -30,7 +32,9 @@ from bloomery.cli.top import top
 from bloomery.cli.validate import validate
 from bloomery.errors import BloomeryError, StorageError
 
-COMMANDS = (plan, new, add, remove, check, count, info, merge, validate, top, demo)
+COMMANDS = (
+    plan, new, add, remove, check, count, info, merge, validate, top, for_typer(dedup), demo,
+)  # fmt: skip
 
 
 class Program(TyperGroup):

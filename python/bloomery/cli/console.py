@@ -32,10 +32,16 @@ class ReaderGoneError(Exception):
 
 
 def write_lines(lines: list[bytes]) -> None:
-    """Write each item and a newline to stdout, and flush: the next program may be waiting."""
+    """Write each item and a newline to stdout."""
     if lines:
+        write(b"\n".join(lines) + b"\n")
+
+
+def write(data: bytes) -> None:
+    """Write bytes to stdout, and flush: the next program may be waiting."""
+    if data:
         with _writing() as stdout:
-            rest = memoryview(b"\n".join(lines) + b"\n")
+            rest = memoryview(data)
             while rest:  # with PYTHONUNBUFFERED a write may take a part only
                 rest = rest[stdout.write(rest) :]
             stdout.flush()

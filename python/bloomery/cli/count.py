@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from bloomery import CountingBloomFilter, TimeDecayingBloomFilter
 from bloomery.cli import console
@@ -13,6 +10,9 @@ from bloomery.cli.files import read_filter
 from bloomery.cli.keys import key_batches
 from bloomery.cli.kinds import Counting, at_instant, require_counting
 from bloomery.cli.options import AsJson, At, FilterFile, GivenKeys, KeyFiles
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def count(
@@ -33,7 +33,7 @@ def count(
     for number, batch in enumerate(key_batches(keys or [], key or [], prints_lines=True)):
         counts: npt.NDArray[Any] = filter.count_many(batch, **when)
         full = _full(filter, batch, counts)
-        found += int(np.count_nonzero(counts))
+        found += int((counts != 0).sum())
         at_limit += sum(full)
         if json:
             # Keys given as options come first. They are few: worth a call each for the bounds.

@@ -38,7 +38,7 @@ def filter_to_change(file: Path, *, shared: bool = False) -> Iterator[Filter]:
     there is nothing to take back.
     """
     file = file.resolve()  # saving must replace the file, not a link to it
-    lock = None if shared else _lock_alone(file)
+    lock = None if shared else lock_alone(file)
     if lock is not None:
         with lock:
             loaded = _load_sealed(file)
@@ -66,7 +66,7 @@ def _filter_of(file: Path) -> Filter:
     return loaded
 
 
-def _lock_alone(file: Path) -> BinaryIO | None:
+def lock_alone(file: Path) -> BinaryIO | None:
     """The file, locked for this process alone until closed; None if writers have it mapped."""
     attempts = 0
     while True:

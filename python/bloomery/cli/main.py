@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -9,6 +10,11 @@ def main() -> None:
     """Run the command line and exit with its code."""
     try:
         # Imported here so that ctrl-C during the imports does not end in a traceback either.
+        if sys.argv[1:2] == ["dedup"] and "_BLOOMERY_COMPLETE" not in os.environ:
+            from bloomery.cli.dedup import dedup
+            from bloomery.cli.light import start
+
+            start(dedup, sys.argv[2:])
         from bloomery.cli.app import app
 
         app(prog_name="bloomery")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-
-import typer
+from typing import NoReturn
 
 SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
 LARGEST = 2**63 - 1
@@ -19,12 +18,12 @@ def parse_items(text: str) -> int:
     try:
         value = Decimal(digits) * factor
     except ArithmeticError:
-        raise typer.BadParameter(f"{text!r} is not a number like 1000000, 1e6 or 10M") from None
+        _refuse(f"{text!r} is not a number like 1000000, 1e6 or 10M")
     # Compared before it is made an int: 1e999999999 would fill the memory with digits.
     if not (value.is_finite() and 1 <= value <= LARGEST):
-        raise typer.BadParameter(f"{text} is not within 1 and {LARGEST}")
+        _refuse(f"{text} is not within 1 and {LARGEST}")
     if value != int(value):
-        raise typer.BadParameter(f"{text} is not a whole number of keys")
+        _refuse(f"{text} is not a whole number of keys")
     return int(value)
 
 
@@ -48,9 +47,9 @@ def parse_error_rate(text: str) -> float:
     try:
         rate = float(Decimal(digits) * factor)
     except ArithmeticError:
-        raise typer.BadParameter(f"{text!r} is not a rate like 0.01 or 1%") from None
+        _refuse(f"{text!r} is not a rate like 0.01 or 1%")
     if not 0 < rate < 1:
-        raise typer.BadParameter(f"{text} is not between 0 and 1 (or 0% and 100%)")
+        _refuse(f"{text} is not between 0 and 1 (or 0% and 100%)")
     return rate
 
 
@@ -93,6 +92,12 @@ def show_span(seconds: float | None) -> str:
     units = {"d": 86_400, "h": 3600, "min": 60}
     name = next((name for name, size in units.items() if seconds >= size), "s")
     return f"{seconds / units.get(name, 1):.4g} {name}"
+
+
+def _refuse(text: str) -> NoReturn:
+    import typer  # not at the top: a command that starts fast reads numbers too
+
+    raise typer.BadParameter(text) from None
 
 
 def _three_digits(value: float) -> str:

@@ -12,9 +12,6 @@ from functools import cached_property
 from math import inf, log
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from bloomery import CountingBloomFilter, Plan
 from bloomery.cli.kinds import KINDS
 from bloomery.cli.quantities import show_bytes, show_count
@@ -29,6 +26,8 @@ from bloomery.memory_models import (
 from bloomery.partitions import LevelModel, oversized_share
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from rich.table import Table
 
 QUICK = 100_000
@@ -60,6 +59,8 @@ class Stream:
     @cached_property
     def shares(self) -> float:
         """The sum of 1/r^theta over all ranks."""
+        import numpy as np
+
         near = min(self.items, EXACT)
         summed = float((np.arange(1, near + 1, dtype=np.float64) ** -self.theta).sum())
         if self.items == near:
@@ -87,6 +88,8 @@ class Stream:
 
     def counts(self) -> npt.NDArray[np.uint64]:
         """Occurrences of each key, the hottest first."""
+        import numpy as np
+
         ranks = np.arange(1, self.items + 1, dtype=np.float64)
         return np.maximum(1, self.total / self.shares * ranks**-self.theta).astype(np.uint64)
 
@@ -174,6 +177,8 @@ def _measured(plan: Plan, stream: Stream) -> dict[str, Any]:
     made = KINDS[plan.kind].cls.from_plan(plan)
     # Fixed counters take the same whatever is in them.
     if plan.kind != "counting":
+        import numpy as np
+
         order = np.random.default_rng(0).permutation(stream.items)
         made.add_many(order, stream.counts()[order])
     stats = made.stats()

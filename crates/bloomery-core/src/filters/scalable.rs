@@ -158,16 +158,43 @@ impl ScalableBloomFilter {
         out: &mut [bool],
     ) -> std::result::Result<(), (usize, Error)> {
         let hasher = self.hasher;
-        let mut digests = [KeyHash::default(); batch::GROUP];
-        for start in (0..keys.len()).step_by(batch::GROUP) {
+        let mut buffers = [[KeyHash::default(); batch::GROUP]; 2];
+        let mut before = 0;
+        // While the cells of one group are on their way, the group before it is added.
+        for (turn, start) in (0..keys.len()).step_by(batch::GROUP).enumerate() {
             let rows = batch::GROUP.min(keys.len() - start);
-            batch::hash_rows(keys, &hasher, start, &mut digests[..rows]);
-            digests[..rows].iter().for_each(|digest| self.prefetch(*digest));
-            for (row, hash) in digests[..rows].iter().enumerate() {
-                out[start + row] = self.add(*hash).map_err(|e| (start + row, e))?;
-            }
+            let [even, odd] = &mut buffers;
+            let (next, group) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
+            batch::hash_rows(keys, &hasher, start, &mut next[..rows]);
+            next[..rows].iter().for_each(|digest| self.prefetch_to_add(*digest));
+            self.add_group(before, &group[..start - before], out)?;
+            before = start;
+        }
+        let last = (keys.len().div_ceil(batch::GROUP) + 1) % 2;
+        self.add_group(before, &buffers[last][..keys.len() - before], out)
+    }
+
+    /// Adds the keys of the rows from `first` on.
+    fn add_group(
+        &mut self,
+        first: usize,
+        group: &[KeyHash],
+        out: &mut [bool],
+    ) -> std::result::Result<(), (usize, Error)> {
+        for (row, hash) in group.iter().enumerate() {
+            out[first + row] = self.add(*hash).map_err(|error| (first + row, error))?;
         }
         Ok(())
+    }
+
+    /// Asks for the cells that an addition will look at: all of the newest layer. An older one is mostly
+    /// left after a few, since half of the cells of a full layer are not set.
+    fn prefetch_to_add(&self, hash: KeyHash) {
+        const FEW: usize = 3;
+        if let Some((newest, older)) = self.layers.split_last() {
+            newest.filter.prefetch(hash);
+            older.iter().for_each(|layer| layer.filter.prefetch_first(hash, FEW));
+        }
     }
 
     fn prefetch(&self, hash: KeyHash) {

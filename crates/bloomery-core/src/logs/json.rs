@@ -87,6 +87,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Any value as it is written.
+    pub fn text(&mut self, depth: usize) -> Option<&'a [u8]> {
+        self.peek()?;
+        let start = self.at;
+        self.value(depth)?;
+        Some(&self.text[start..self.at])
+    }
+
     fn array(&mut self, depth: usize) -> Option<Value<'a>> {
         self.expect(b'[')?;
         if self.accept(b']') {

@@ -19,14 +19,14 @@
 mod bare;
 mod clf;
 mod counter;
-mod json;
+pub(crate) mod json;
 mod json_map;
 mod lines;
 mod parser;
 mod reader;
 mod squid;
 mod target;
-mod time;
+pub(crate) mod time;
 mod w3c;
 
 pub use counter::{Choice, LogCounter, Sink, Tally};

@@ -4,32 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bloomery.cli import console
-from bloomery.cli.demo.counting import how_often
-from bloomery.cli.demo.growing import unknown_size
-from bloomery.cli.demo.membership import seen_before
-from bloomery.cli.demo.sharing import many_processes
-from bloomery.cli.demo.skew import hot_pages
-from bloomery.cli.demo.snapshots import damaged_file
-from bloomery.cli.demo.stage import Stage
 from bloomery.cli.options import AsJson
-
-Chapter = Callable[[Stage], dict[str, Any]]
-
-CHAPTERS: tuple[tuple[str, Chapter], ...] = (
-    ("Have I seen this page?", seen_before),
-    ("How often was it visited?", how_often),
-    ("And when a few pages are far hotter than the rest?", hot_pages),
-    ("And when nobody knows how many will come?", unknown_size),
-    ("Can I trust the file?", damaged_file),
-    ("Can many processes use one filter?", many_processes),
-)
 
 NEXT = """
 [bold]Where to go next[/bold]
@@ -48,6 +29,10 @@ def demo(
     json: AsJson = False,
 ) -> int:
     """A one-minute tour on generated web traffic; every number is measured while you watch."""
+    # Not at the top: every other command would wait for NumPy, which the visits need.
+    from bloomery.cli.demo.chapters import CHAPTERS
+    from bloomery.cli.demo.stage import Stage
+
     began = time.perf_counter()
     results: dict[str, Any] = {"seed": seed}
     with tempfile.TemporaryDirectory(prefix="bloomery-demo-") as folder:

@@ -1,0 +1,1 @@
+"""Real crawls of a local site by real Scrapy: `make crawl`."""

@@ -1,0 +1,8 @@
+#!/bin/sh
+# The links that no night before had, each once, whatever their spelling; remembers across nights.
+#
+#   sh examples/new_links.sh seen.bloom links-*.txt.gz > new-links.txt
+set -eu
+state=$1
+shift
+exec bloomery dedup --url --state "$state" --stats "$@"

@@ -1,0 +1,25 @@
+"""The chapters of the tour, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bloomery.cli.demo.counting import how_often
+from bloomery.cli.demo.growing import unknown_size
+from bloomery.cli.demo.membership import seen_before
+from bloomery.cli.demo.sharing import many_processes
+from bloomery.cli.demo.skew import hot_pages
+from bloomery.cli.demo.snapshots import damaged_file
+from bloomery.cli.demo.stage import Stage
+
+Chapter = Callable[[Stage], dict[str, Any]]
+
+CHAPTERS: tuple[tuple[str, Chapter], ...] = (
+    ("Have I seen this page?", seen_before),
+    ("How often was it visited?", how_often),
+    ("And when a few pages are far hotter than the rest?", hot_pages),
+    ("And when nobody knows how many will come?", unknown_size),
+    ("Can I trust the file?", damaged_file),
+    ("Can many processes use one filter?", many_processes),
+)

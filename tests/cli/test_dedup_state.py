@@ -1,0 +1,118 @@
+"""`bloomery dedup --state`: going on tomorrow, and what cannot be gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import bloomery
+from bloomery import BloomFilter, CountingBloomFilter, HotList
+from tests.cli.command import refused, run
+
+WAYS: tuple[list[str], ...] = ([], ["--items", "1000"], ["--exact"], ["--within", "7d"])
+
+
+def dedup(*arguments: str | Path, stdin: bytes = b"") -> bytes:
+    return run("dedup", *arguments, stdin=stdin).stdout_bytes
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_tomorrow_goes_on_where_today_ended(tmp_path: Path, way: list[str]) -> None:
+    state = tmp_path / "seen"
+    assert dedup("--state", state, *way, stdin=b"a\nb\na\n") == b"a\nb\n"
+    assert dedup("--state", state, *way, stdin=b"b\nc\n") == b"c\n"
+    assert dedup("--state", state, *way, "-v", stdin=b"b\nc\nd\n") == b"b\nc\n"
+
+
+def test_a_state_is_a_filter_like_any_other(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    dedup("--state", state, "--items", "1000", stdin=b"a\r\nb\n")
+    loaded = bloomery.load(state)
+    assert isinstance(loaded, BloomFilter)
+    assert (loaded.capacity, loaded.error_rate) == (1000, 1e-4)
+    assert run("check", state, stdin=b"a\nb\nc\n").stdout == "a\nb\n"
+
+
+def test_a_filter_made_by_hand_can_be_the_state(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    run("new", state, "--items", "500", "--error", "1%")
+    assert dedup("--state", state, stdin=b"a\na\n") == b"a\n"
+    assert bloomery.load(state).capacity == 500
+
+
+def test_the_state_is_behind_a_link_and_stays_there(tmp_path: Path) -> None:
+    link, state = tmp_path / "link", tmp_path / "seen"
+    link.symlink_to(state)
+    dedup("--state", link, stdin=b"a\n")
+    assert link.is_symlink()
+    assert dedup("--state", state, stdin=b"a\nb\n") == b"b\n"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_damaged_state_is_refused_before_a_line_is_read(tmp_path: Path, way: list[str]) -> None:
+    state, lines = tmp_path / "seen", tmp_path / "lines"
+    dedup("--state", state, *way, stdin=b"a\n")
+    good = state.read_bytes()
+    flipped = good[:-20] + bytes([good[-20] ^ 1]) + good[-19:]
+    for bad in (b"", b"other", good[:-1], flipped, good + b"x"):
+        state.write_bytes(bad)
+        # A file that is not there would be told, had it been asked for.
+        assert str(lines) not in refused("dedup", "--state", state, *way, lines)
+        assert state.read_bytes() == bad
+
+
+def test_a_state_of_another_kind_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    for other in (CountingBloomFilter(10, 0.1), HotList(5, half_life="1h")):
+        other.save(state)
+        assert type(other).__name__ in refused("dedup", "--state", state, stdin=b"a\n")
+    BloomFilter(10, 0.1).save(state)
+    assert "--within" in refused("dedup", "--state", state, "--within", "1h", stdin=b"a\n")
+    assert "--exact" in refused("dedup", "--state", state, "--exact", stdin=b"a\n")
+    state.unlink()
+    dedup("--state", state, "--within", "1h", stdin=b"a\n")
+    assert "--within" in refused("dedup", "--state", state, stdin=b"a\n")
+    assert "--within" in refused("dedup", "--state", state, "--within", "2h", stdin=b"a\n")
+    state.unlink()
+    dedup("--state", state, "--exact", stdin=b"a\n")
+    state.with_name("seen.exact").write_bytes(b"not a set of keys, but a text " * 9)
+    assert "seen.exact" in refused("dedup", "--state", state, "--exact", stdin=b"a\n")
+
+
+def test_a_set_on_disk_that_lost_its_state_is_not_gone_on_with(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    dedup("--state", state, "--exact", stdin=b"a\n")
+    state.unlink()
+    assert "seen.exact" in refused("dedup", "--state", state, "--exact", stdin=b"a\n")
+    (tmp_path / "seen.exact").unlink()
+    assert dedup("--state", state, "--exact", stdin=b"a\n") == b"a\n"
+
+
+def test_a_state_made_for_another_size_is_refused(tmp_path: Path) -> None:
+    fixed, auto = tmp_path / "fixed", tmp_path / "auto"
+    dedup("--state", fixed, "--items", "1000", "--error", "1%", stdin=b"a\n")
+    dedup("--state", auto, "--items", "auto", stdin=b"a\n")
+    for state, option, value in (
+        (fixed, "--items", "2000"),
+        (fixed, "--items", "auto"),
+        (fixed, "--error", "2%"),
+        (auto, "--items", "1000"),
+    ):
+        assert option in refused("dedup", "--state", state, option, value, stdin=b"b\n")
+    assert dedup("--state", fixed, "--items", "1000", stdin=b"a\nb\n") == b"b\n"
+    assert dedup("--state", auto, "--items", "auto", stdin=b"a\nb\n") == b"b\n"
+
+
+def test_a_state_that_cannot_be_written_is_refused_before_a_line_is_read(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    told = refused("dedup", "--state", tmp_path / "none" / "seen", lines)
+    assert str(lines) not in told
+
+
+def test_nothing_is_saved_when_the_header_is_wrong(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    dedup("--state", state, stdin=b"a\n")
+    before = state.read_bytes()
+    refused("dedup", "--state", state, "--key", "id", "--format", "csv", stdin=b"x,y\n1,2\n")
+    assert state.read_bytes() == before

@@ -1,0 +1,1 @@
+"""`RecentFilter` against a dictionary that keeps every instant."""
