@@ -190,13 +190,14 @@ unsafe fn hash_rows_bmi2<S: KeySource + ?Sized>(
 pub(crate) fn at_best<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "bmi1,bmi2,avx2,lzcnt")]
+        #[target_feature(enable = "bmi1,bmi2,avx2,lzcnt,popcnt")]
         unsafe fn newer<T>(work: impl FnOnce() -> T) -> T {
             work()
         }
         if is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
         {
             // SAFETY: the processor has the instructions.
             return unsafe { newer(work) };

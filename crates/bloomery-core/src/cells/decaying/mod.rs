@@ -29,18 +29,24 @@ pub trait DecayingCells: std::fmt::Debug + Send + Sync + Sized {
     /// Asks the processor for the cell's line.
     fn prefetch(&self, cell: u64);
 
+    /// Asks for what else the cell's block has, once its line is there. The caller may read.
+    fn prefetch_table(&self, _cell: u64) {}
+
     /// The value of a cell.
     fn get(&self, cell: u64) -> u32;
 
     /// Changes the value of a cell.
     fn set(&self, cell: u64, value: u32);
 
-    /// Adds to at most 64 different cells, up to `max`: (the smallest value before, a bit for each cell that
-    /// could not rise so far).
-    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (u32, u64);
+    /// Adds to at most 64 different cells, up to `max`: (whether one was zero, a bit for each cell that could
+    /// not rise so far).
+    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (bool, u64);
 
     /// Fades all cells of a block.
     fn fade(&self, block: u64, fading: &Fading);
+
+    /// Sets all cells of a block to zero.
+    fn clear(&self, block: u64);
 
     /// Memory in bytes.
     fn bytes(&self) -> u64;

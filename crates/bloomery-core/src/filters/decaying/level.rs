@@ -47,12 +47,28 @@ impl<C: DecayingCells> Level<C> {
 
     #[inline(always)]
     pub(super) fn prefetch(&self, cells: &[u64]) {
-        cells.iter().for_each(|cell| self.cells.prefetch(*cell));
         match self.placement.layout {
-            Layout::Blocked => self.stamps.prefetch(cells[0] / DECAY_BLOCK),
-            Layout::Classic => {
-                cells.iter().for_each(|cell| self.stamps.prefetch(*cell / DECAY_BLOCK));
+            Layout::Blocked => {
+                // A block that tears is asked for as a whole.
+                let each = if C::TEARS { &cells[..1] } else { cells };
+                each.iter().for_each(|cell| self.cells.prefetch(*cell));
+                self.stamps.prefetch(cells[0] / DECAY_BLOCK);
             }
+            Layout::Classic => {
+                for cell in cells {
+                    self.cells.prefetch(*cell);
+                    self.stamps.prefetch(*cell / DECAY_BLOCK);
+                }
+            }
+        }
+    }
+
+    /// The same for what the lines asked for before lead to. The caller may read.
+    #[inline(always)]
+    pub(super) fn prefetch_tables(&self, cells: &[u64]) {
+        match self.placement.layout {
+            Layout::Blocked => self.cells.prefetch_table(cells[0]),
+            Layout::Classic => cells.iter().for_each(|cell| self.cells.prefetch_table(*cell)),
         }
     }
 
@@ -149,11 +165,11 @@ impl<C: DecayingCells> Level<C> {
             return before == 0;
         }
         // No sum of these overflows.
-        let (least, full) = self.cells.raise(cells, weight.min(1 << 40), self.max);
+        let (new, full) = self.cells.raise(cells, weight.min(1 << 40), self.max);
         if full != 0 {
             self.set_full(cells, full);
         }
-        least == 0
+        new
     }
 
     #[cold]
@@ -228,11 +244,7 @@ impl<C: DecayingCells> Level<C> {
     pub(super) fn clear(&self) {
         for block in 0..self.stamps.len() {
             let _changing = self.stamps.change(block, 0);
-            for cell in self.cells_of(block) {
-                if self.cells.get(cell) != 0 {
-                    self.cells.set(cell, 0);
-                }
-            }
+            self.cells.clear(block);
         }
         self.stamps.clear();
     }

@@ -46,6 +46,7 @@ impl TimeDecayingBloomFilter {
             return self.by_groups(keys, 0..keys.len(), |rows, group| {
                 let _entered = self.gate.enter();
                 batch::at_best(|| {
+                    self.prefetch_tables(group);
                     for (key, row) in rows.enumerate() {
                         let hash = group.digests[key];
                         out[row] = if group.repeats {
@@ -120,6 +121,7 @@ impl TimeDecayingBloomFilter {
             return self.by_groups(keys, rows, |rows, group| {
                 let _entered = self.enter_to_read();
                 batch::at_best(|| {
+                    self.prefetch_tables(group);
                     for (key, row) in rows.enumerate() {
                         let cells = cells_of(group, key);
                         out[row - first] = ask(&cells[..hashes], group.digests[key], row);
@@ -138,6 +140,17 @@ impl TimeDecayingBloomFilter {
                 out[row - first] = ask(cells.as_slice(), *hash, row);
             }
         });
+    }
+
+    /// Asks for what the lines of a group lead to. The caller may read.
+    #[inline(always)]
+    fn prefetch_tables(&self, group: &Group) {
+        if self.store.tears() && self.bytes() > IN_CACHE {
+            let hashes = self.plan.hashes() as usize;
+            for key in 0..GROUP {
+                self.store.prefetch_tables(&cells_of(group, key)[..hashes]);
+            }
+        }
     }
 
     fn by_groups<S: KeySource + ?Sized>(

@@ -99,6 +99,11 @@ impl Store {
         first!(self, level => level.prefetch(cells));
     }
 
+    #[inline(always)]
+    pub(super) fn prefetch_tables(&self, cells: &[u64]) {
+        first!(self, level => level.prefetch_tables(cells));
+    }
+
     // ---- decay
 
     #[inline(always)]
