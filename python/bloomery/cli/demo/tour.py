@@ -12,6 +12,7 @@ import typer
 
 from bloomery.cli import console
 from bloomery.cli.demo.counting import how_often
+from bloomery.cli.demo.fading import how_hot_now
 from bloomery.cli.demo.growing import unknown_size
 from bloomery.cli.demo.membership import seen_before
 from bloomery.cli.demo.sharing import many_processes
@@ -26,6 +27,7 @@ CHAPTERS: tuple[tuple[str, Chapter], ...] = (
     ("Have I seen this page?", seen_before),
     ("How often was it visited?", how_often),
     ("And when a few pages are far hotter than the rest?", hot_pages),
+    ("How hot is it now?", how_hot_now),
     ("And when nobody knows how many will come?", unknown_size),
     ("Can I trust the file?", damaged_file),
     ("Can many processes use one filter?", many_processes),
