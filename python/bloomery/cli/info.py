@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 PARAMETERS = (
     "capacity", "error_rate", "half_life", "decay", "epoch", "rounding", "placement", "total",
     "partitions", "layout", "bits", "hashes", "counter_bits",
-    "fraction_bits", "policy", "growth", "tightening", "derivation", "hash", "seed",
+    "fraction_bits", "pool", "pool_cells", "policy", "growth", "tightening", "derivation", "hash",
+    "seed",
 )  # fmt: skip
 
 

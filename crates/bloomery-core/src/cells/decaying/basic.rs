@@ -50,7 +50,7 @@ impl DecayingCells for BasicCells {
     }
 
     #[inline(always)]
-    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (bool, u64) {
+    fn raise(&self, cells: &[u64], weight: u64, max: u32, _: bool) -> (bool, u64) {
         let (mut least, mut full, max) = (u64::MAX, 0, u64::from(max));
         for (i, cell) in cells.iter().enumerate() {
             let old = self.counters.update(*cell, |old| (old + weight).min(max));

@@ -18,13 +18,14 @@
 
 mod block;
 mod table;
+mod whole;
 
 use super::{DECAY_BLOCK, DecayingCells, Fading};
-use crate::batch::{at_best, prefetch};
+use crate::batch::{on_the_best_processor, prefetch};
 use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
 use block::Block;
-use std::sync::atomic::{AtomicU64, Ordering};
+use table::Pool;
 
 const BLOCK: usize = DECAY_BLOCK as usize;
 const RECORD: u64 = size_of::<Block>() as u64;
@@ -35,8 +36,7 @@ pub struct OptimizedCells {
     /// Records; all zeroes are an empty one.
     records: Words,
     cells: u64,
-    /// Bytes of all tables.
-    held: AtomicU64,
+    pool: Pool,
 }
 
 impl OptimizedCells {
@@ -65,7 +65,7 @@ impl DecayingCells for OptimizedCells {
     fn zeroed(cells: u64, _: u32) -> Result<Self> {
         let blocks = cells.div_ceil(DECAY_BLOCK);
         let records = Words::zeroed(blocks.saturating_mul(8 * RECORD))?;
-        Ok(OptimizedCells { records, cells, held: AtomicU64::new(0) })
+        Ok(OptimizedCells { records, cells, pool: Pool::default() })
     }
 
     #[inline(always)]
@@ -87,16 +87,19 @@ impl DecayingCells for OptimizedCells {
 
     #[inline(always)]
     fn set(&self, cell: u64, value: u32) {
-        self.block(cell / DECAY_BLOCK).set((cell % DECAY_BLOCK) as usize, value, &self.held);
+        self.block(cell / DECAY_BLOCK).set((cell % DECAY_BLOCK) as usize, value, &self.pool);
     }
 
     #[inline(always)]
-    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (bool, u64) {
+    fn raise(&self, cells: &[u64], weight: u64, max: u32, together: bool) -> (bool, u64) {
+        if together {
+            return self.block(cells[0] / DECAY_BLOCK).raise_all(cells, weight, max, &self.pool);
+        }
         let (mut new, mut full) = (false, 0);
         for (i, cell) in cells.iter().enumerate() {
             let block = self.block(*cell / DECAY_BLOCK);
             let (zero, stopped) =
-                block.raise((*cell % DECAY_BLOCK) as usize, weight, max, &self.held);
+                block.raise((*cell % DECAY_BLOCK) as usize, weight, max, &self.pool);
             new |= zero;
             full |= u64::from(stopped) << i;
         }
@@ -104,15 +107,15 @@ impl DecayingCells for OptimizedCells {
     }
 
     fn fade(&self, block: u64, fading: &Fading) {
-        at_best(|| self.block(block).fade(fading, &self.held));
+        fade(self.block(block), fading, &self.pool);
     }
 
     fn clear(&self, block: u64) {
-        self.block(block).clear(&self.held);
+        self.block(block).clear(&self.pool);
     }
 
     fn bytes(&self) -> u64 {
-        self.records.bytes() + self.held.load(Ordering::Relaxed)
+        self.records.bytes() + self.pool.bytes()
     }
 
     fn validate(&self) -> Result<()> {
@@ -125,7 +128,7 @@ impl DecayingCells for OptimizedCells {
             }
             held += table::bytes_of(size);
         }
-        if held != self.held.load(Ordering::Relaxed) {
+        if held != self.pool.bytes() {
             return broken("the tables are of another size than was counted");
         }
         let mut beyond = self.cells..self.blocks() * DECAY_BLOCK;
@@ -135,6 +138,8 @@ impl DecayingCells for OptimizedCells {
         Ok(())
     }
 }
+
+on_the_best_processor!(fade(&mut Block, fading: &Fading, pool: &Pool));
 
 impl Drop for OptimizedCells {
     fn drop(&mut self) {

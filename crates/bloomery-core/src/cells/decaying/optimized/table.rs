@@ -8,6 +8,21 @@ const FORM: usize = 7;
 /// What an allocator keeps of its own for each piece.
 const EACH: usize = 8;
 
+/// Bytes of all tables.
+#[derive(Debug, Default)]
+pub(super) struct Pool(AtomicU64);
+
+impl Pool {
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Only the one writer changes it, so two steps are as good as one.
+    fn count(&self, bytes: u64) {
+        self.0.store(self.bytes().wrapping_add(bytes), Ordering::Relaxed);
+    }
+}
+
 /// Where the table of a block is, if it has one, and the block's form.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
@@ -48,23 +63,22 @@ fn layout(size: usize) -> Layout {
 }
 
 /// A new table.
-pub(super) fn take(size: usize, form: usize, held: &AtomicU64) -> Link {
+pub(super) fn take(size: usize, form: usize, pool: &Pool) -> Link {
     debug_assert!((1..=512).contains(&size) && form <= FORM);
     // SAFETY: the size is not zero.
     let table = unsafe { alloc(layout(size)) };
     if table.is_null() {
         handle_alloc_error(layout(size));
     }
-    // Only the one writer changes it, so two steps are as good as one.
-    held.store(held.load(Ordering::Relaxed) + (size + EACH) as u64, Ordering::Relaxed);
+    pool.count(bytes_of(size));
     Link(table.map_addr(|address| address | form))
 }
 
 /// Gives a table back; nothing may lead to it any more.
-pub(super) fn give_back(link: Link, size: usize, held: &AtomicU64) {
+pub(super) fn give_back(link: Link, size: usize, pool: &Pool) {
     // SAFETY: it came from `take` with the same size.
     unsafe { dealloc(link.table(), layout(size)) };
-    held.store(held.load(Ordering::Relaxed) - (size + EACH) as u64, Ordering::Relaxed);
+    pool.count(bytes_of(size).wrapping_neg());
 }
 
 /// Memory of tables of that size, in bytes.
