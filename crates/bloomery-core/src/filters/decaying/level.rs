@@ -417,8 +417,8 @@ impl<C: DecayingCells> Level<C> {
         for block in 0..self.stamps.len() {
             let stored = (kept.stored)(block);
             self.stamps.restore(block, stored, now);
-            if self.is_empty(block) && stored != self.stamps.stored(block, 0) {
-                return wrong("the stamp of an empty block");
+            if stored >> 31 != 0 || self.is_empty(block) && stored != self.stamps.stored(block, 0) {
+                return wrong("the stamp of an empty block, or more than a stamp");
             }
         }
         if let Some(pool) = &self.pool {
