@@ -195,10 +195,10 @@ impl DecayingPlan {
         if ours.name() != theirs.name() {
             return differ("pool", ours.name(), theirs.name());
         }
-        if let (Some(a), Some(b)) = (ours.digits(), theirs.digits()) {
-            if a != b {
-                return Err(Error::incompatible("pool_cells", a, b));
-            }
+        if let (Some(a), Some(b)) = (ours.digits(), theirs.digits())
+            && a != b
+        {
+            return Err(Error::incompatible("pool_cells", a, b));
         }
         self.fade.require_same(&other.fade)
     }

@@ -288,10 +288,11 @@ impl Block {
         pool: &Pool,
     ) -> (bool, bool) {
         // Mostly a digit changes, and nothing else.
-        if weight < 16 && self.link.form() < WIDE16 {
-            if let Some(was_zero) = self.raise_digit(place, weight) {
-                return (was_zero, false);
-            }
+        if weight < 16
+            && self.link.form() < WIDE16
+            && let Some(was_zero) = self.raise_digit(place, weight)
+        {
+            return (was_zero, false);
         }
         let done = by_form!(
             self,
