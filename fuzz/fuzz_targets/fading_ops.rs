@@ -113,11 +113,11 @@ fuzz_target!(|input: Input| {
             }
             Op::Advance(step) => {
                 now += i64::from(*step);
-                [&basic, &optimized, &saturating, &failing].map(|f| f.advance(at(now)));
+                [&basic, &optimized, &saturating, &failing].iter().for_each(|f| f.advance(at(now)));
             }
             Op::Rest(step) => {
                 now += i64::from(*step) << 4;
-                [&basic, &optimized, &saturating, &failing].map(|f| f.advance(at(now)));
+                [&basic, &optimized, &saturating, &failing].iter().for_each(|f| f.advance(at(now)));
             }
             Op::Double => {
                 for filter in [&basic, &optimized, &saturating] {
@@ -129,7 +129,7 @@ fuzz_target!(|input: Input| {
                 }
             }
             Op::Clear => {
-                [&basic, &optimized, &saturating, &failing].map(TimeDecayingBloomFilter::clear);
+                [&basic, &optimized, &saturating, &failing].iter().for_each(|f| f.clear());
             }
             Op::Reload => {
                 for filter in [&mut basic, &mut optimized, &mut saturating, &mut failing] {
