@@ -30,6 +30,7 @@ _Instant: TypeAlias = datetime | str | float | np.datetime64
 _Instants: TypeAlias = Iterable[_Instant] | Any
 _DecayLayout: TypeAlias = Literal["basic", "optimized", "tiered"]
 _Rounding: TypeAlias = Literal["strict", "expiring"]
+_Pool: TypeAlias = Literal["grow", "saturate", "fail"]
 _Clock: TypeAlias = Callable[[], _Instant]
 _Path: TypeAlias = str | os.PathLike[str]
 
@@ -768,6 +769,8 @@ class TimeDecayingBloomFilter:
         policy: _Policy = "plain",
         counter_bits: int = 32,
         fraction_bits: int = 8,
+        pool: _Pool = "grow",
+        pool_cells: SupportsIndex | None = None,
         origin: _Instant = 0,
         clock: _Clock | None = None,
         placement: _Layout | None = None,
@@ -792,6 +795,8 @@ class TimeDecayingBloomFilter:
         policy: _Policy = "plain",
         counter_bits: int = 32,
         fraction_bits: int = 8,
+        pool: _Pool = "grow",
+        pool_cells: SupportsIndex | None = None,
         origin: _Instant = 0,
         placement: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -892,6 +897,10 @@ class TimeDecayingBloomFilter:
     def counter_bits(self) -> int: ...
     @property
     def fraction_bits(self) -> int: ...
+    @property
+    def pool(self) -> _Pool: ...
+    @property
+    def pool_cells(self) -> int | None: ...
     @property
     def layout(self) -> _DecayLayout: ...
     @property

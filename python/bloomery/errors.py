@@ -6,6 +6,7 @@
     ├── NullKeyError (ValueError)          index, added
     ├── AbsentKeyError (KeyError)          estimate, requested
     ├── CapacityError (MemoryError)        needed, limit
+    ├── PoolError (OverflowError)          needed, limit, added
     ├── IncompatibleError (ValueError)     field, expected, got
     ├── UnsupportedError (TypeError)       verb, policy
     ├── ClosedError (ValueError)           path
@@ -95,6 +96,15 @@ class CapacityError(BloomeryError, MemoryError):
     code = "capacity"
     needed: int
     limit: int
+
+
+class PoolError(BloomeryError, OverflowError):
+    """Counters need more digits than a pool that must not grow has."""
+
+    code = "pool"
+    needed: int
+    limit: int
+    added: int | None
 
 
 class IncompatibleError(BloomeryError, ValueError):

@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import Any, Self
 
 from bloomery._core import HotList, TimeDecayingBloomFilter, replace_file
-from bloomery.errors import TruncatedError
+from bloomery.errors import PoolError, TruncatedError
 from bloomery.records import Estimate, HotItem
 
 _LENGTH_AT = 24
 """Where a snapshot says how many bytes it has, as eight little-endian bytes."""
+
+
+def _part(column: Any, rows: slice) -> Any:
+    """Some rows of a column; what is one value for all rows stays that."""
+    is_column = hasattr(column, "__len__") and not isinstance(column, str)
+    return column[rows] if is_column else column
 
 
 class HotFilter:
@@ -38,10 +44,15 @@ class HotFilter:
     def add_many(self, keys: Any, counts: Any = None, at: Any = None, **words: Any) -> Any:
         """Adds every key in order; what the filter's `add_many` answers."""
         # Both must see the same keys, and an iterator can be read only once.
-        keys = keys if hasattr(keys, "__len__") else list(keys)
+        keys = keys if hasattr(keys, "__getitem__") else list(keys)
         nulls = {name: word for name, word in words.items() if name == "nulls"}
         try:
             answers = self.filter.add_many(keys, counts, at, **words)
+        except PoolError as refused:
+            # The list would take the row that the filter refused.
+            done = slice(refused.added)
+            self.hot.add_many(keys[done], _part(counts, done), _part(at, done), **nulls)
+            raise
         except Exception:
             # A bad row stops both at the same place, so the rows before it are in both.
             with suppress(Exception):

@@ -48,6 +48,18 @@ def test_hot_pages_are_counted_right_in_less_memory_the_finer_the_pieces(
     assert sizes[0] < 0.75 * sizes[-1]
 
 
+def test_the_page_of_the_morning_has_faded_and_that_of_the_evening_is_hottest(
+    measured: dict[str, Any],
+) -> None:
+    chapter = measured["how_hot_now"]
+    morning, evening = chapter["pages"]["morning"], chapter["pages"]["evening"]
+    assert chapter["total"][morning] > 3 * chapter["total"][evening]
+    assert chapter["hot"][evening] > 10 * chapter["hot"][morning]
+    assert all(chapter["hot"][page] >= exact for page, exact in chapter["exact"].items())
+    assert chapter["top"][0] == evening
+    assert morning not in chapter["top"]
+
+
 def test_the_growing_filter_grew(measured: dict[str, Any]) -> None:
     chapter = measured["unknown_size"]
     assert chapter["layers"] > 3

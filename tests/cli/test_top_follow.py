@@ -52,6 +52,17 @@ def test_a_follower_gives_what_is_new(log: Path) -> None:
     follower.close()
 
 
+def test_a_file_that_was_cut_and_grew_past_the_old_place_is_read_from_its_begin(log: Path) -> None:
+    follower = Follower(str(log))
+    assert came(follower) == [b"one\n"]
+    append(log, b"two\n")
+    assert came(follower) == [b"two\n"]
+    log.write_bytes(b"three\nfour\nfive\n")  # the same file, longer than before
+    assert came(follower) == [None, b"three\nfour\nfive\n"]
+    assert came(follower) == []
+    follower.close()
+
+
 def test_a_rotated_file_is_read_to_its_end_and_then_the_new_one(log: Path) -> None:
     follower = Follower(str(log))
     assert came(follower) == [b"one\n"]

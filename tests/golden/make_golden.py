@@ -232,6 +232,12 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "tbf-optimized-blocked": lambda: _fill_fading(
         TimeDecayingBloomFilter(60, 0.02, layout="optimized", **FADE)
     ),
+    "tbf-optimized-saturated": lambda: _fill_fading(
+        TimeDecayingBloomFilter(60, 0.02, layout="optimized", pool="saturate", **FADE)
+    ),
+    "tbf-optimized-pool": lambda: _fill_fading(
+        TimeDecayingBloomFilter(60, 0.02, layout="optimized", pool="fail", pool_cells=3000, **FADE)
+    ),
     "tbf-tiered-classic": lambda: _fill_fading(
         TimeDecayingBloomFilter(60, 0.02, layout="tiered", placement="classic", seed=3, **FADE)
     ),

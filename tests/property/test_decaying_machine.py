@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bloomery import TimeDecayingBloomFilter
-from bloomery.errors import ParameterError
+from bloomery.errors import ParameterError, PoolError
 from bloomery.reference import ReferenceTimeDecayingBloomFilter
 from tests.property.keys import batches, keys, threads
 
@@ -30,6 +31,14 @@ SIZES: list[dict[str, Any]] = [
 DECAYS = [0.0, 0.25, 0.5, 0.9, 0.933_032_991_536_807_4, 0.9999, 1.0]
 # Mostly small, and sometimes enough to fill a cell.
 COUNTS = st.integers(1, 6) | st.sampled_from([200, 255, 256, 2**24 - 1, 2**24, 2**33])
+# Few digits, so that they are often used up.
+POOLS: list[dict[str, Any]] = [
+    {},
+    {},
+    {"pool": "saturate", "pool_cells": 9},
+    {"pool": "saturate", "pool_cells": 40},
+    {"pool": "fail", "pool_cells": 30},
+]
 ORIGIN, EPOCH = 1_000_000, 10
 STEPS = st.sampled_from([-300, -11, -1, 0, 0, 0, 3, 10, 25, 100, 4000, 10**7])
 """Seconds from the filter's time to an event."""
@@ -44,10 +53,21 @@ class DecayingMachine(RuleBasedStateMachine):
         counter_bits=st.sampled_from([16, 32]),
         rounding=st.sampled_from(["strict", "expiring"]),
         policy=st.sampled_from(["plain", "conservative"]),
+        pool=st.sampled_from(POOLS),
     )
     def start(
-        self, size: dict[str, Any], decay: float, counter_bits: int, rounding: Any, policy: Any
+        self,
+        size: dict[str, Any],
+        decay: float,
+        counter_bits: int,
+        rounding: Any,
+        policy: Any,
+        pool: dict[str, Any],
     ) -> None:
+        # A cell borrows up to 7 digits; no pool may have more than all of them.
+        if size.get("cells") == 3 and pool:
+            pool = pool | {"pool_cells": 9}
+        layout: dict[str, Any] = {"layout": "optimized"} | pool if pool else {}
         self.clock = 2_000_000.0
 
         def pair() -> tuple[TimeDecayingBloomFilter, ReferenceTimeDecayingBloomFilter]:
@@ -60,6 +80,7 @@ class DecayingMachine(RuleBasedStateMachine):
                 rounding=rounding,
                 policy=policy,
                 clock=lambda: self.clock,
+                **layout,
             )
             model = ReferenceTimeDecayingBloomFilter(
                 core.positions,
@@ -69,12 +90,24 @@ class DecayingMachine(RuleBasedStateMachine):
                 counter_bits=counter_bits,
                 rounding=rounding,
                 policy=policy,
+                **pool,
             )
             return core, model
 
         self.core, self.model = pair()
         self.other, self.other_model = pair()
         self.late = 0
+
+    def same(self, core: Callable[[], Any], model: Callable[[], Any]) -> None:
+        """Both do the same, or both refuse it."""
+        try:
+            expected = model()
+        except OverflowError:
+            with pytest.raises(PoolError):
+                core()
+        else:
+            found = core()
+            assert (found.tolist() if hasattr(found, "tolist") else found) == expected
 
     @staticmethod
     def epoch(seconds: float) -> int:
@@ -88,12 +121,15 @@ class DecayingMachine(RuleBasedStateMachine):
     def add_by_the_clock(self, key: Any) -> None:
         behind = self.model.now is not None and self.epoch(self.clock) < self.model.now
         epoch = None if behind else self.epoch(self.clock)
-        assert self.core.add(key) == self.model.add(key, 1, epoch)
+        self.same(lambda: self.core.add(key), lambda: self.model.add(key, 1, epoch))
 
     @rule(key=keys, count=COUNTS, step=STEPS)
     def add(self, key: Any, count: int, step: int) -> None:
         at = self.moment(step)
-        assert self.core.add(key, count, at=at) == self.model.add(key, count, self.epoch(at))
+        epoch = self.epoch(at)
+        self.same(
+            lambda: self.core.add(key, count, at=at), lambda: self.model.add(key, count, epoch)
+        )
 
     @rule(batch=batches, step=STEPS, data=st.data())
     def add_many(self, batch: list[Any], step: int, data: st.DataObject) -> None:
@@ -101,15 +137,19 @@ class DecayingMachine(RuleBasedStateMachine):
         at = [self.moment(step) for step in data.draw(several)]
         counts = [1 + row % 4 for row in range(len(batch))]
         epochs = [self.epoch(moment) for moment in at]
-        found = self.core.add_many(batch, counts, at)
-        assert found.tolist() == self.model.add_many(batch, counts, epochs)
+        self.same(
+            lambda: self.core.add_many(batch, counts, at),
+            lambda: self.model.add_many(batch, counts, epochs),
+        )
 
     @rule(batch=batches, step=STEPS)
     def add_many_at_once(self, batch: list[Any], step: int) -> None:
         at = self.moment(step)
         epochs = [self.epoch(at)] * len(batch)
-        found = self.core.add_many(batch, at=at)
-        assert found.tolist() == self.model.add_many(batch, epochs=epochs)
+        self.same(
+            lambda: self.core.add_many(batch, at=at),
+            lambda: self.model.add_many(batch, epochs=epochs),
+        )
 
     @rule(key=keys, step=st.sampled_from([0, 7, 100, 10**6]))
     def count(self, key: Any, step: int) -> None:
@@ -159,7 +199,12 @@ class DecayingMachine(RuleBasedStateMachine):
     @rule(in_place=st.booleans())
     def merge(self, in_place: bool) -> None:
         late = self.model.late
-        self.model.merge(self.other_model)
+        try:
+            self.model.merge(self.other_model)
+        except OverflowError:
+            with pytest.raises(PoolError):
+                self.core.merge(self.other)
+            return
         if in_place:
             self.core.merge(self.other)
         else:

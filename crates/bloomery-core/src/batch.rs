@@ -190,13 +190,14 @@ unsafe fn hash_rows_bmi2<S: KeySource + ?Sized>(
 pub(crate) fn at_best<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "bmi1,bmi2,avx2,lzcnt")]
+        #[target_feature(enable = "bmi1,bmi2,avx2,lzcnt,popcnt")]
         unsafe fn newer<T>(work: impl FnOnce() -> T) -> T {
             work()
         }
         if is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
         {
             // SAFETY: the processor has the instructions.
             return unsafe { newer(work) };
@@ -204,6 +205,43 @@ pub(crate) fn at_best<T>(work: impl FnOnce() -> T) -> T {
     }
     work()
 }
+
+/// Compiles a method three times and calls the best one. Unlike a closure given to `batch::at_best`, which
+/// stays a function of its own when it is large, a method that is always inlined is compiled anew.
+macro_rules! on_the_best_processor {
+    ($name:ident($group:ty $(, $argument:ident: $kind:ty)*) $(-> $answer:ty)?) => {
+        fn $name(group: $group $(, $argument: $kind)*) $(-> $answer)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,bmi1,bmi2,popcnt")]
+                unsafe fn avx512(group: $group $(, $argument: $kind)*) $(-> $answer)? {
+                    group.$name($($argument),*)
+                }
+                #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+                unsafe fn avx2(group: $group $(, $argument: $kind)*) $(-> $answer)? {
+                    group.$name($($argument),*)
+                }
+                let bmi2 = is_x86_feature_detected!("bmi2")
+                    && is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("popcnt");
+                let wide = is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512bw");
+                if bmi2 && wide {
+                    // SAFETY: the processor has the instructions.
+                    return unsafe { avx512(group $(, $argument)*) };
+                }
+                if bmi2 {
+                    // SAFETY: the processor has the instructions.
+                    return unsafe { avx2(group $(, $argument)*) };
+                }
+            }
+            group.$name($($argument),*)
+        }
+    };
+}
+
+pub(crate) use on_the_best_processor;
 
 /// `pipeline` for keys hashed before. Without hashing in between there is less time for a line to
 /// arrive, so lines are asked for two groups ahead.

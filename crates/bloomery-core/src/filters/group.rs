@@ -5,7 +5,7 @@
 //! the question whether a key has a position twice. The same code is compiled three times, for
 //! AVX-512, for AVX2 and for any processor; which one runs is decided at run time.
 
-use crate::batch::{self, GROUP, KeySource};
+use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
 use crate::hash::{Hasher, KeyHash};
 use crate::placement::{Layout, Placement};
 use crate::positions::{Derivation, reduce, split};
@@ -87,40 +87,6 @@ fn plus(a: u64, b: u64, m: u64) -> u64 {
     let sum = a + b;
     sum.min(sum.wrapping_sub(m))
 }
-
-/// Compiles a method of `Group` three times and calls the best one.
-macro_rules! on_the_best_processor {
-    ($name:ident($group:ty $(, $argument:ident: $kind:ty)*)) => {
-        fn $name(group: $group $(, $argument: $kind)*) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,bmi1,bmi2")]
-                unsafe fn avx512(group: $group $(, $argument: $kind)*) {
-                    group.$name($($argument),*);
-                }
-                #[target_feature(enable = "avx2,bmi1,bmi2")]
-                unsafe fn avx2(group: $group $(, $argument: $kind)*) {
-                    group.$name($($argument),*);
-                }
-                let bmi2 = is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("avx2");
-                let wide = is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                    && is_x86_feature_detected!("avx512bw");
-                if bmi2 && wide {
-                    // SAFETY: the processor has the instructions.
-                    return unsafe { avx512(group $(, $argument)*) };
-                }
-                if bmi2 {
-                    // SAFETY: the processor has the instructions.
-                    return unsafe { avx2(group $(, $argument)*) };
-                }
-            }
-            group.$name($($argument),*);
-        }
-    };
-}
-
-pub(super) use on_the_best_processor;
 
 on_the_best_processor!(derive(&mut Group, placement: &Placement));
 

@@ -21,7 +21,8 @@ pub use count::{
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub(crate) use decaying::Frozen as FrozenCells;
 pub use decaying::{
-    DecayLayout, DecayingPlan, Epochs, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, When,
+    Added, DecayLayout, DecayingPlan, Epochs, Fade, PoolPolicy, Refused, SHORTEST_EPOCH,
+    TimeDecayingBloomFilter, When,
 };
 pub use estimate::Estimate;
 pub(crate) use hot::HotState;

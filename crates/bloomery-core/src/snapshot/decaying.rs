@@ -1,8 +1,10 @@
 //! Time-decaying filters as snapshots: values with the stamps of their blocks, whatever holds them.
 //!
 //! ```text
-//! parameters  record (64 bytes) | layout, rounding, fraction bits, has a time (a byte each), 4 zeros
+//! parameters  record (64 bytes) | layout, rounding, fraction bits, has a time (a byte each),
+//!             pool policy (a byte), 3 zeros
 //!             | lambda | epoch | origin | half-life (0: not given) | time, an epoch   (8 bytes each)
+//!             | digits of the pool (8 bytes, only if it does not grow)
 //! sections    stamps (4 bytes a block) | directory | fields (`values.rs`)    for each array of cells
 //! ```
 //!
@@ -16,7 +18,7 @@ use super::values::{self, Values};
 use crate::cells::{DECAY_BLOCK, Rounding, Words, bytes_for, packed};
 use crate::error::{Error, Result};
 use crate::filters::{
-    DecayLayout, DecayingPlan, Fade, FrozenCells, TimeDecayingBloomFilter as Filter,
+    DecayLayout, DecayingPlan, Fade, FrozenCells, PoolPolicy, TimeDecayingBloomFilter as Filter,
 };
 use crate::hash::Hasher;
 
@@ -56,12 +58,18 @@ fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>) -> Vec<u8>
     out.push(id(&ROUNDINGS, &plan.rounding));
     out.push(plan.fraction_bits as u8);
     out.push(u8::from(now.is_some()));
-    out.extend([0; 4]);
+    let (pool, digits) = match plan.pool {
+        PoolPolicy::Grow => (0, None),
+        PoolPolicy::Saturate(digits) => (1, Some(digits)),
+        PoolPolicy::Fail(digits) => (2, Some(digits)),
+    };
+    out.extend([pool, 0, 0, 0]);
     let Fade { decay, epoch, origin, half_life } = plan.fade;
     for number in [decay, epoch, origin, half_life.unwrap_or(0.0)] {
         out.extend(number.to_le_bytes());
     }
     out.extend(now.unwrap_or(0).to_le_bytes());
+    out.extend(digits.into_iter().flat_map(u64::to_le_bytes));
     out
 }
 
@@ -76,7 +84,8 @@ impl Promised {
     pub(super) fn of(header: &Header) -> Result<Self> {
         let bytes = &header.parameters;
         let wrong = |name, got: String| Err(Error::Field { name, got });
-        if bytes.len() != PARAMETERS {
+        let grows = bytes.get(RECORD + 4) == Some(&0);
+        if bytes.len() != PARAMETERS + if grows { 0 } else { 8 } {
             return wrong("parameters", format!("{} bytes", bytes.len()));
         }
         let (record, rest) = bytes.split_at(RECORD);
@@ -94,8 +103,14 @@ impl Promised {
         let layout = LAYOUTS[one_of("layout", rest[0], LAYOUTS.len())?];
         let rounding = ROUNDINGS[one_of("rounding", rest[1], ROUNDINGS.len())?];
         let fraction_bits = u32::from(rest[2]);
+        let pool = match rest[4] {
+            0 => PoolPolicy::Grow,
+            1 => PoolPolicy::Saturate(u64_at(rest, 48)),
+            2 => PoolPolicy::Fail(u64_at(rest, 48)),
+            other => return wrong("pool", other.to_string()),
+        };
         let (plan, hasher) =
-            Record::decode(record)?.decaying(layout, fade, rounding, fraction_bits)?;
+            Record::decode(record)?.decaying(layout, fade, rounding, fraction_bits, pool)?;
         let now = (rest[3] == 1).then(|| u64_at(rest, 40) as i64);
         // Times that no clock shows would overflow where ages are worked out.
         if now.is_some_and(|now| now.unsigned_abs() > 1 << 50) {

@@ -4,7 +4,9 @@ use super::count::ShapeRecord;
 use super::header::{u32_at, u64_at};
 use crate::cells::Rounding;
 use crate::error::{Error, Result};
-use crate::filters::{BloomPlan, CountPlan, CountingPlan, DecayLayout, DecayingPlan, Fade, Policy};
+use crate::filters::{
+    BloomPlan, CountPlan, CountingPlan, DecayLayout, DecayingPlan, Fade, Policy, PoolPolicy,
+};
 use crate::hash::Hasher;
 use crate::placement::{Layout, Placement};
 use crate::positions::Derivation;
@@ -195,6 +197,7 @@ impl Record {
         fade: Fade,
         rounding: Rounding,
         fraction_bits: u32,
+        pool: PoolPolicy,
     ) -> Result<(DecayingPlan, Hasher)> {
         let none = |name| Error::Field { name, got: "none".to_owned() };
         let plan = DecayingPlan {
@@ -210,6 +213,7 @@ impl Record {
             policy: self.policy.ok_or(none("policy"))?,
             counter_bits: u32::from(self.counter_bits),
             fraction_bits,
+            pool,
             capacity: self.capacity,
             error_rate: self.error_rate,
         };

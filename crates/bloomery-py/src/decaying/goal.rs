@@ -5,7 +5,7 @@ use crate::instants;
 use crate::params::{self, DEFAULT_ERROR_RATE, field};
 use crate::records::record;
 use bloomery_core::cells::Rounding;
-use bloomery_core::filters::{DecayLayout, Fade};
+use bloomery_core::filters::{DecayLayout, Fade, PoolPolicy};
 use bloomery_core::{DecayingPlan, Derivation, Hasher, Layout, Placement, Policy};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -22,6 +22,8 @@ pub(crate) const SIZING: &[&str] = &[
     "policy",
     "counter_bits",
     "fraction_bits",
+    "pool",
+    "pool_cells",
     "placement",
     "cells",
     "hashes",
@@ -86,11 +88,17 @@ impl<'a, 'py> Words<'a, 'py> {
             policy: Policy::parse(&self.text("policy", "plain")?, &Policy::USUAL).or_raise(py)?,
             counter_bits: counter_bits.transpose()?.unwrap_or(32),
             fraction_bits: self.fraction_bits()?,
+            pool: self.pool(placement.cells)?,
             capacity,
             error_rate,
         }
         .checked()
         .or_raise(py)
+    }
+
+    fn pool(&self, cells: u64) -> PyResult<PoolPolicy> {
+        let digits = self.word("pool_cells")?.map(|digits| params::whole("pool_cells", &digits));
+        PoolPolicy::parse(&self.text("pool", "grow")?, digits.transpose()?, cells).or_raise(self.py)
     }
 
     fn fraction_bits(&self) -> PyResult<u32> {
@@ -201,6 +209,8 @@ pub(crate) fn plan_record<'py>(
         fields.set_item("hashes", plan.hashes())?;
         fields.set_item("counter_bits", plan.counter_bits)?;
         fields.set_item("fraction_bits", plan.fraction_bits)?;
+        fields.set_item("pool", plan.pool.name())?;
+        fields.set_item("pool_cells", plan.pool.digits())?;
         fields.set_item("bytes", plan.bytes())?;
         fields.set_item("predicted_error", error_at(1.0))?;
         fields.set_item("predicted_error_overfull", error_at(2.0))?;
@@ -236,6 +246,8 @@ pub(crate) fn plan_of(plan: &Bound<'_, PyAny>) -> PyResult<DecayingPlan> {
         policy: Policy::parse(&text("policy")?, &Policy::USUAL).or_raise(py)?,
         counter_bits: field(plan, "counter_bits")?,
         fraction_bits: field(plan, "fraction_bits")?,
+        pool: PoolPolicy::parse(&text("pool")?, field(plan, "pool_cells")?, field(plan, "cells")?)
+            .or_raise(py)?,
         capacity: field(plan, "capacity")?,
         error_rate: field(plan, "error_rate")?,
     }
@@ -250,8 +262,12 @@ pub(crate) fn repr(plan: &DecayingPlan) -> String {
         _ => String::new(),
     };
     let half_life = plan.fade.half_life.map_or(String::new(), |h| format!("half_life={h} "));
+    let pool = plan
+        .pool
+        .digits()
+        .map_or(String::new(), |digits| format!("pool={} pool_cells={digits} ", plan.pool.name()));
     format!(
-        "<TimeDecayingBloomFilter {goal}{half_life}decay={} epoch={} layout={} rounding={} policy={} \
+        "<TimeDecayingBloomFilter {goal}{half_life}decay={} epoch={} layout={} {pool}rounding={} policy={} \
          counter_bits={} fraction_bits={} placement={} cells={} hashes={}>",
         plan.fade.decay,
         plan.fade.epoch,

@@ -10,7 +10,7 @@ use crate::key::hash_key;
 use crate::keys::{self, Options, to_numpy};
 use crate::records::record;
 use crate::{files, params, weights, writers};
-use bloomery_core::filters::When;
+use bloomery_core::filters::{Added, When};
 use bloomery_core::snapshot::{Kind, Loaded};
 use bloomery_core::{Error, TimeDecayingBloomFilter as Core};
 use goal::{MAKING, SIZING, Words, plan_of, plan_record, repr};
@@ -63,9 +63,17 @@ impl TimeDecayingBloomFilter {
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers) {
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
-            return Ok(unsafe { self.core.add_unsynchronised(hash, count, when) });
+            return self
+                .added(key.py(), unsafe { self.core.add_unsynchronised(hash, count, when) });
         }
-        Ok(self.core.add(hash, count, when))
+        self.added(key.py(), self.core.add(hash, count, when))
+    }
+}
+
+impl TimeDecayingBloomFilter {
+    #[inline(always)]
+    fn added(&self, py: Python<'_>, added: Added) -> PyResult<bool> {
+        added.map_err(|refused| to_python(py, self.core.refusal(refused)))
     }
 }
 
@@ -74,7 +82,7 @@ impl TimeDecayingBloomFilter {
     #[new]
     #[pyo3(
         signature = (capacity=None, error_rate=None, **words),
-        text_signature = "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, layout='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, clock=None, placement=None, cells=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
+        text_signature = "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, layout='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, pool='grow', pool_cells=None, origin=0, clock=None, placement=None, cells=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
     )]
     fn py_new(
         py: Python<'_>,
@@ -93,7 +101,7 @@ impl TimeDecayingBloomFilter {
     #[classmethod]
     #[pyo3(
         signature = (capacity=None, error_rate=None, **words),
-        text_signature = "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, layout='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, placement=None, cells=None, hashes=None, derivation='enhanced')"
+        text_signature = "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, layout='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, pool='grow', pool_cells=None, origin=0, placement=None, cells=None, hashes=None, derivation='enhanced')"
     )]
     fn plan<'py>(
         cls: &Bound<'py, PyType>,
@@ -460,6 +468,16 @@ impl TimeDecayingBloomFilter {
     #[getter]
     fn fraction_bits(&self) -> u32 {
         self.core.plan().fraction_bits
+    }
+
+    #[getter]
+    fn pool(&self) -> &'static str {
+        self.core.plan().pool.name()
+    }
+
+    #[getter]
+    fn pool_cells(&self) -> Option<u64> {
+        self.core.plan().pool.digits()
     }
 
     #[getter]

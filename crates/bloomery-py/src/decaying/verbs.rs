@@ -106,8 +106,10 @@ impl Batch for AddTimed<'_> {
         // Time goes in order, so threads would only wait for each other.
         let _ = crew;
         let counts = self.weights.as_ref().map(Weights::next);
-        self.times.with(|times| self.filter.add_many(keys, counts.as_deref(), times, out));
-        Ok(())
+        self.times.with(|times| {
+            let added = self.filter.add_many(keys, counts.as_deref(), times, out);
+            added.map_err(|(row, refused)| (row, self.filter.refusal(refused)))
+        })
     }
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bloomery.cli.demo.counting import how_often
+from bloomery.cli.demo.fading import how_hot_now
 from bloomery.cli.demo.growing import unknown_size
 from bloomery.cli.demo.membership import seen_before
 from bloomery.cli.demo.sharing import many_processes
@@ -19,6 +20,7 @@ CHAPTERS: tuple[tuple[str, Chapter], ...] = (
     ("Have I seen this page?", seen_before),
     ("How often was it visited?", how_often),
     ("And when a few pages are far hotter than the rest?", hot_pages),
+    ("How hot is it now?", how_hot_now),
     ("And when nobody knows how many will come?", unknown_size),
     ("Can I trust the file?", damaged_file),
     ("Can many processes use one filter?", many_processes),

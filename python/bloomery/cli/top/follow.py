@@ -13,6 +13,9 @@ from typing import BinaryIO
 from bloomery.cli.console import CommandError
 from bloomery.cli.sources import CHUNK
 
+HEAD = 1024
+"""Bytes at the begin of a file by which it is known again."""
+
 
 class Follower:
     """What is new in a file since it was last looked at."""
@@ -20,6 +23,7 @@ class Follower:
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.gone = False
+        self.head = b""
         try:
             self.file: BinaryIO = self.path.open("rb", buffering=0)
         except OSError as problem:
@@ -30,17 +34,17 @@ class Follower:
 
     def poll(self) -> Iterator[bytes | None]:
         """The bytes that came; None where another file begins and the begun line will not end."""
-        yield from self._rest()
         if self._was_cut():
             # Truncated, as `copytruncate` does: what is in it now is new.
             self.file.seek(0)
+            self.head = b""
             yield None
-            yield from self._rest()
+        yield from self._rest()
         replacement = self._replacement()
         if replacement is not None:
             yield from self._rest()  # the last lines before the rename may be quite new
             self.file.close()
-            self.file = replacement
+            self.file, self.head = replacement, b""
             yield None
             yield from self._rest()
 
@@ -50,11 +54,19 @@ class Follower:
 
     def _rest(self) -> Iterator[bytes]:
         while chunk := self.file.read(CHUNK):
+            # It is read in order, so as long as the head is short this is what follows it.
+            self.head += chunk[: HEAD - len(self.head)]
             yield chunk
 
     def _was_cut(self) -> bool:
-        status = os.fstat(self.file.fileno())
-        return status.st_size < self.file.tell()
+        """Whether the file is shorter now, or begins otherwise: cut, and grown again since."""
+        place = self.file.tell()
+        if os.fstat(self.file.fileno()).st_size < place:
+            return True
+        self.file.seek(0)
+        head = self.file.read(len(self.head))
+        self.file.seek(place)
+        return head != self.head
 
     def _replacement(self) -> BinaryIO | None:
         """The file that has the name now, if it is another one; for a while none may have it."""

@@ -50,14 +50,14 @@ impl DecayingCells for BasicCells {
     }
 
     #[inline(always)]
-    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (u32, u64) {
+    fn raise(&self, cells: &[u64], weight: u64, max: u32, _: bool) -> (bool, u64) {
         let (mut least, mut full, max) = (u64::MAX, 0, u64::from(max));
         for (i, cell) in cells.iter().enumerate() {
             let old = self.counters.update(*cell, |old| (old + weight).min(max));
             least = least.min(old);
             full |= u64::from(old + weight > max) << i;
         }
-        (least as u32, full)
+        (least == 0, full)
     }
 
     fn fade(&self, block: u64, fading: &Fading) {
@@ -67,6 +67,10 @@ impl DecayingCells for BasicCells {
             16 => at_best(|| fade_halves(words, fading)),
             _ => at_best(|| fade_wholes(words, fading)),
         }
+    }
+
+    fn clear(&self, block: u64) {
+        self.words(block).iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     fn bytes(&self) -> u64 {

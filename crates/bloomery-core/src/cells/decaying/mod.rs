@@ -4,11 +4,13 @@
 mod basic;
 mod decay;
 mod optimized;
+mod packed;
 mod stamps;
 
 pub use basic::BasicCells;
 pub use decay::{Decay, Fading, Rounding};
 pub use optimized::OptimizedCells;
+pub use packed::PackedCells;
 pub use stamps::{OLDEST, Stamps};
 
 use crate::error::Result;
@@ -29,18 +31,24 @@ pub trait DecayingCells: std::fmt::Debug + Send + Sync + Sized {
     /// Asks the processor for the cell's line.
     fn prefetch(&self, cell: u64);
 
+    /// Asks for what else the cell's block has, once its line is there. The caller may read.
+    fn prefetch_table(&self, _cell: u64) {}
+
     /// The value of a cell.
     fn get(&self, cell: u64) -> u32;
 
     /// Changes the value of a cell.
     fn set(&self, cell: u64, value: u32);
 
-    /// Adds to at most 64 different cells, up to `max`: (the smallest value before, a bit for each cell that
-    /// could not rise so far).
-    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (u32, u64);
+    /// Adds to at most 64 different cells, up to `max`: (whether one was zero, a bit for each cell that could
+    /// not rise so far). `together` are those of one block.
+    fn raise(&self, cells: &[u64], weight: u64, max: u32, together: bool) -> (bool, u64);
 
     /// Fades all cells of a block.
     fn fade(&self, block: u64, fading: &Fading);
+
+    /// Sets all cells of a block to zero.
+    fn clear(&self, block: u64);
 
     /// Memory in bytes.
     fn bytes(&self) -> u64;
@@ -64,10 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn both_layouts_hold_the_same_whatever_is_set_and_faded() {
+    fn all_layouts_hold_the_same_whatever_is_set_and_faded() {
         for (cells, seed) in [(1, 1), (128, 2), (300, 3), (128 * 70 + 5, 4)] {
             let basic = BasicCells::zeroed(cells, 32).unwrap();
             let optimized = OptimizedCells::zeroed(cells, 32).unwrap();
+            let packed = PackedCells::zeroed(cells, 32).unwrap();
             let mut draw = numbers(seed);
             for step in 0..4000 {
                 let cell = draw(cells);
@@ -77,16 +86,20 @@ mod tests {
                     let fading = decay.of_age(1 + draw(5));
                     basic.fade(cell / DECAY_BLOCK, &fading);
                     optimized.fade(cell / DECAY_BLOCK, &fading);
+                    packed.fade(cell / DECAY_BLOCK, &fading);
                 } else {
                     let value = (draw(1 << 31) >> draw(31)) as u32 * 2;
                     basic.set(cell, value);
                     optimized.set(cell, value);
+                    packed.set(cell, value);
                 }
                 let other = draw(cells);
                 assert_eq!(basic.get(other), optimized.get(other));
                 if step % 200 == 0 {
                     assert!((0..cells).all(|cell| basic.get(cell) == optimized.get(cell)));
+                    assert!((0..cells).all(|cell| basic.get(cell) == packed.get(cell)));
                     optimized.validate().unwrap();
+                    packed.validate().unwrap();
                 }
             }
         }
@@ -112,6 +125,21 @@ mod tests {
             assert!((0..cells).all(|cell| optimized.get(cell) <= 1));
             assert!(optimized.bytes() <= empty + 13 * IDLE_BYTES, "{}", optimized.bytes());
         }
+    }
+
+    #[test]
+    fn packed_cells_take_a_tenth_more_at_most_and_nothing_when_cleared() {
+        let cells = 128 * 400;
+        let packed = PackedCells::zeroed(cells, 16).unwrap();
+        let empty = packed.bytes();
+        assert_eq!(empty, PackedCells::bytes_of(cells));
+        (0..cells).for_each(|cell| packed.set(cell, 0x8000 | cell as u32));
+        let basic = BasicCells::bytes_of(cells, 16) + 400 * 8;
+        assert!((packed.bytes() + 400 * 8) as f64 <= 1.1 * basic as f64);
+        (0..400).for_each(|block| packed.clear(block));
+        assert!((0..cells).all(|cell| packed.get(cell) == 0));
+        assert!(packed.bytes() <= empty + 13 * IDLE_BYTES);
+        packed.validate().unwrap();
     }
 
     /// What a segment may keep unused.

@@ -1,29 +1,32 @@
 //! A word for each block of 128 cells: the epoch it was last brought up to, and its state.
 //!
-//!   bits 0..30    the stamp: the epoch modulo 2^30
-//!   bit 30        full: a cell of the block once reached its largest value, so it may be too small
-//!   bit 31        a writer is in the middle of a change
-//!   bits 32..64   how many changes ended
+//!   bits 0..46    the stamp: the epoch modulo 2^46, which no clock reaches: 200,000 years of tenths of a second
+//!   bit 46        full: a cell of the block once reached its largest value, so it may be too small
+//!   bit 47        a writer is in the middle of a change
+//!   bits 48..64   how many changes ended: a word comes again only after 65,536 changes to one stamp
 //!
 //! A reader needs the stamp and the cells of one moment, or it would fade what has faded already. It
 //! looks at both between two looks at the word, and again if the word moved (a sequence lock, as in
 //! `cells/version.rs`). Raising a cell that is one word needs no such change: each cell is right by
 //! itself before and after.
 //!
-//! An age is taken modulo 2^30, so a filter brings every block up to date before 2^30 epochs have
-//! passed: once in three years when an epoch is a tenth of a second (`filters/decaying`).
+//! Files keep 30 bits of a stamp, which say all of it together with the filter's time: a block that is older
+//! is written as it is by then (`filters/decaying/level.rs`). So no block needs to be touched in time.
 
 use crate::cells::Words;
 use crate::error::Result;
 use std::sync::atomic::{Ordering, fence};
 
-const STAMP: u64 = (1 << 30) - 1;
-const FULL: u64 = 1 << 30;
-const CHANGING: u64 = 1 << 31;
-const CHANGE: u64 = 1 << 32;
+const STAMP: u64 = (1 << 46) - 1;
+const FULL: u64 = 1 << 46;
+const CHANGING: u64 = 1 << 47;
+const CHANGE: u64 = 1 << 48;
+/// What files keep: the low bits of a stamp, and whether the block is full.
+const KEPT: u64 = (1 << 30) - 1;
+const KEPT_FULL: u32 = 1 << 30;
 
-/// Ages reach up to this.
-pub const OLDEST: u64 = STAMP;
+/// Ages that files can keep reach up to this.
+pub const OLDEST: u64 = KEPT;
 
 /// The words of all blocks.
 #[derive(Debug)]
@@ -130,19 +133,26 @@ impl Stamps {
         }
     }
 
-    /// The stamp and whether the block is full, as files keep them: 31 bits.
-    pub fn stored(&self, block: u64) -> u32 {
-        (self.word(block).load(Ordering::Relaxed) & (STAMP | FULL)) as u32
+    /// An epoch and whether the block is full, as files keep them: 31 bits.
+    pub fn stored(&self, block: u64, epoch: i64) -> u32 {
+        let full = if self.is_full(block) { KEPT_FULL } else { 0 };
+        (epoch as u64 & KEPT) as u32 | full
     }
 
-    /// What is stored of a block whose stamp says nothing.
-    pub fn without_stamp(stored: u32) -> u32 {
-        stored & FULL as u32
+    /// Takes over what a file kept, at most `OLDEST` epochs before `now`. Only while nobody else sees the block.
+    pub fn restore(&self, block: u64, stored: u32, now: i64) {
+        let age = (now as u64).wrapping_sub(u64::from(stored)) & KEPT;
+        let full = if stored & KEPT_FULL == 0 { 0 } else { FULL };
+        let stamp = (now as u64).wrapping_sub(age) & STAMP;
+        self.word(block).store(stamp | full, Ordering::Relaxed);
     }
 
-    /// Takes over what `stored` gave. Only while nobody else sees the block.
-    pub fn restore(&self, block: u64, stored: u32) {
-        self.word(block).store(u64::from(stored) & (STAMP | FULL), Ordering::Relaxed);
+    /// The same stamps as another's. Only while nobody else sees these.
+    pub fn take_over(&self, other: &Stamps) {
+        for block in 0..self.blocks {
+            let word = other.word(block).load(Ordering::Relaxed);
+            self.word(block).store(word & (STAMP | FULL), Ordering::Relaxed);
+        }
     }
 
     /// Forgets stamps and full blocks. The caller is the only writer.
@@ -178,7 +188,7 @@ mod tests {
     fn an_age_is_the_distance_to_the_stamp_even_across_zero_and_the_wrap() {
         let stamps = Stamps::zeroed(3).unwrap();
         for (then, now, age) in
-            [(0, 0, 0), (5, 9, 4), (-3, 4, 7), ((1 << 30) - 1, (1 << 30) + 1, 2), (-1, -1, 0)]
+            [(0, 0, 0), (5, 9, 4), (-3, 4, 7), ((1 << 46) - 1, (1 << 46) + 1, 2), (-1, -1, 0)]
         {
             drop(stamps.change(1, then));
             assert_eq!(stamps.age(1, now), age, "{then} {now}");
@@ -194,12 +204,16 @@ mod tests {
         drop(change);
         drop(stamps.change(0, 8));
         assert!(stamps.is_full(0) && !stamps.is_full(1));
-        assert_eq!(stamps.stored(0), 8 | 1 << 30);
         let other = Stamps::zeroed(2).unwrap();
-        other.restore(0, stamps.stored(0));
-        assert!(other.is_full(0) && other.age(0, 9) == 1);
+        for now in [8, 9, 8 + OLDEST as i64] {
+            other.restore(0, stamps.stored(0, 8), now);
+            assert!(other.is_full(0) && other.age(0, now) == (now - 8) as u64);
+        }
+        let copy = Stamps::zeroed(2).unwrap();
+        copy.take_over(&stamps);
+        assert!(copy.is_full(0) && copy.age(0, 9) == 1);
         stamps.clear();
-        assert_eq!(stamps.stored(0), 0);
+        assert!(!stamps.is_full(0));
     }
 
     #[test]

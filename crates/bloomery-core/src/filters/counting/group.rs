@@ -1,9 +1,9 @@
 //! Batches of a counting filter with at most eight hashes: by groups of keys (`filters/group.rs`).
 
 use super::CountingBloomFilter;
-use crate::batch::{GROUP, KeySource};
+use crate::batch::{GROUP, KeySource, on_the_best_processor};
 use crate::cells::Counters;
-use crate::filters::group::{FEW, Group, by_groups, on_the_best_processor, serves};
+use crate::filters::group::{FEW, Group, by_groups, serves};
 use std::convert::Infallible;
 use std::ops::Range;
 

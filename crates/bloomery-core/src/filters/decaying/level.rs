@@ -1,7 +1,8 @@
 //! Cells with their stamps: fades what it touches, raises and asks. Knows cells and epochs, no keys.
 
+use super::pool::{Pool, Refused, borrowed};
 use super::store::Frozen;
-use crate::cells::{DECAY_BLOCK, Decay, DecayingCells, Stamps};
+use crate::cells::{DECAY_BLOCK, Decay, DecayingCells, OLDEST, Stamps};
 use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::placement::{Layout, Placement};
@@ -14,6 +15,8 @@ pub(super) struct Level<C> {
     pub(super) stamps: Stamps,
     /// The largest value of a cell.
     pub(super) max: u32,
+    /// The digits that cells borrow, if they are limited.
+    pub(super) pool: Option<Pool>,
 }
 
 /// The moment of a question, and how to learn of the filter's own time.
@@ -37,6 +40,7 @@ impl<C: DecayingCells> Level<C> {
             cells: C::zeroed(placement.cells, bits)?,
             stamps: Stamps::zeroed(placement.cells.div_ceil(DECAY_BLOCK))?,
             max: ((1u64 << bits) - 1) as u32,
+            pool: None,
         })
     }
 
@@ -47,12 +51,28 @@ impl<C: DecayingCells> Level<C> {
 
     #[inline(always)]
     pub(super) fn prefetch(&self, cells: &[u64]) {
-        cells.iter().for_each(|cell| self.cells.prefetch(*cell));
         match self.placement.layout {
-            Layout::Blocked => self.stamps.prefetch(cells[0] / DECAY_BLOCK),
-            Layout::Classic => {
-                cells.iter().for_each(|cell| self.stamps.prefetch(*cell / DECAY_BLOCK));
+            Layout::Blocked => {
+                // A block that tears is asked for as a whole.
+                let each = if C::TEARS { &cells[..1] } else { cells };
+                each.iter().for_each(|cell| self.cells.prefetch(*cell));
+                self.stamps.prefetch(cells[0] / DECAY_BLOCK);
             }
+            Layout::Classic => {
+                for cell in cells {
+                    self.cells.prefetch(*cell);
+                    self.stamps.prefetch(*cell / DECAY_BLOCK);
+                }
+            }
+        }
+    }
+
+    /// The same for what the lines asked for before lead to. The caller may read.
+    #[inline(always)]
+    pub(super) fn prefetch_tables(&self, cells: &[u64]) {
+        match self.placement.layout {
+            Layout::Blocked => self.cells.prefetch_table(cells[0]),
+            Layout::Classic => cells.iter().for_each(|cell| self.cells.prefetch_table(*cell)),
         }
     }
 
@@ -72,7 +92,11 @@ impl<C: DecayingCells> Level<C> {
     pub(super) fn fade(&self, block: u64, age: u64, stamp: i64, decay: &Decay) {
         let _changing = self.stamps.change(block, stamp);
         if age != 0 {
+            let before = self.pool.as_ref().map(|_| self.borrowed_by(block));
             self.cells.fade(block, &decay.of_age(age));
+            if let (Some(pool), Some(before)) = (&self.pool, before) {
+                pool.set_used(pool.used() - before + self.borrowed_by(block));
+            }
         }
     }
 
@@ -115,14 +139,6 @@ impl<C: DecayingCells> Level<C> {
         cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0)
     }
 
-    /// Brings all blocks from the time `now` to a later epoch.
-    pub(super) fn fade_all(&self, now: i64, epoch: i64, decay: &Decay) {
-        for block in 0..self.stamps.len() {
-            let age = self.stamps.age(block, now) + (epoch - now) as u64;
-            self.fade(block, age, epoch, decay);
-        }
-    }
-
     // ---- writing
 
     /// Raises different cells by the policy; true iff one of them was zero. The only writer.
@@ -136,24 +152,24 @@ impl<C: DecayingCells> Level<C> {
         decay: &Decay,
     ) -> bool {
         self.settle_all(cells, now, decay);
-        if policy == Policy::Conservative {
+        if policy == Policy::Conservative || self.pool.is_some() {
             let before = cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0);
-            // Minimal increase: a cell that is higher already covers this key.
-            let target = u64::from(before).saturating_add(weight);
             for cell in cells {
-                let old = u64::from(self.cells.get(*cell));
-                if old < target {
-                    self.put(*cell, target);
+                let old = self.cells.get(*cell);
+                let target = raised(old, before, weight, policy);
+                if u64::from(old) < target {
+                    self.put(*cell, old, target);
                 }
             }
             return before == 0;
         }
+        let together = self.placement.layout == Layout::Blocked;
         // No sum of these overflows.
-        let (least, full) = self.cells.raise(cells, weight.min(1 << 40), self.max);
+        let (new, full) = self.cells.raise(cells, weight.min(1 << 40), self.max, together);
         if full != 0 {
             self.set_full(cells, full);
         }
-        least == 0
+        new
     }
 
     #[cold]
@@ -164,13 +180,59 @@ impl<C: DecayingCells> Level<C> {
         }
     }
 
-    /// Sets a cell as far as it goes.
+    /// Raises a cell from `old` as far as it goes.
     #[inline(always)]
-    fn put(&self, cell: u64, value: u64) {
-        if value > u64::from(self.max) {
+    fn put(&self, cell: u64, old: u32, value: u64) {
+        let mut new = value.min(u64::from(self.max)) as u32;
+        if let Some(pool) = &self.pool {
+            new = pool.lend(old, new);
+        }
+        if value > u64::from(new) {
             self.stamps.set_full(cell / DECAY_BLOCK);
         }
-        self.cells.set(cell, value.min(u64::from(self.max)) as u32);
+        self.cells.set(cell, new);
+    }
+
+    /// Digits that the cells of a block borrow.
+    fn borrowed_by(&self, block: u64) -> u64 {
+        self.cells_of(block).map(|cell| borrowed(self.cells.get(cell))).sum()
+    }
+
+    /// Digits that all cells borrow: what the pool counts.
+    fn borrowed_by_all(&self) -> u64 {
+        (0..self.stamps.len()).map(|block| self.borrowed_by(block)).sum()
+    }
+
+    /// Whether the pool has what `raise` would borrow. Changes nothing.
+    #[cold]
+    pub(super) fn room_to_raise(
+        &self,
+        cells: &[u64],
+        weight: u64,
+        policy: Policy,
+        now: i64,
+        decay: &Decay,
+    ) -> std::result::Result<(), Refused> {
+        let Some(pool) = &self.pool else { return Ok(()) };
+        let faded = |cell: u64| {
+            let age = self.stamps.age(cell / DECAY_BLOCK, now);
+            decay.fade(self.cells.get(cell), age)
+        };
+        let mut needed = pool.used();
+        let mut blocks: Vec<u64> = cells.iter().map(|cell| cell / DECAY_BLOCK).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        for block in blocks {
+            let left: u64 = self.cells_of(block).map(|cell| borrowed(faded(cell))).sum();
+            needed = needed - self.borrowed_by(block) + left;
+        }
+        let before = cells.iter().map(|cell| faded(*cell)).min().unwrap_or(0);
+        for cell in cells {
+            let old = faded(*cell);
+            let new = raised(old, before, weight, policy).min(u64::from(self.max)) as u32;
+            needed = needed - borrowed(old) + borrowed(new);
+        }
+        pool.has_room_for(needed)
     }
 
     // ---- asking
@@ -214,25 +276,25 @@ impl<C: DecayingCells> Level<C> {
 
     /// The values and stamps of another level of the same shape. Only while nobody else sees this one.
     pub(super) fn take_over(&self, other: &Self) {
-        for block in 0..self.stamps.len() {
-            self.stamps.restore(block, other.stamps.stored(block));
-        }
+        self.stamps.take_over(&other.stamps);
         for cell in 0..self.placement.cells {
             match other.cells.get(cell) {
                 0 => {}
                 value => self.cells.set(cell, value),
             }
         }
+        if let Some(pool) = &self.pool {
+            pool.set_used(self.borrowed_by_all());
+        }
     }
 
     pub(super) fn clear(&self) {
+        if let Some(pool) = &self.pool {
+            pool.set_used(0);
+        }
         for block in 0..self.stamps.len() {
             let _changing = self.stamps.change(block, 0);
-            for cell in self.cells_of(block) {
-                if self.cells.get(cell) != 0 {
-                    self.cells.set(cell, 0);
-                }
-            }
+            self.cells.clear(block);
         }
         self.stamps.clear();
     }
@@ -259,22 +321,43 @@ impl<C: DecayingCells> Level<C> {
             for cell in self.cells_of(block) {
                 let theirs = decay.fade(other.cells.get(cell), (later - stamp) as u64);
                 if theirs != 0 {
-                    self.put(cell, u64::from(self.cells.get(cell)) + u64::from(theirs));
+                    let old = self.cells.get(cell);
+                    self.put(cell, old, u64::from(old) + u64::from(theirs));
                 }
             }
         }
     }
 
-    /// Whether both hold the same: the stamp of an empty block says nothing.
-    pub(super) fn same_as(&self, other: &Self) -> bool {
-        (0..self.stamps.len()).all(|block| self.stored(block) == other.stored(block))
-            && (0..self.placement.cells).all(|cell| self.cells.get(cell) == other.cells.get(cell))
+    /// Whether the pool has what `merge` would borrow. Changes nothing.
+    pub(super) fn room_to_merge(
+        &self,
+        other: &Self,
+        now: i64,
+        decay: &Decay,
+    ) -> std::result::Result<(), Refused> {
+        let Some(pool) = &self.pool else { return Ok(()) };
+        let mut needed = pool.used();
+        for block in (0..self.stamps.len()).filter(|block| !other.is_empty(*block)) {
+            let theirs = other.stamps.age(block, now);
+            // An empty block takes over the stamp of the other.
+            let ours = if self.is_empty(block) { theirs } else { self.stamps.age(block, now) };
+            let later = ours.min(theirs);
+            let sum = |cell| {
+                let own = decay.fade(self.cells.get(cell), ours - later);
+                let add = decay.fade(other.cells.get(cell), theirs - later);
+                own.saturating_add(add).min(self.max)
+            };
+            let after: u64 = self.cells_of(block).map(|cell| borrowed(sum(cell))).sum();
+            needed = needed - self.borrowed_by(block) + after;
+        }
+        pool.has_room_for(needed)
     }
 
-    /// The stamp of a block as files keep it.
-    pub(super) fn stored(&self, block: u64) -> u32 {
-        let stored = self.stamps.stored(block);
-        if self.is_empty(block) { Stamps::without_stamp(stored) } else { stored }
+    /// Whether both hold the same at their time: the stamp of an empty block says nothing.
+    pub(super) fn same_as(&self, other: &Self, now: i64, decay: &Decay) -> bool {
+        let (ours, theirs) = (self.frozen(now, decay), other.frozen(now, decay));
+        (0..self.stamps.len()).all(|block| (ours.stored)(block) == (theirs.stored)(block))
+            && (0..self.placement.cells).all(|cell| (ours.value)(cell) == (theirs.value)(cell))
     }
 
     pub(super) fn was_full(&self, cells: &[u64]) -> bool {
@@ -292,20 +375,34 @@ impl<C: DecayingCells> Level<C> {
     /// Whether the cells are sound, and how old the oldest block is that holds something.
     pub(super) fn validate(&self, now: i64) -> Result<Option<u64>> {
         self.cells.validate()?;
+        if let Some(pool) = &self.pool {
+            let used = self.borrowed_by_all();
+            if pool.used() != used || pool.has_room_for(used).is_err() {
+                let invariant = format!("{used} digits are borrowed, {} counted", pool.used());
+                return Err(Error::Invariant { invariant });
+            }
+        }
         let filled = (0..self.stamps.len()).filter(|block| !self.is_empty(*block));
         Ok(filled.map(|block| self.stamps.age(block, now)).max())
     }
 
-    pub(super) fn frozen(&self) -> Frozen<'_> {
-        Frozen {
-            cells: self.placement.cells,
-            stored: Box::new(|block| self.stored(block)),
-            value: Box::new(|cell| self.cells.get(cell)),
-        }
+    /// As files keep it: a block that is older than they can tell is as of `now`.
+    pub(super) fn frozen<'a>(&'a self, now: i64, decay: &'a Decay) -> Frozen<'a> {
+        let age = move |block| match self.stamps.age(block, now) {
+            age if age > OLDEST => (0, age),
+            age => (age, 0),
+        };
+        let value = move |cell| decay.fade(self.cells.get(cell), age(cell / DECAY_BLOCK).1);
+        let stored = move |block| {
+            let empty = self.cells_of(block).all(|cell| value(cell) == 0);
+            let epoch = if empty { 0 } else { now - age(block).0 as i64 };
+            self.stamps.stored(block, epoch)
+        };
+        Frozen { cells: self.placement.cells, stored: Box::new(stored), value: Box::new(value) }
     }
 
     /// Takes over what a file kept.
-    pub(super) fn restore(&self, kept: &Frozen<'_>) -> Result<()> {
+    pub(super) fn restore(&self, kept: &Frozen<'_>, now: i64) -> Result<()> {
         let wrong = |got: &str| Err(Error::Field { name: "cells", got: got.to_owned() });
         if kept.cells != self.placement.cells {
             return wrong("another number of them");
@@ -318,11 +415,28 @@ impl<C: DecayingCells> Level<C> {
             }
         }
         for block in 0..self.stamps.len() {
-            self.stamps.restore(block, (kept.stored)(block));
-            if self.stored(block) != (kept.stored)(block) {
-                return wrong("the stamp of an empty block");
+            let stored = (kept.stored)(block);
+            self.stamps.restore(block, stored, now);
+            if stored >> 31 != 0 || self.is_empty(block) && stored != self.stamps.stored(block, 0) {
+                return wrong("the stamp of an empty block, or more than a stamp");
+            }
+        }
+        if let Some(pool) = &self.pool {
+            pool.set_used(self.borrowed_by_all());
+            if pool.has_room_for(pool.used()).is_err() {
+                return wrong("more digits than the pool has");
             }
         }
         Ok(())
+    }
+}
+
+/// Where a cell shall be after an add to cells the smallest of which is `before`.
+#[inline(always)]
+fn raised(old: u32, before: u32, weight: u64, policy: Policy) -> u64 {
+    match policy {
+        // Minimal increase: a cell that is higher already covers this key.
+        Policy::Conservative => u64::from(before).saturating_add(weight).max(u64::from(old)),
+        _ => u64::from(old).saturating_add(weight),
     }
 }

@@ -1,7 +1,7 @@
 //! Batches of a time-decaying filter: rows one by one in order, their cells asked for ahead.
 
-use super::{FEW, MOST, TimeDecayingBloomFilter, When};
-use crate::batch::{self, GROUP, KeySource};
+use super::{FEW, MOST, Refused, TimeDecayingBloomFilter, When};
+use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
 use crate::crew::Crew;
 use crate::filters::group::{Group, by_groups, serves};
 use crate::hash::KeyHash;
@@ -33,36 +33,50 @@ const IN_CACHE: u64 = 1 << 20;
 
 impl TimeDecayingBloomFilter {
     /// Adds every key, once or as often as `counts` says, in order; `out[i]` as `add` would have answered.
+    /// If one is refused, those before it are in, and none after it.
     pub fn add_many<S: KeySource + ?Sized>(
         &self,
         keys: &S,
         counts: Option<&[u64]>,
         times: Epochs<'_>,
         out: &mut [bool],
-    ) {
-        let count = |row: usize| counts.map_or(1, |counts| counts[row]);
+    ) -> Result<(), (usize, Refused)> {
         if serves(&self.plan.placement) {
-            let hashes = self.plan.hashes() as usize;
             return self.by_groups(keys, 0..keys.len(), |rows, group| {
                 let _entered = self.gate.enter();
-                batch::at_best(|| {
-                    for (key, row) in rows.enumerate() {
-                        let hash = group.digests[key];
-                        out[row] = if group.repeats {
-                            let cells = self.cells::<FEW>(hash);
-                            self.raise(cells.as_slice(), hash, count(row), times.of(row))
-                        } else {
-                            let cells = cells_of(group, key);
-                            self.raise(&cells[..hashes], hash, count(row), times.of(row))
-                        };
-                    }
-                });
+                add_group(self, rows, group, counts, times, out)
             });
         }
+        let count = |row: usize| counts.map_or(1, |counts| counts[row]);
         match self.plan.hashes() as usize {
             ..=FEW => self.add_many_of::<FEW, S>(keys, count, times, out),
             _ => self.add_many_of::<MOST, S>(keys, count, times, out),
         }
+    }
+
+    #[inline(always)]
+    fn add_group(
+        &self,
+        rows: Range<usize>,
+        group: &Group,
+        counts: Option<&[u64]>,
+        times: Epochs<'_>,
+        out: &mut [bool],
+    ) -> Result<(), (usize, Refused)> {
+        self.prefetch_tables(group);
+        let hashes = self.plan.hashes() as usize;
+        for (key, row) in rows.enumerate() {
+            let (hash, count) = (group.digests[key], counts.map_or(1, |counts| counts[row]));
+            let added = if group.repeats {
+                let cells = self.cells::<FEW>(hash);
+                self.raise(cells.as_slice(), hash, count, times.of(row))
+            } else {
+                let cells = cells_of(group, key);
+                self.raise(&cells[..hashes], hash, count, times.of(row))
+            };
+            out[row] = added.map_err(|refused| (row, refused))?;
+        }
+        Ok(())
     }
 
     fn add_many_of<const K: usize, S: KeySource + ?Sized>(
@@ -71,7 +85,8 @@ impl TimeDecayingBloomFilter {
         count: impl Fn(usize) -> u64,
         times: Epochs<'_>,
         out: &mut [bool],
-    ) {
+    ) -> Result<(), (usize, Refused)> {
+        let mut outcome = Ok(());
         let prepare = |hash| {
             let cells = self.cells::<K>(hash);
             self.store.prefetch(cells.as_slice());
@@ -80,10 +95,16 @@ impl TimeDecayingBloomFilter {
         let probe = |first: usize, group: &[(Cells<K>, KeyHash)]| {
             let _entered = self.gate.enter();
             for (row, (cells, hash)) in (first..).zip(group) {
-                out[row] = self.raise(cells.as_slice(), *hash, count(row), times.of(row));
+                if outcome.is_ok() {
+                    match self.raise(cells.as_slice(), *hash, count(row), times.of(row)) {
+                        Ok(new) => out[row] = new,
+                        Err(refused) => outcome = Err((row, refused)),
+                    }
+                }
             }
         };
         batch::pipeline_prepared(keys, &self.hasher, 0..keys.len(), prepare, probe);
+        outcome
     }
 
     /// `answer(units)` for every key, as of its epoch.
@@ -116,16 +137,18 @@ impl TimeDecayingBloomFilter {
             answer(self.store.units(cells, hash, asked, &self.decay))
         };
         if serves(&self.plan.placement) {
-            let hashes = self.plan.hashes() as usize;
-            return self.by_groups(keys, rows, |rows, group| {
+            let mut units = [0; GROUP];
+            let asked = self.by_groups(keys, rows, |rows, group| {
                 let _entered = self.enter_to_read();
-                batch::at_best(|| {
-                    for (key, row) in rows.enumerate() {
-                        let cells = cells_of(group, key);
-                        out[row - first] = ask(&cells[..hashes], group.digests[key], row);
-                    }
-                });
+                ask_group(self, rows.clone(), group, times, &mut units);
+                for (row, units) in rows.zip(units) {
+                    out[row - first] = answer(units);
+                }
+                Ok::<(), Infallible>(())
             });
+            // Nothing in it can fail.
+            let Ok(()) = asked;
+            return;
         }
         let prepare = |hash| {
             let cells: Cells<MOST> = self.plan.placement.all(hash);
@@ -140,12 +163,39 @@ impl TimeDecayingBloomFilter {
         });
     }
 
-    fn by_groups<S: KeySource + ?Sized>(
+    #[inline(always)]
+    fn ask_group(
+        &self,
+        rows: Range<usize>,
+        group: &Group,
+        times: Epochs<'_>,
+        units: &mut [u64; GROUP],
+    ) {
+        self.prefetch_tables(group);
+        let hashes = self.plan.hashes() as usize;
+        for (key, row) in rows.enumerate() {
+            let (cells, asked) = (cells_of(group, key), self.asked(times.of(row).epoch));
+            units[key] = self.store.units(&cells[..hashes], group.digests[key], asked, &self.decay);
+        }
+    }
+
+    /// Asks for what the lines of a group lead to. The caller may read.
+    #[inline(always)]
+    fn prefetch_tables(&self, group: &Group) {
+        if self.store.tears() && self.bytes() > IN_CACHE {
+            let hashes = self.plan.hashes() as usize;
+            for key in 0..GROUP {
+                self.store.prefetch_tables(&cells_of(group, key)[..hashes]);
+            }
+        }
+    }
+
+    fn by_groups<S: KeySource + ?Sized, E>(
         &self,
         keys: &S,
         rows: Range<usize>,
-        mut probe: impl FnMut(Range<usize>, &Group),
-    ) {
+        probe: impl FnMut(Range<usize>, &Group) -> Result<(), E>,
+    ) -> Result<(), E> {
         let hashes = self.plan.hashes() as usize;
         let large = self.bytes() > IN_CACHE;
         let ahead = |group: &Group| {
@@ -153,14 +203,25 @@ impl TimeDecayingBloomFilter {
                 self.store.prefetch(&cells_of(group, key)[..hashes]);
             }
         };
-        let probe = |rows, group: &Group| {
-            probe(rows, group);
-            Ok::<(), Infallible>(())
-        };
-        // Nothing in it can fail.
-        let Ok(()) = by_groups(keys, &self.hasher, &self.plan.placement, rows, ahead, probe);
+        by_groups(keys, &self.hasher, &self.plan.placement, rows, ahead, probe)
     }
 }
+
+on_the_best_processor!(add_group(
+    &TimeDecayingBloomFilter,
+    rows: Range<usize>,
+    group: &Group,
+    counts: Option<&[u64]>,
+    times: Epochs<'_>,
+    out: &mut [bool]
+) -> Result<(), (usize, Refused)>);
+on_the_best_processor!(ask_group(
+    &TimeDecayingBloomFilter,
+    rows: Range<usize>,
+    group: &Group,
+    times: Epochs<'_>,
+    units: &mut [u64; GROUP]
+));
 
 /// The positions of one key; those beyond its hashes are another group's.
 #[inline(always)]

@@ -15,15 +15,15 @@
 //! # Invariants
 //! I1  Cells beyond the last one do not exist, or are zero.
 //! I2  The positions of a key are different cells.
-//! I3  No stamp is later than the filter's time, nor 2^30 epochs or more before it unless its block is
-//!     empty.
+//! I3  No stamp is later than the filter's time, unless its block is empty.
 //!
 //! # Errors in answers
 //! Rounding `strict`: never below the exact decayed sum, as long as no cell of the key was ever full;
 //! a block that has such a cell says so for ever. `expiring`: at most 2^-b / (1 - lambda) below it.
 
-use crate::cells::{Decay, Entered, Gate, OLDEST};
-use crate::error::Result;
+use crate::batch::on_the_best_processor;
+use crate::cells::{Decay, Entered, Gate};
+use crate::error::{Error, Result};
 use crate::filters::Estimate;
 use crate::hash::{Hasher, KeyHash};
 use crate::positions::{Cells, MAX_HASHES};
@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 mod level;
 mod many;
 mod plan;
+mod pool;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ mod whole;
 
 pub use many::Epochs;
 pub use plan::{DecayLayout, DecayingPlan};
+pub use pool::{PoolPolicy, Refused};
 pub(crate) use store::Frozen;
 use store::Store;
 pub use time::{Fade, SHORTEST_EPOCH};
@@ -63,6 +65,9 @@ pub struct When {
     pub by_clock: bool,
 }
 
+/// Whether the key was certainly absent before, or why nothing was added.
+pub type Added = std::result::Result<bool, Refused>;
+
 /// What happened to the time, since the filter was made or read.
 #[derive(Debug, Default)]
 struct History {
@@ -80,8 +85,6 @@ pub struct TimeDecayingBloomFilter {
     gate: Gate,
     /// The filter's time: the latest epoch that it was told of.
     now: AtomicI64,
-    /// No block that holds anything has an earlier stamp.
-    oldest: AtomicI64,
     history: History,
 }
 
@@ -96,7 +99,6 @@ impl TimeDecayingBloomFilter {
             store: Store::new(&plan)?,
             gate: Gate::default(),
             now: AtomicI64::new(NEVER),
-            oldest: AtomicI64::new(NEVER),
             history: History::default(),
         })
     }
@@ -156,7 +158,7 @@ impl TimeDecayingBloomFilter {
     #[cold]
     fn enter_another(&self, when: When, now: i64) -> u64 {
         if when.epoch > now {
-            self.move_on(when.epoch);
+            self.now.store(when.epoch, Ordering::Release);
             return 0;
         }
         let History { late, jumps } = &self.history;
@@ -166,25 +168,12 @@ impl TimeDecayingBloomFilter {
         age
     }
 
-    /// Sets a later time. Once in 2^30 epochs all blocks are brought up to date first (I3).
-    fn move_on(&self, epoch: i64) {
-        let now = self.now.load(Ordering::Relaxed);
-        if now == NEVER {
-            self.oldest.store(epoch, Ordering::Relaxed);
-        } else if epoch.saturating_sub(self.oldest.load(Ordering::Relaxed)) > OLDEST as i64 {
-            // The new time is seen before any new stamp, as always; ages are still counted from the old.
-            self.now.store(epoch, Ordering::Release);
-            self.store.fade_all(now, epoch, &self.decay);
-            self.oldest.store(epoch, Ordering::Relaxed);
-        }
-        self.now.store(epoch, Ordering::Release);
-    }
-
     // ---- adding
 
-    /// Adds `count` occurrences; true iff the key was certainly absent before.
+    /// Adds `count` occurrences; true iff the key was certainly absent before. Only a pool that fails refuses,
+    /// and then nothing has changed.
     #[inline(always)]
-    pub fn add(&self, hash: KeyHash, count: u64, when: When) -> bool {
+    pub fn add(&self, hash: KeyHash, count: u64, when: When) -> Added {
         let _entered = self.gate.enter();
         self.add_alone(hash, count, when)
     }
@@ -194,14 +183,23 @@ impl TimeDecayingBloomFilter {
     /// # Safety
     /// No other thread changes this filter during the call.
     #[inline(always)]
-    pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64, when: When) -> bool {
+    pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64, when: When) -> Added {
         // Readers of cells that tear hold the gate, so a writer must too.
         let _entered = self.enter_to_read();
         self.add_alone(hash, count, when)
     }
 
     #[inline(always)]
-    fn add_alone(&self, hash: KeyHash, count: u64, when: When) -> bool {
+    fn add_alone(&self, hash: KeyHash, count: u64, when: When) -> Added {
+        if self.store.tears() {
+            // Entries are found by counting bits, which an older processor's code does slowly.
+            return add_to_cells(self, hash, count, when);
+        }
+        self.add_to_cells(hash, count, when)
+    }
+
+    #[inline(always)]
+    fn add_to_cells(&self, hash: KeyHash, count: u64, when: When) -> Added {
         match self.plan.hashes() as usize {
             ..=FEW => self.raise(self.cells::<FEW>(hash).as_slice(), hash, count, when),
             _ => self.raise(self.cells::<MOST>(hash).as_slice(), hash, count, when),
@@ -210,14 +208,32 @@ impl TimeDecayingBloomFilter {
 
     /// Raises a key's cells; true iff it was certainly absent before. The only writer.
     #[inline(always)]
-    fn raise(&self, cells: &[u64], hash: KeyHash, count: u64, when: When) -> bool {
+    fn raise(&self, cells: &[u64], hash: KeyHash, count: u64, when: When) -> Added {
+        if let PoolPolicy::Fail(_) = self.plan.pool {
+            self.room_for(cells, count, when)?;
+        }
         let age = self.enter(when);
         let now = self.now.load(Ordering::Relaxed);
         let weight = count.saturating_mul(self.plan.one());
         let weight = if age == 0 { weight } else { self.decay.fade_up(weight, age) };
         let new = self.store.raise(cells, hash, weight, self.plan.policy, now, &self.decay);
         self.store.sweep(cells[0], now, &self.decay);
-        new
+        Ok(new)
+    }
+
+    /// The error of a refused add.
+    pub fn refusal(&self, refused: Refused) -> Error {
+        Error::Pool { needed: refused.needed, limit: self.plan.pool.digits().unwrap_or(u64::MAX) }
+    }
+
+    /// Whether the pool has the digits for an add. Changes nothing.
+    #[cold]
+    fn room_for(&self, cells: &[u64], count: u64, when: When) -> std::result::Result<(), Refused> {
+        let now = self.now().unwrap_or(when.epoch);
+        let late = if when.by_clock { 0 } else { now.saturating_sub(when.epoch).max(0) as u64 };
+        let weight = self.decay.fade_up(count.saturating_mul(self.plan.one()), late);
+        let now = now.max(when.epoch);
+        self.store.room_to_raise(cells, weight, self.plan.policy, now, &self.decay)
     }
 
     // ---- asking
@@ -288,3 +304,7 @@ impl TimeDecayingBloomFilter {
         self.store.get(cell, self.asked(epoch), &self.decay)
     }
 }
+
+on_the_best_processor!(
+    add_to_cells(&TimeDecayingBloomFilter, hash: KeyHash, count: u64, when: When) -> Added
+);

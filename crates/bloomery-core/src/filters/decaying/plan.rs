@@ -1,11 +1,15 @@
 //! Goals in, sizes out: the plan of a time-decaying Bloom filter. Allocates nothing.
 
+use super::pool::PoolPolicy;
 use super::tiers;
 use super::time::Fade;
-use crate::cells::{BasicCells, DECAY_BLOCK, OptimizedCells, Rounding, bytes_for};
+use crate::cells::{BasicCells, DECAY_BLOCK, OptimizedCells, PackedCells, Rounding, bytes_for};
 use crate::error::{Error, Result};
 use crate::filters::{Policy, check_capacity, check_error_rate};
 use crate::placement::Placement;
+
+/// Digits that a cell may borrow: a value has eight.
+const MOST_BORROWED: u64 = 7;
 
 /// What holds the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,8 @@ pub struct DecayingPlan {
     pub counter_bits: u32,
     /// How many of them stand behind the point.
     pub fraction_bits: u32,
+    /// What happens when a cell of the optimized layout needs another digit.
+    pub pool: PoolPolicy,
     /// Distinct keys planned for, if the plan came from a goal.
     pub capacity: Option<u64>,
     /// Error rate planned for, if the plan came from a goal.
@@ -85,7 +91,23 @@ impl DecayingPlan {
             return Err(Error::parameter("fraction_bits", self.fraction_bits, allowed, hint));
         }
         self.placement.checked("cells", 1)?;
+        self.check_pool()?;
         Ok(self)
+    }
+
+    fn check_pool(&self) -> Result<()> {
+        let Some(digits) = self.pool.digits() else { return Ok(()) };
+        if self.layout != DecayLayout::Optimized {
+            let hint = "only layout=\"optimized\" borrows digits from a pool";
+            let allowed = "\"grow\" with this layout";
+            return Err(Error::parameter("pool", self.pool.name(), allowed, hint));
+        }
+        if digits == 0 || digits > self.cells().saturating_mul(MOST_BORROWED) {
+            let hint = "half as many as cells is the paper's size";
+            let allowed = "between 1 and 7 for each cell";
+            return Err(Error::parameter("pool_cells", digits, allowed, hint));
+        }
+        Ok(())
     }
 
     /// Number of cells, m.
@@ -108,6 +130,12 @@ impl DecayingPlan {
         }
     }
 
+    /// Whether the optimized layout has no bit to spare: an occurrence takes more than a digit, and a cell has
+    /// but four.
+    pub(super) fn is_packed(&self) -> bool {
+        self.counter_bits == 16 && self.fraction_bits >= 4
+    }
+
     /// What one occurrence adds to a cell.
     pub fn one(&self) -> u64 {
         1 << self.fraction_bits
@@ -124,6 +152,7 @@ impl DecayingPlan {
         let levels = self.level_cells();
         let cells = match self.layout {
             DecayLayout::Basic => BasicCells::bytes_of(self.cells(), self.counter_bits),
+            DecayLayout::Optimized if self.is_packed() => PackedCells::bytes_of(self.cells()),
             DecayLayout::Optimized => OptimizedCells::bytes_of(self.cells()),
             DecayLayout::Tiered => BasicCells::bytes_of(self.cells(), tiers::FIRST_BITS)
                 .saturating_add(BasicCells::bytes_of(levels[1], self.counter_bits)),
@@ -161,6 +190,15 @@ impl DecayingPlan {
         }
         if self.policy != other.policy {
             return differ("policy", self.policy.name(), other.policy.name());
+        }
+        let (ours, theirs) = (self.pool, other.pool);
+        if ours.name() != theirs.name() {
+            return differ("pool", ours.name(), theirs.name());
+        }
+        if let (Some(a), Some(b)) = (ours.digits(), theirs.digits())
+            && a != b
+        {
+            return Err(Error::incompatible("pool_cells", a, b));
         }
         self.fade.require_same(&other.fade)
     }

@@ -5,8 +5,9 @@
 
 use super::level::{Asked, Level};
 use super::plan::{DecayLayout, DecayingPlan};
+use super::pool::{Pool, Refused};
 use super::tiers::Tiers;
-use crate::cells::{BasicCells, Decay, OptimizedCells};
+use crate::cells::{BasicCells, Decay, OptimizedCells, PackedCells};
 use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::hash::KeyHash;
@@ -16,6 +17,7 @@ use crate::hash::KeyHash;
 pub(super) enum Store {
     Basic(Level<BasicCells>),
     Optimized(Level<OptimizedCells>),
+    Packed(Level<PackedCells>),
     Tiered(Box<Tiers>),
 }
 
@@ -35,6 +37,7 @@ macro_rules! every {
         match $store {
             Store::Basic($level) => $work,
             Store::Optimized($level) => $work,
+            Store::Packed($level) => $work,
             Store::Tiered(tiers) => {
                 let $level = &tiers.first;
                 $work;
@@ -51,6 +54,7 @@ macro_rules! both {
         match ($store, $other) {
             (Store::Basic($level), Store::Basic($theirs)) => $work,
             (Store::Optimized($level), Store::Optimized($theirs)) => $work,
+            (Store::Packed($level), Store::Packed($theirs)) => $work,
             (Store::Tiered(ours), Store::Tiered(others)) => {
                 let ($level, $theirs) = (&ours.first, &others.first);
                 let first = $work;
@@ -70,6 +74,7 @@ macro_rules! first {
         match $store {
             Store::Basic($level) => $work,
             Store::Optimized($level) => $work,
+            Store::Packed($level) => $work,
             Store::Tiered(tiers) => {
                 let $level = &tiers.first;
                 $work
@@ -83,7 +88,13 @@ impl Store {
         let (placement, bits) = (plan.placement, plan.counter_bits);
         Ok(match plan.layout {
             DecayLayout::Basic => Store::Basic(Level::new(placement, bits)?),
-            DecayLayout::Optimized => Store::Optimized(Level::new(placement, bits)?),
+            DecayLayout::Optimized => {
+                let pool = Pool::new(plan.pool);
+                if plan.is_packed() {
+                    return Ok(Store::Packed(Level { pool, ..Level::new(placement, bits)? }));
+                }
+                Store::Optimized(Level { pool, ..Level::new(placement, bits)? })
+            }
             DecayLayout::Tiered => Store::Tiered(Box::new(Tiers::new(plan)?)),
         })
     }
@@ -91,12 +102,17 @@ impl Store {
     /// Whether readers must hold the gate.
     #[inline(always)]
     pub(super) fn tears(&self) -> bool {
-        matches!(self, Store::Optimized(_))
+        matches!(self, Store::Optimized(_) | Store::Packed(_))
     }
 
     #[inline(always)]
     pub(super) fn prefetch(&self, cells: &[u64]) {
         first!(self, level => level.prefetch(cells));
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch_tables(&self, cells: &[u64]) {
+        first!(self, level => level.prefetch_tables(cells));
     }
 
     // ---- decay
@@ -108,11 +124,6 @@ impl Store {
 
     pub(super) fn sweep_many(&self, count: u64, now: i64, decay: &Decay) {
         every!(self, level => level.sweep_many(count, now, decay));
-    }
-
-    /// Brings all blocks from the time `now` to a later epoch.
-    pub(super) fn fade_all(&self, now: i64, epoch: i64, decay: &Decay) {
-        every!(self, level => level.fade_all(now, epoch, decay));
     }
 
     // ---- keys
@@ -131,7 +142,42 @@ impl Store {
         match self {
             Store::Basic(level) => level.raise(cells, weight, policy, now, decay),
             Store::Optimized(level) => level.raise(cells, weight, policy, now, decay),
+            Store::Packed(level) => level.raise(cells, weight, policy, now, decay),
             Store::Tiered(tiers) => tiers.raise(cells, hash, weight, policy, now, decay),
+        }
+    }
+
+    /// Whether the pool has the digits that `raise` would borrow.
+    pub(super) fn room_to_raise(
+        &self,
+        cells: &[u64],
+        weight: u64,
+        policy: Policy,
+        now: i64,
+        decay: &Decay,
+    ) -> std::result::Result<(), Refused> {
+        match self {
+            Store::Optimized(level) => level.room_to_raise(cells, weight, policy, now, decay),
+            Store::Packed(level) => level.room_to_raise(cells, weight, policy, now, decay),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for `merge`.
+    pub(super) fn room_to_merge(
+        &self,
+        other: &Store,
+        now: i64,
+        decay: &Decay,
+    ) -> std::result::Result<(), Refused> {
+        match (self, other) {
+            (Store::Optimized(level), Store::Optimized(theirs)) => {
+                level.room_to_merge(theirs, now, decay)
+            }
+            (Store::Packed(level), Store::Packed(theirs)) => {
+                level.room_to_merge(theirs, now, decay)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -147,6 +193,7 @@ impl Store {
         match self {
             Store::Basic(level) => u64::from(level.smallest(cells, asked, decay)),
             Store::Optimized(level) => u64::from(level.smallest(cells, asked, decay)),
+            Store::Packed(level) => u64::from(level.smallest(cells, asked, decay)),
             Store::Tiered(tiers) => tiers.units(cells, hash, asked, decay),
         }
     }
@@ -156,6 +203,7 @@ impl Store {
         match self {
             Store::Basic(level) => u64::from(level.get(cell, asked, decay)),
             Store::Optimized(level) => u64::from(level.get(cell, asked, decay)),
+            Store::Packed(level) => u64::from(level.get(cell, asked, decay)),
             Store::Tiered(tiers) => u64::from(tiers.first.get(cell, asked, decay)) << tiers.shift,
         }
     }
@@ -165,6 +213,7 @@ impl Store {
         match self {
             Store::Basic(level) => level.was_full(cells),
             Store::Optimized(level) => level.was_full(cells),
+            Store::Packed(level) => level.was_full(cells),
             // A merge may have filled the first level.
             Store::Tiered(tiers) => {
                 let second = tiers.second_cells(hash);
@@ -215,8 +264,8 @@ impl Store {
         })
     }
 
-    pub(super) fn same_as(&self, other: &Store) -> bool {
-        both!(self, other, (level, theirs) => level.same_as(theirs))
+    pub(super) fn same_as(&self, other: &Store, now: i64, decay: &Decay) -> bool {
+        both!(self, other, (level, theirs) => level.same_as(theirs, now, decay))
     }
 
     /// Whether the cells are sound, and how old the oldest block is that holds something.
@@ -227,17 +276,17 @@ impl Store {
     }
 
     /// One moment of it.
-    pub(super) fn frozen(&self) -> Vec<Frozen<'_>> {
+    pub(super) fn frozen<'a>(&'a self, now: i64, decay: &'a Decay) -> Vec<Frozen<'a>> {
         let mut levels = Vec::new();
-        every!(self, level => levels.push(level.frozen()));
+        every!(self, level => levels.push(level.frozen(now, decay)));
         levels
     }
 
     /// Takes over what a file kept.
-    pub(super) fn restore(&self, kept: &[Frozen<'_>]) -> Result<()> {
+    pub(super) fn restore(&self, kept: &[Frozen<'_>], now: i64) -> Result<()> {
         let mut kept = kept.iter();
         let none = || Error::Field { name: "sections", got: "too few".to_owned() };
-        every!(self, level => level.restore(kept.next().ok_or_else(none)?)?);
+        every!(self, level => level.restore(kept.next().ok_or_else(none)?, now)?);
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! Whole filters: merge, copy, clear, compare, measure, and what files keep.
 
-use super::{DecayingPlan, Frozen, NEVER, TimeDecayingBloomFilter};
-use crate::cells::OLDEST;
+use super::{DecayingPlan, Frozen, NEVER, PoolPolicy, TimeDecayingBloomFilter};
 use crate::error::{Error, Result};
 use crate::filters::Measure;
 use crate::hash::Hasher;
@@ -23,19 +22,13 @@ impl TimeDecayingBloomFilter {
         let Some(theirs) = other.now() else { return Ok(()) };
         let _entered = self.gate.enter();
         let ours = self.now().unwrap_or(theirs);
-        // Stamps of both must be within reach of the later time (I3).
-        if ours < theirs {
-            self.move_on(theirs);
-        }
-        if theirs < ours {
-            other.move_on(ours);
+        if let PoolPolicy::Fail(_) = self.plan.pool {
+            let room = self.store.room_to_merge(&other.store, ours.max(theirs), &self.decay);
+            room.map_err(|refused| self.refusal(refused))?;
         }
         let now = ours.max(theirs);
         self.store.merge(&other.store, now, &self.decay);
         self.now.store(now, Ordering::Release);
-        let oldest = other.oldest.load(Ordering::Relaxed);
-        let own = self.oldest.load(Ordering::Relaxed);
-        self.oldest.store(if own == NEVER { oldest } else { own.min(oldest) }, Ordering::Relaxed);
         Ok(())
     }
 
@@ -44,7 +37,6 @@ impl TimeDecayingBloomFilter {
         let _entered = self.gate.enter();
         self.store.clear();
         self.now.store(NEVER, Ordering::Release);
-        self.oldest.store(NEVER, Ordering::Relaxed);
     }
 
     /// A copy.
@@ -53,7 +45,6 @@ impl TimeDecayingBloomFilter {
         let _entered = self.gate.enter();
         copy.store.take_over(&self.store);
         copy.now.store(self.now.load(Ordering::Relaxed), Ordering::Release);
-        copy.oldest.store(self.oldest.load(Ordering::Relaxed), Ordering::Relaxed);
         Ok(copy)
     }
 
@@ -62,13 +53,14 @@ impl TimeDecayingBloomFilter {
         if self.require_compatible(other).is_err() || self.now() != other.now() {
             return false;
         }
+        let now = self.now().unwrap_or(0);
         if !self.store.tears() {
-            return self.store.same_as(&other.store);
+            return self.store.same_as(&other.store, now, &self.decay);
         }
         // One moment of the other: two gates could shut each other.
         let Ok(other) = other.copy() else { return false };
         let _entered = self.gate.enter();
-        self.store.same_as(&other.store)
+        self.store.same_as(&other.store, now, &self.decay)
     }
 
     /// Every cell as of an epoch or, if that is later, of the filter's time.
@@ -104,13 +96,14 @@ impl TimeDecayingBloomFilter {
         let broken = |invariant: &str| Err(Error::Invariant { invariant: invariant.to_owned() });
         self.plan.checked()?;
         let _entered = self.gate.enter();
-        let (now, oldest) = (self.now.load(Ordering::Relaxed), self.oldest.load(Ordering::Relaxed));
+        let now = self.now.load(Ordering::Relaxed);
         let Some(age) = self.store.validate(now)? else { return Ok(()) };
         if now == NEVER {
             return broken("a block holds something, but there was no time yet");
         }
-        if age > OLDEST || now - (age as i64) < oldest {
-            return broken("a block is older than the filter knows");
+        // Ages are taken modulo 2^46.
+        if age >= 1 << 45 {
+            return broken("a block is ahead of the filter's time");
         }
         Ok(())
     }
@@ -123,7 +116,7 @@ impl TimeDecayingBloomFilter {
         look: impl FnOnce(Option<i64>, &[Frozen<'_>]) -> Result<T>,
     ) -> Result<T> {
         let _entered = self.gate.enter();
-        look(self.now(), &self.store.frozen())
+        look(self.now(), &self.store.frozen(self.now().unwrap_or(0), &self.decay))
     }
 
     /// A filter with the time, stamps and values that were kept.
@@ -134,12 +127,8 @@ impl TimeDecayingBloomFilter {
         kept: &[Frozen<'_>],
     ) -> Result<Self> {
         let filter = Self::new(plan, hasher)?;
-        filter.store.restore(kept)?;
-        if let Some(now) = now {
-            let oldest = filter.store.validate(now)?.unwrap_or(0);
-            filter.now.store(now, Ordering::Release);
-            filter.oldest.store(now - oldest as i64, Ordering::Relaxed);
-        }
+        filter.store.restore(kept, now.unwrap_or(0))?;
+        filter.now.store(now.unwrap_or(NEVER), Ordering::Release);
         filter.validate()?;
         Ok(filter)
     }

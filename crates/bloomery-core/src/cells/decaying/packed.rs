@@ -1,9 +1,8 @@
-//! The optimized layout (paper, section 4): digits of four bits, and more of them only where needed.
+//! The optimized layout where every bit counts: digits of four bits, and packed tables of further ones.
 //!
-//! Paper    Every cell has one digit of four bits; a cell that overflows borrows further digits from a pool
-//!          and is linked to them through a lookup table, behind a Bloom filter of the cells in use.
-//!          Each link costs more than the digits it leads to (specification 6.3), so here there is
-//!          one link for a block of 128 cells instead of one for each cell.
+//! For cells of 16 bits that have a fraction. One occurrence then is more than a digit holds, so that a third of
+//! the cells has more of them, and a record with room to spare (`optimized`) would take nearly what plain
+//! cells take. Here nothing is spare; adding is slower, since tables move when a cell gets its first entry.
 //!
 //! ```text
 //! fixed     128 low digits | 128 bits: which cells have more        80 bytes for each block
@@ -15,7 +14,7 @@
 //! The entries of a block are as wide as the largest of them needs, and lie in the order of the cells: the
 //! entry of a cell is found by counting the bits before its own. A table that grows moves those behind it
 //! in its segment, a few hundred bytes. A block all of whose cells are large costs 284 bytes where the
-//! basic layout takes 264 (16 bits), 540 against 520 (32 bits): it is never much worse.
+//! basic layout takes 264.
 //!
 //! # Invariants
 //! O1  A bit of the map is set if and only if the cell's value is 16 or more.
@@ -24,7 +23,7 @@
 //! Readers cannot look while a table moves: who reads holds the gate, as writers do (`TEARS`).
 
 use super::{DECAY_BLOCK, DecayingCells, Fading};
-use crate::batch::at_best;
+use crate::batch::on_the_best_processor;
 use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
 use std::cell::UnsafeCell;
@@ -43,7 +42,7 @@ const IDLE: usize = 4 * ROOM;
 
 /// Cells that have as many digits as they need.
 #[derive(Debug)]
-pub struct OptimizedCells {
+pub struct PackedCells {
     fixed: Words,
     links: Words,
     segments: Box<[Segment]>,
@@ -84,7 +83,7 @@ impl Link {
     }
 }
 
-impl OptimizedCells {
+impl PackedCells {
     /// Memory that empty cells take, in bytes.
     pub fn bytes_of(cells: u64) -> u64 {
         let blocks = cells.div_ceil(DECAY_BLOCK);
@@ -254,18 +253,28 @@ impl OptimizedCells {
         low
     }
 
+    #[inline(always)]
+    fn fade_block(&self, block: u64, fading: &Fading) {
+        let mut values = self.values(block);
+        values.iter_mut().for_each(|value| *value = fading.fade(*value));
+        self.lay_out(block, &values);
+    }
+
     /// The slow way: everything is laid out anew.
+    #[inline(always)]
+    fn set_again(&self, block: u64, cell: usize, value: u32) {
+        let mut values = self.values(block);
+        values[cell] = value;
+        self.lay_out(block, &values);
+    }
+
     #[cold]
     fn set_anew(&self, block: u64, cell: usize, value: u32) {
-        at_best(|| {
-            let mut values = self.values(block);
-            values[cell] = value;
-            self.lay_out(block, &values);
-        });
+        set_again(self, block, cell, value);
     }
 }
 
-impl DecayingCells for OptimizedCells {
+impl DecayingCells for PackedCells {
     const TEARS: bool = true;
 
     fn zeroed(cells: u64, _: u32) -> Result<Self> {
@@ -273,7 +282,7 @@ impl DecayingCells for OptimizedCells {
         let fixed = Words::zeroed(blocks.saturating_mul(64 * FIXED as u64))?;
         let links = Words::zeroed(blocks.saturating_mul(32))?;
         let segments = (0..blocks.div_ceil(SEGMENT)).map(|_| Segment::default()).collect();
-        Ok(OptimizedCells { fixed, links, segments, cells, held: AtomicU64::new(0) })
+        Ok(PackedCells { fixed, links, segments, cells, held: AtomicU64::new(0) })
     }
 
     #[inline(always)]
@@ -331,27 +340,25 @@ impl DecayingCells for OptimizedCells {
     }
 
     #[inline(always)]
-    fn raise(&self, cells: &[u64], weight: u64, max: u32) -> (u32, u64) {
-        let (mut least, mut full) = (u32::MAX, 0);
+    fn raise(&self, cells: &[u64], weight: u64, max: u32, _: bool) -> (bool, u64) {
+        let (mut new, mut full) = (false, 0);
         for (i, cell) in cells.iter().enumerate() {
             let old = self.raise_one(*cell, weight, max);
-            least = least.min(old);
+            new |= old == 0;
             full |= u64::from(u64::from(old) + weight > u64::from(max)) << i;
         }
-        (least, full)
+        (new, full)
     }
 
     fn fade(&self, block: u64, fading: &Fading) {
         if self.fixed(block).iter().all(|word| word.load(Ordering::Relaxed) == 0) {
             return;
         }
-        at_best(|| {
-            let mut values = self.values(block);
-            for value in &mut values {
-                *value = fading.fade(*value);
-            }
-            self.lay_out(block, &values);
-        });
+        fade_block(self, block, fading);
+    }
+
+    fn clear(&self, block: u64) {
+        self.lay_out(block, &[0; BLOCK]);
     }
 
     fn bytes(&self) -> u64 {
@@ -399,6 +406,9 @@ impl DecayingCells for OptimizedCells {
         Ok(())
     }
 }
+
+on_the_best_processor!(fade_block(&PackedCells, block: u64, fading: &Fading));
+on_the_best_processor!(set_again(&PackedCells, block: u64, cell: usize, value: u32));
 
 fn words_for(entries: usize, bits: usize) -> usize {
     (entries * bits).div_ceil(64)

@@ -1,0 +1,407 @@
+//! One block of the optimized layout: a record of two lines, and a table elsewhere if that is not enough.
+//!
+//! ```text
+//! sparse   link | map: 128 bits, which cells have more | 128 low digits | room for 40 bytes of entries
+//!          An entry is the rest of a cell's value. All of a block have 2 or 4 bytes and lie in the order
+//!          of the cells: a cell's entry is found by counting the bits before its own. More than 40
+//!          bytes of them are in a table, whose size then stands in the room.
+//! wide     link | values of 2 or 4 bytes: the first 120 bytes of them, the others in a table
+//! ```
+//!
+//! Adding mostly changes one digit, or one entry if the weight has no low digit; a carry out of the digit goes
+//! to the entry. Only when a cell gets its first entry do others move.
+
+use super::BLOCK;
+use super::table::{self, Link, Pool};
+
+/// Words of the map, of the digits and of the room, which follow each other: most digits are in the first line.
+pub(super) const MAP: usize = BLOCK / 64;
+pub(super) const ROOM_AT: usize = MAP + BLOCK / 16;
+const ROOM: usize = 5;
+pub(super) const BODY: usize = ROOM_AT + ROOM;
+pub(super) const BODY_BYTES: usize = BODY * 8;
+pub(super) const ROOM_BYTES: usize = ROOM * 8;
+/// Entries beyond so many bytes are worth a wide block, if its values have two bytes or four.
+pub(super) const SPARSE: [usize; 2] = [120, 288];
+
+/// How the values of a block are kept: the three low bits of its link.
+pub(super) const SPARSE16: usize = 0;
+pub(super) const SPARSE32: usize = 1;
+pub(super) const WIDE16: usize = 2;
+pub(super) const WIDE32: usize = 3;
+
+/// 128 cells. All zeroes are an empty block.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) link: Link,
+    pub(super) body: [u64; BODY],
+}
+
+/// An entry, or the value of a wide block.
+pub(super) trait Entry: Copy {
+    const BYTES: usize = size_of::<Self>();
+    const MOST: u64;
+    fn of(value: u32) -> Self;
+    fn get(self) -> u32;
+}
+
+macro_rules! entries {
+    ($($type:ty),*) => {$(
+        impl Entry for $type {
+            const MOST: u64 = <$type>::MAX as u64;
+            #[inline(always)]
+            fn of(value: u32) -> Self {
+                value as $type
+            }
+            #[inline(always)]
+            fn get(self) -> u32 {
+                u32::from(self)
+            }
+        }
+    )*};
+}
+
+entries!(u16, u32);
+
+/// Runs one expression for sparse blocks, knowing the type of their entries, and one for wide ones.
+macro_rules! by_form {
+    ($block:expr, $entry:ident => $sparse:expr, $value:ident => $wide:expr) => {
+        match $block.link.form() {
+            SPARSE16 => {
+                type $entry = u16;
+                $sparse
+            }
+            SPARSE32 => {
+                type $entry = u32;
+                $sparse
+            }
+            WIDE16 => {
+                type $value = u16;
+                $wide
+            }
+            _ => {
+                type $value = u32;
+                $wide
+            }
+        }
+    };
+}
+
+pub(super) use by_form;
+
+impl Block {
+    // ---- where things are
+
+    #[inline(always)]
+    pub(super) fn has_more(&self, place: usize) -> bool {
+        self.body[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// How many entries lie before that of a cell.
+    #[inline(always)]
+    fn rank(&self, place: usize) -> usize {
+        let below = self.body[place / 64] & ((1 << (place % 64)) - 1);
+        let before = if place < 64 { 0 } else { self.body[0].count_ones() };
+        (before + below.count_ones()) as usize
+    }
+
+    /// The number of entries.
+    #[inline(always)]
+    pub(super) fn count(&self) -> usize {
+        (self.body[0].count_ones() + self.body[1].count_ones()) as usize
+    }
+
+    /// Bytes that there are for entries. Sparse blocks only.
+    #[inline(always)]
+    pub(super) fn capacity(&self) -> usize {
+        if self.link.is_null() { ROOM_BYTES } else { self.body[ROOM_AT] as usize }
+    }
+
+    #[inline(always)]
+    pub(super) fn entries<E: Entry>(&mut self) -> *mut E {
+        let room = self.body[ROOM_AT..].as_mut_ptr();
+        if self.link.is_null() { room.cast() } else { self.link.table().cast() }
+    }
+
+    /// The entry of that rank, which exists.
+    #[inline(always)]
+    pub(super) fn entry<E: Entry>(&self, rank: usize) -> E {
+        debug_assert!((rank + 1) * E::BYTES <= self.capacity());
+        let room = self.body[ROOM_AT..].as_ptr();
+        let entries =
+            if self.link.is_null() { room.cast() } else { self.link.table().cast_const() };
+        // SAFETY: a set bit of the map has an entry inside the capacity, aligned since room and tables are
+        // to 8 bytes.
+        unsafe { *entries.cast::<E>().add(rank) }
+    }
+
+    #[inline(always)]
+    pub(super) fn entry_mut<E: Entry>(&mut self, rank: usize) -> &mut E {
+        debug_assert!((rank + 1) * E::BYTES <= self.capacity());
+        // SAFETY: as above, and nobody else reaches the table (O2).
+        unsafe { &mut *self.entries::<E>().add(rank) }
+    }
+
+    /// A value of a wide block.
+    #[inline(always)]
+    pub(super) fn wide<V: Entry>(&self, place: usize) -> V {
+        let first = BODY_BYTES / V::BYTES;
+        let (body, table) = (self.body.as_ptr().cast::<V>(), self.link.table().cast::<V>());
+        debug_assert!(place < BLOCK);
+        // SAFETY: places below 128 are in the body or in the table that a wide block has.
+        unsafe { if place < first { *body.add(place) } else { *table.add(place - first) } }
+    }
+
+    #[inline(always)]
+    pub(super) fn wide_mut<V: Entry>(&mut self, place: usize) -> &mut V {
+        let first = BODY_BYTES / V::BYTES;
+        let (body, table) = (self.body.as_mut_ptr().cast::<V>(), self.link.table().cast::<V>());
+        debug_assert!(place < BLOCK);
+        // SAFETY: as above, and nobody else reaches the table (O2).
+        unsafe { &mut *if place < first { body.add(place) } else { table.add(place - first) } }
+    }
+
+    /// The table, for asking ahead.
+    #[inline(always)]
+    pub(super) fn table(&self) -> *const u8 {
+        self.link.table()
+    }
+
+    // ---- one cell
+
+    #[inline(always)]
+    pub(super) fn get(&self, place: usize) -> u32 {
+        by_form!(self, E => self.get_sparse::<E>(place), V => self.wide::<V>(place).get())
+    }
+
+    #[inline(always)]
+    fn get_sparse<E: Entry>(&self, place: usize) -> u32 {
+        let low = (self.body[MAP + place / 16] >> (place % 16 * 4)) as u32 & 15;
+        if !self.has_more(place) {
+            return low;
+        }
+        low | self.entry::<E>(self.rank(place)).get() << 4
+    }
+
+    pub(super) fn set(&mut self, place: usize, value: u32, pool: &Pool) {
+        let done = by_form!(
+            self,
+            E => self.set_sparse::<E>(place, value, pool),
+            V => self.set_wide::<V>(place, value)
+        );
+        if !done {
+            let mut values = self.values();
+            values[place] = value;
+            self.lay_out(&values, pool);
+        }
+    }
+
+    /// Whether there was a place for it.
+    fn set_sparse<E: Entry>(&mut self, place: usize, value: u32, pool: &Pool) -> bool {
+        let (more, high) = (self.has_more(place), value >> 4);
+        if u64::from(high) > E::MOST || more && high == 0 {
+            return false;
+        }
+        if more {
+            let rank = self.rank(place);
+            *self.entry_mut::<E>(rank) = E::of(high);
+        } else if high != 0 && !self.insert::<E>(place, high, pool) {
+            return false;
+        }
+        self.set_digit(place, value & 15);
+        true
+    }
+
+    fn set_wide<V: Entry>(&mut self, place: usize, value: u32) -> bool {
+        let fits = u64::from(value) <= V::MOST;
+        if fits {
+            *self.wide_mut::<V>(place) = V::of(value);
+        }
+        fits
+    }
+
+    #[inline(always)]
+    fn set_digit(&mut self, place: usize, digit: u32) {
+        let (word, shift) = (&mut self.body[MAP + place / 16], place % 16 * 4);
+        *word = *word & !(15 << shift) | u64::from(digit) << shift;
+    }
+
+    /// Gives a cell an entry, if there is room for it or a small table can be had.
+    #[inline(always)]
+    fn insert<E: Entry>(&mut self, place: usize, high: u32, pool: &Pool) -> bool {
+        let (count, rank) = (self.count(), self.rank(place));
+        let bytes = (count + 1) * E::BYTES;
+        if bytes > self.capacity() {
+            if bytes > SPARSE[0] {
+                return false;
+            }
+            self.resize(count * E::BYTES, table::capacity_for(bytes), pool);
+        }
+        // SAFETY: there is room for one more behind the last; entries before and after do not leave it.
+        unsafe {
+            let entry = self.entries::<E>().add(rank);
+            std::ptr::copy(entry, entry.add(1), count - rank);
+            entry.write(E::of(high));
+        }
+        self.body[place / 64] |= 1 << (place % 64);
+        true
+    }
+
+    /// Moves `bytes` bytes of entries to where there is room for `capacity` of them.
+    #[inline(never)]
+    pub(super) fn resize(&mut self, bytes: usize, capacity: usize, pool: &Pool) {
+        let (old, old_capacity) = (self.link, self.capacity());
+        if capacity > ROOM_BYTES {
+            let new = table::take(capacity, old.form(), pool);
+            // SAFETY: both have room for the entries, and they are different memory.
+            unsafe {
+                new.table().copy_from_nonoverlapping(self.entries::<u16>().cast::<u8>(), bytes)
+            };
+            self.link = new;
+            self.body[ROOM_AT] = capacity as u64;
+        } else {
+            let mut room = [0; ROOM_BYTES];
+            // SAFETY: entries of `bytes` bytes, which fit the room since they fit the capacity.
+            unsafe {
+                self.entries::<u16>().cast::<u8>().copy_to_nonoverlapping(room.as_mut_ptr(), bytes)
+            };
+            self.link = Link::none(old.form());
+            for (word, eight) in self.body[ROOM_AT..].iter_mut().zip(room.chunks_exact(8)) {
+                *word = eight.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            }
+        }
+        if !old.is_null() {
+            table::give_back(old, old_capacity, pool);
+        }
+    }
+
+    // ---- adding
+
+    /// Adds up to `max`: (was it zero before, could it not rise so far).
+    #[inline(always)]
+    pub(super) fn raise(
+        &mut self,
+        place: usize,
+        weight: u64,
+        max: u32,
+        pool: &Pool,
+    ) -> (bool, bool) {
+        // Mostly a digit changes, and nothing else.
+        if weight < 16
+            && self.link.form() < WIDE16
+            && let Some(was_zero) = self.raise_digit(place, weight)
+        {
+            return (was_zero, false);
+        }
+        let done = by_form!(
+            self,
+            E => self.raise_sparse::<E>(place, weight, max),
+            V => self.raise_wide::<V>(place, weight, max)
+        );
+        match done {
+            Some(was_zero) => (was_zero, false),
+            None => self.raise_anew(place, weight, max, pool),
+        }
+    }
+
+    /// Whether the cell was zero, if its digit is enough.
+    #[inline(always)]
+    fn raise_digit(&mut self, place: usize, weight: u64) -> Option<bool> {
+        let (word, shift) = (MAP + place / 16, place % 16 * 4);
+        let digits = self.body[word];
+        let low = digits >> shift & 15;
+        if low + weight > 15 {
+            return None;
+        }
+        self.body[word] = digits + (weight << shift);
+        Some(low == 0 && !self.has_more(place))
+    }
+
+    /// The same for several cells of the block: (was one zero, a bit for each that could not rise so far).
+    #[inline(always)]
+    pub(super) fn raise_all(
+        &mut self,
+        cells: &[u64],
+        weight: u64,
+        max: u32,
+        pool: &Pool,
+    ) -> (bool, u64) {
+        let (mut new, mut left, mut full) = (false, 0u64, 0);
+        let mut note = |i: usize, done: Option<bool>| match done {
+            Some(was_zero) => new |= was_zero,
+            None => left |= 1 << i,
+        };
+        let places = cells.iter().map(|cell| *cell as usize % BLOCK).enumerate();
+        by_form!(
+            self,
+            E => for (i, place) in places { note(i, self.raise_sparse::<E>(place, weight, max)) },
+            V => for (i, place) in places { note(i, self.raise_wide::<V>(place, weight, max)) }
+        );
+        while left != 0 {
+            let i = left.trailing_zeros() as usize;
+            let (zero, stopped) = self.raise_anew(cells[i] as usize % BLOCK, weight, max, pool);
+            new |= zero;
+            full |= u64::from(stopped) << i;
+            left &= left - 1;
+        }
+        (new, full)
+    }
+
+    /// Whether the cell was zero; None if it must be done another way.
+    #[inline(always)]
+    fn raise_sparse<E: Entry>(&mut self, place: usize, weight: u64, max: u32) -> Option<bool> {
+        let most = E::MOST.min(u64::from(max >> 4));
+        // Sums of this size do not overflow.
+        if weight & 15 == 0 {
+            // The digit stays, and its line need not be there.
+            if !self.has_more(place) {
+                return None;
+            }
+            let rank = self.rank(place);
+            let entry = self.entry_mut::<E>(rank);
+            let high = u64::from(entry.get()) + (weight >> 4);
+            *entry = if high <= most { E::of(high as u32) } else { *entry };
+            return (high <= most).then_some(false);
+        }
+        if let Some(was_zero) = self.raise_digit(place, weight) {
+            return Some(was_zero);
+        }
+        if !self.has_more(place) {
+            return None;
+        }
+        let (word, shift) = (MAP + place / 16, place % 16 * 4);
+        let digits = self.body[word];
+        let low = digits >> shift & 15;
+        let sum = low + weight;
+        let rank = self.rank(place);
+        let entry = self.entry_mut::<E>(rank);
+        let high = u64::from(entry.get()) + (sum >> 4);
+        if high > most {
+            return None;
+        }
+        *entry = E::of(high as u32);
+        self.body[word] = digits ^ (low ^ sum & 15) << shift;
+        Some(false)
+    }
+
+    #[inline(always)]
+    fn raise_wide<V: Entry>(&mut self, place: usize, weight: u64, max: u32) -> Option<bool> {
+        let value = self.wide_mut::<V>(place);
+        let old = u64::from(value.get());
+        let new = old + weight;
+        if new > V::MOST.min(u64::from(max)) {
+            return None;
+        }
+        *value = V::of(new as u32);
+        Some(old == 0)
+    }
+
+    #[inline(never)]
+    fn raise_anew(&mut self, place: usize, weight: u64, max: u32, pool: &Pool) -> (bool, bool) {
+        let old = self.get(place);
+        let new = u64::from(old) + weight;
+        self.set(place, new.min(u64::from(max)) as u32, pool);
+        (old == 0, new > u64::from(max))
+    }
+}

@@ -1,0 +1,148 @@
+//! The optimized layout (paper, section 4): digits of four bits, and more of them only where needed.
+//!
+//! Paper    Every cell has one digit of four bits; a cell that overflows borrows further digits from a pool
+//!          and is linked to them through a lookup table, behind a Bloom filter of the cells in use.
+//!          Each link costs more than the digits it leads to (specification 6.3), so here there is
+//!          one link for a block of 128 cells instead of one for each cell.
+//! Here     A block is a record of 128 bytes with its digits and the entries of the cells that have more;
+//!          where these need more room they are in a table of their own, and where most cells have more
+//!          the block is kept as plain values (`block.rs`). An empty block takes half of what the basic
+//!          layout takes for 16 bits, a quarter for 32; a full one 280 bytes where that takes 264, 536
+//!          against 520. Links, maps and what the allocator keeps are among them.
+//!
+//! # Invariants
+//! O1  A bit of a sparse block's map is set if and only if the cell's value is 16 or more.
+//! O2  A block has a table if and only if its link is not null, and nothing else leads to it.
+//!
+//! Readers cannot look while entries move: who reads holds the gate, as writers do (`TEARS`).
+
+mod block;
+mod table;
+mod whole;
+
+use super::{DECAY_BLOCK, DecayingCells, Fading};
+use crate::batch::{on_the_best_processor, prefetch};
+use crate::cells::{Words, bytes_for};
+use crate::error::{Error, Result};
+use block::Block;
+use table::Pool;
+
+const BLOCK: usize = DECAY_BLOCK as usize;
+const RECORD: u64 = size_of::<Block>() as u64;
+
+/// Cells that have as many digits as they need.
+#[derive(Debug)]
+pub struct OptimizedCells {
+    /// Records; all zeroes are an empty one.
+    records: Words,
+    cells: u64,
+    pool: Pool,
+}
+
+impl OptimizedCells {
+    /// Memory that empty cells take, in bytes.
+    pub fn bytes_of(cells: u64) -> u64 {
+        bytes_for(cells.div_ceil(DECAY_BLOCK).saturating_mul(8 * RECORD))
+    }
+
+    fn blocks(&self) -> u64 {
+        self.cells.div_ceil(DECAY_BLOCK)
+    }
+
+    #[allow(clippy::mut_from_ref, reason = "guarded by the gate")]
+    #[inline(always)]
+    fn block(&self, block: u64) -> &mut Block {
+        debug_assert!(block < self.blocks());
+        // SAFETY: there is a record for each block, and callers divide a cell that exists. The words are
+        // aligned to a line. The caller holds the gate (`TEARS`), so no other reference is alive.
+        unsafe { &mut *self.records.base().cast::<Block>().add(block as usize) }
+    }
+}
+
+impl DecayingCells for OptimizedCells {
+    const TEARS: bool = true;
+
+    fn zeroed(cells: u64, _: u32) -> Result<Self> {
+        let blocks = cells.div_ceil(DECAY_BLOCK);
+        let records = Words::zeroed(blocks.saturating_mul(8 * RECORD))?;
+        Ok(OptimizedCells { records, cells, pool: Pool::default() })
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, cell: u64) {
+        let word = (cell / DECAY_BLOCK * RECORD / 8) as usize;
+        self.records.prefetch(word);
+        self.records.prefetch(word + 8);
+    }
+
+    #[inline(always)]
+    fn prefetch_table(&self, cell: u64) {
+        prefetch(self.block(cell / DECAY_BLOCK).table());
+    }
+
+    #[inline(always)]
+    fn get(&self, cell: u64) -> u32 {
+        self.block(cell / DECAY_BLOCK).get((cell % DECAY_BLOCK) as usize)
+    }
+
+    #[inline(always)]
+    fn set(&self, cell: u64, value: u32) {
+        self.block(cell / DECAY_BLOCK).set((cell % DECAY_BLOCK) as usize, value, &self.pool);
+    }
+
+    #[inline(always)]
+    fn raise(&self, cells: &[u64], weight: u64, max: u32, together: bool) -> (bool, u64) {
+        if together {
+            return self.block(cells[0] / DECAY_BLOCK).raise_all(cells, weight, max, &self.pool);
+        }
+        let (mut new, mut full) = (false, 0);
+        for (i, cell) in cells.iter().enumerate() {
+            let block = self.block(*cell / DECAY_BLOCK);
+            let (zero, stopped) =
+                block.raise((*cell % DECAY_BLOCK) as usize, weight, max, &self.pool);
+            new |= zero;
+            full |= u64::from(stopped) << i;
+        }
+        (new, full)
+    }
+
+    fn fade(&self, block: u64, fading: &Fading) {
+        fade(self.block(block), fading, &self.pool);
+    }
+
+    fn clear(&self, block: u64) {
+        self.block(block).clear(&self.pool);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.records.bytes() + self.pool.bytes()
+    }
+
+    fn validate(&self) -> Result<()> {
+        let broken = |what: &str| Err(Error::Invariant { invariant: what.to_owned() });
+        let mut held = 0;
+        for block in 0..self.blocks() {
+            let (size, wrong) = self.block(block).check();
+            if let Some(wrong) = wrong {
+                return broken(wrong);
+            }
+            held += table::bytes_of(size);
+        }
+        if held != self.pool.bytes() {
+            return broken("the tables are of another size than was counted");
+        }
+        let mut beyond = self.cells..self.blocks() * DECAY_BLOCK;
+        if beyond.any(|cell| self.get(cell) != 0) {
+            return broken("a cell beyond the last one is set");
+        }
+        Ok(())
+    }
+}
+
+on_the_best_processor!(fade(&mut Block, fading: &Fading, pool: &Pool));
+
+impl Drop for OptimizedCells {
+    fn drop(&mut self) {
+        (0..self.blocks()).for_each(|block| self.clear(block));
+    }
+}

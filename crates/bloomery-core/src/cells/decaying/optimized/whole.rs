@@ -1,0 +1,206 @@
+//! All cells of a block at once: fading, and laying a block out in the form that fits its values.
+
+use super::block::{
+    BODY, BODY_BYTES, Block, Entry, MAP, ROOM_AT, ROOM_BYTES, SPARSE, SPARSE16, SPARSE32, WIDE16,
+    WIDE32, by_form,
+};
+use super::table::{self, Link, Pool};
+use super::{BLOCK, Fading};
+
+impl Block {
+    /// Fades every cell. Memory that is no longer needed goes back.
+    #[inline(always)]
+    pub(super) fn fade(&mut self, fading: &Fading, pool: &Pool) {
+        if self.link.is_null() && self.body[..ROOM_AT].iter().all(|word| *word == 0) {
+            return;
+        }
+        let mut values = self.values();
+        values.iter_mut().for_each(|value| *value = fading.fade(*value));
+        let shape = Shape::of(&values);
+        // Another form only if it takes much less, or a block would go to and fro.
+        by_form!(
+            self,
+            E => {
+                if E::BYTES == 4 && shape.largest < 1 << 19 {
+                    return self.lay_out(&values, pool);
+                }
+                self.store::<E>(&values);
+                let (used, now) = (shape.count * E::BYTES, self.capacity());
+                let wanted = table::capacity_for(used);
+                if wanted + 32 <= now || used + 8 <= ROOM_BYTES && now > ROOM_BYTES {
+                    self.resize(used, wanted, pool);
+                }
+            },
+            V => {
+                let wide = V::BYTES == 4;
+                if shape.bytes() * 2 <= SPARSE[usize::from(wide)] || wide && shape.largest < 1 << 15 {
+                    return self.lay_out(&values, pool);
+                }
+                (0..BLOCK).for_each(|place| *self.wide_mut::<V>(place) = V::of(values[place]));
+            }
+        );
+    }
+
+    /// Writes all values to a sparse block that has room for their entries.
+    #[inline(always)]
+    fn store<E: Entry>(&mut self, values: &[u32; BLOCK]) {
+        let (mut low, mut more) = ([0u8; BLOCK], [0u8; BLOCK]);
+        for (place, value) in values.iter().enumerate() {
+            low[place] = (value & 15) as u8;
+            more[place] = u8::from(*value > 15);
+        }
+        for (word, sixteen) in self.body[MAP..ROOM_AT].iter_mut().zip(low.chunks_exact(16)) {
+            *word = digits_of(&sixteen[..8]) | digits_of(&sixteen[8..]) << 32;
+        }
+        let entries = self.entries::<E>();
+        let mut rank = 0;
+        for (half, flags) in more.chunks_exact(64).enumerate() {
+            let map = (0..).zip(flags.chunks_exact(8)).fold(0, |map, (i, flags)| {
+                // Moves the eight flags to the upper byte.
+                map | word_of(flags).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i)
+            });
+            self.body[half] = map;
+            let mut left = map;
+            while left != 0 {
+                let place = half * 64 + left.trailing_zeros() as usize;
+                // SAFETY: the caller knows of the room.
+                unsafe { entries.add(rank).write(E::of(values[place] >> 4)) };
+                rank += 1;
+                left &= left - 1;
+            }
+        }
+    }
+
+    /// Every value.
+    #[inline(always)]
+    pub(super) fn values(&self) -> [u32; BLOCK] {
+        let mut values = [0; BLOCK];
+        by_form!(
+            self,
+            E => {
+                for (sixteen, word) in values.chunks_exact_mut(16).zip(&self.body[MAP..ROOM_AT]) {
+                    for (i, value) in sixteen.iter_mut().enumerate() {
+                        *value = (word >> (4 * i)) as u32 & 15;
+                    }
+                }
+                let mut rank = 0;
+                for half in 0..MAP {
+                    let mut left = self.body[half];
+                    while left != 0 {
+                        let place = half * 64 + left.trailing_zeros() as usize;
+                        values[place] |= self.entry::<E>(rank).get() << 4;
+                        rank += 1;
+                        left &= left - 1;
+                    }
+                }
+            },
+            V => (0..BLOCK).for_each(|place| values[place] = self.wide::<V>(place).get())
+        );
+        values
+    }
+
+    /// Holds these values, in the form that fits them.
+    #[inline(never)]
+    pub(super) fn lay_out(&mut self, values: &[u32; BLOCK], pool: &Pool) {
+        let shape = Shape::of(values);
+        self.clear(pool);
+        let form = shape.form();
+        let capacity = match form {
+            WIDE16 => BLOCK * 2 - BODY_BYTES,
+            WIDE32 => BLOCK * 4 - BODY_BYTES,
+            _ => table::capacity_for(shape.bytes()),
+        };
+        self.link = Link::none(form);
+        if form >= WIDE16 || capacity > ROOM_BYTES {
+            self.link = table::take(capacity, form, pool);
+        }
+        by_form!(
+            self,
+            E => {
+                if capacity > ROOM_BYTES {
+                    self.body[ROOM_AT] = capacity as u64;
+                }
+                self.store::<E>(values);
+            },
+            V => (0..BLOCK).for_each(|place| *self.wide_mut::<V>(place) = V::of(values[place]))
+        );
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self, pool: &Pool) {
+        if !self.link.is_null() {
+            let capacity = match self.link.form() {
+                WIDE16 => BLOCK * 2 - BODY_BYTES,
+                WIDE32 => BLOCK * 4 - BODY_BYTES,
+                _ => self.capacity(),
+            };
+            table::give_back(self.link, capacity, pool);
+        }
+        (self.link, self.body) = (Link::none(SPARSE16), [0; BODY]);
+    }
+
+    /// Bytes of its table, and what is wrong with it, if something is.
+    pub(super) fn check(&self) -> (usize, Option<&'static str>) {
+        let values = self.values();
+        by_form!(
+            self,
+            E => {
+                let size = if self.link.is_null() { 0 } else { self.capacity() };
+                let more = (0..BLOCK).all(|place| self.has_more(place) == (values[place] > 15));
+                if !more {
+                    return (size, Some("the map of a block does not fit its values"));
+                }
+                let short = self.count() * E::BYTES > self.capacity();
+                (size, short.then_some("a table is too short for its entries"))
+            },
+            V => (BLOCK * V::BYTES - BODY_BYTES, None)
+        )
+    }
+}
+
+/// What decides the form of a block.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Cells of 16 and more.
+    count: usize,
+    largest: u32,
+}
+
+impl Shape {
+    #[inline(always)]
+    fn of(values: &[u32; BLOCK]) -> Self {
+        let count = values.iter().map(|value| u32::from(*value > 15)).sum::<u32>() as usize;
+        let largest = values.iter().fold(0, |all, value| all | value);
+        Shape { count, largest }
+    }
+
+    fn entry_bytes(self) -> usize {
+        if self.largest >> 4 <= u32::from(u16::MAX) { 2 } else { 4 }
+    }
+
+    fn bytes(self) -> usize {
+        self.count * self.entry_bytes()
+    }
+
+    fn form(self) -> usize {
+        let narrow = self.largest <= u32::from(u16::MAX);
+        if self.bytes() > SPARSE[usize::from(!narrow)] {
+            return if narrow { WIDE16 } else { WIDE32 };
+        }
+        if self.entry_bytes() == 2 { SPARSE16 } else { SPARSE32 }
+    }
+}
+
+#[inline(always)]
+fn word_of(eight: &[u8]) -> u64 {
+    eight.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Eight digits, a byte each, as 32 bits.
+#[inline(always)]
+fn digits_of(eight: &[u8]) -> u64 {
+    let pairs = word_of(eight);
+    let pairs = (pairs | pairs >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    (fours | fours >> 16) & 0xffff_ffff
+}
