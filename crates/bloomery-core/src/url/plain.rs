@@ -58,7 +58,7 @@ fn host(text: &[u8], start: usize) -> Option<usize> {
         let window = Window::at(text, at);
         let length = window.length(|byte| !is_host(byte));
         let within = (1u64 << length) - 1;
-        // No host may start with a dot.
+        // Two hyphens may be punycode, two dots an empty label.
         let doubled =
             window.flags(|byte, before| (byte == before) & ((byte == b'-') | (byte == b'.')));
         if doubled & within != 0 {
