@@ -36,12 +36,12 @@ def _e4(rows: list[Row]) -> Any:
         wrong = [row[f"{way}_wrong"] / row["absent"] for row in shown]
         left.barh(places, both, 0.38, color=colour, label=text)
         right.barh(places, wrong, 0.38, color=colour)
-    label: str | None = "really in both halves"
+    once: str | None = "really in both halves"
     for place, row in enumerate(shown):
         if row["repeats"]:
             share = row["repeats"] / row["sample"]
-            left.plot([share] * 2, [place - 0.45, place + 0.45], color=GREY, lw=2, label=label)
-            label = None
+            left.plot([share] * 2, [place - 0.45, place + 0.45], color=GREY, lw=2, label=once)
+            once = None
     for side in (left, right):
         side.grid(axis="y", visible=False)
     left.set_yticks(range(len(shown)), names, fontsize=8)
