@@ -71,7 +71,9 @@ impl Rows {
     ) {
         let mut cut = keys.cut();
         let mut start = 0;
-        while let Some(length) = cut.end(&block[start..]) {
+        while start < block.len() {
+            // At the end of a file a quote may still be open: the rest is one line then.
+            let length = cut.end(&block[start..]).unwrap_or(block.len() - start);
             let line = without_return(&block[start..start + length - 1]);
             match keys.read(line, &mut self.scratch) {
                 Some((key, time)) => each(key, time),

@@ -98,6 +98,16 @@ fn a_last_line_without_end_does_not_stick_to_the_next_file() {
 }
 
 #[test]
+fn a_quote_that_is_never_closed_loses_nothing() {
+    let keys = || Keys::new(Form::Csv, Some("1"), None, None).unwrap();
+    let files: &[&[&[u8]]] = &[&[b"a,1\n\"b,2\n", b"c"], &[b"\"b,2\nc"]];
+    let (out, tally) = run(keys(), false, 1, files);
+    assert_eq!(out, b"a,1\n\"b,2\nc\n");
+    assert_eq!(tally, Tally { lines: 3, new: 2, repeats: 1, keyless: 0 });
+    assert_eq!(run_elsewhere(keys(), files), (out, tally));
+}
+
+#[test]
 fn each_file_has_its_header_and_the_first_is_kept() {
     let keys = || Keys::new(Form::Csv, Some("id"), None, None).unwrap();
     let files: &[&[&[u8]]] =
