@@ -1,5 +1,6 @@
 //! `TimeDecayingBloomFilter` for Python. The clock is read here; the core gets epochs.
 
+mod answers;
 mod goal;
 mod moments;
 mod verbs;
@@ -8,7 +9,6 @@ use crate::errors::{OrRaise, parameter, to_python};
 use crate::instants::Clock;
 use crate::key::hash_key;
 use crate::keys::{self, Options, to_numpy};
-use crate::records::record;
 use crate::{files, params, weights, writers};
 use bloomery_core::filters::{Added, When};
 use bloomery_core::snapshot::{Kind, Loaded};
@@ -68,9 +68,7 @@ impl TimeDecayingBloomFilter {
         }
         self.added(key.py(), self.core.add(hash, count, when))
     }
-}
 
-impl TimeDecayingBloomFilter {
     #[inline(always)]
     fn added(&self, py: Python<'_>, added: Added) -> PyResult<bool> {
         added.map_err(|refused| to_python(py, self.core.refusal(refused)))
@@ -268,15 +266,7 @@ impl TimeDecayingBloomFilter {
         }
         let epoch = self.asked(py, at)?;
         let hash = hash_key(self.core.hasher(), key, None)?;
-        let found = py.detach(|| self.core.estimate(hash, epoch, confidence));
-        let count = |units| self.core.count_of(units);
-        record(py, "Estimate", |fields| {
-            fields.set_item("value", count(found.value))?;
-            fields.set_item("lower", count(found.lower))?;
-            fields.set_item("upper", (!found.saturated).then_some(count(found.value)))?;
-            fields.set_item("confidence", confidence)?;
-            fields.set_item("saturated", found.saturated)
-        })
+        answers::estimate(py, &self.core, hash, epoch, confidence)
     }
 
     /// Moves the filter's time on, to the clock's or to `now`, and brings some of its blocks up to it.
@@ -344,24 +334,7 @@ impl TimeDecayingBloomFilter {
         at: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let epoch = self.asked(py, at)?;
-        let measure = py.detach(|| self.core.measure(epoch));
-        let plan = self.core.plan();
-        let (late, clock_jumps) = self.core.history();
-        record(py, "Stats", |fields| {
-            fields.set_item("kind", "tbf")?;
-            fields.set_item("items", measure.items)?;
-            fields.set_item("capacity", plan.capacity)?;
-            fields.set_item("error_rate", plan.error_rate)?;
-            fields.set_item("predicted_error", measure.error)?;
-            fields.set_item("fill", measure.fill)?;
-            fields.set_item("cells", plan.cells())?;
-            fields.set_item("hashes", plan.hashes())?;
-            fields.set_item("counter_bits", plan.counter_bits)?;
-            fields.set_item("bytes", self.core.bytes())?;
-            fields.set_item("saturated", measure.saturated)?;
-            fields.set_item("late", late)?;
-            fields.set_item("clock_jumps", clock_jumps)
-        })
+        answers::stats(py, &self.core, epoch)
     }
 
     /// Checks every invariant.
