@@ -90,6 +90,13 @@ pub trait GrowingCells: Send + Sync + Sized {
         change: impl FnOnce(u64) -> u64,
     ) -> std::result::Result<u64, Refused>;
 
+    /// Adds a change of either sign to all cells of a key if that is short: the least of them after it. None
+    /// if it is not, and then nothing was changed. Same caller.
+    #[inline(always)]
+    fn shift(&self, _cells: &[u64], _change: i64) -> Option<u64> {
+        None
+    }
+
     /// Adds `by` to cells of one block, which lie in one partition; whether one of them was zero. Or refuses
     /// one of them: those before it are raised. Same caller.
     #[inline(always)]

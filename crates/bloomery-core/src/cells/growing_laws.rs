@@ -36,6 +36,38 @@ impl Random {
     }
 }
 
+/// A shift is all of its cells' changes and their least value, or nothing; true iff some were made.
+pub(crate) fn shift_as_a_vector_shifts(cells: &impl GrowingCells, seed: u64) -> bool {
+    let mut random = Random(seed | 1 << 41);
+    let mut model = vec![0u64; cells.len() as usize];
+    let guard = &epoch::pin();
+    let mut shifts = 0;
+    for _ in 0..4000 {
+        let mut own: Vec<u64> = (0..3).map(|_| random.below(cells.len())).collect();
+        own.sort_unstable();
+        own.dedup();
+        let change = [1, -1, 0, 5, -5][random.below(5) as usize];
+        if let Some(least) = cells.shift(&own, change) {
+            own.iter().for_each(|cell| {
+                let value = &mut model[*cell as usize];
+                *value = value.checked_add_signed(change).unwrap();
+            });
+            assert_eq!(Some(least), own.iter().map(|cell| model[*cell as usize]).min());
+            shifts += 1;
+        } else {
+            for cell in own {
+                let new = model[cell as usize].saturating_add_signed(change);
+                set(cells, cell, new);
+                model[cell as usize] = new;
+            }
+        }
+    }
+    let held: Vec<u64> = (0..cells.len()).map(|cell| cells.get(cell, guard)).collect();
+    assert_eq!(held, model);
+    cells.validate().unwrap();
+    shifts > 0
+}
+
 /// Random steps up and down, jumps to any size, and back to zero.
 pub(crate) fn hold_what_a_vector_holds(cells: &impl GrowingCells, seed: u64) {
     let mut random = Random(seed | 1 << 40);

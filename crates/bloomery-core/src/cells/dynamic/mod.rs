@@ -22,6 +22,7 @@ mod block;
 mod group;
 mod overflow;
 mod rebuild;
+mod shift;
 #[cfg(test)]
 mod tests;
 
@@ -301,6 +302,11 @@ impl GrowingCells for DynamicCells {
         }
         overflow.moved(old, new);
         Ok(old)
+    }
+
+    #[inline(always)]
+    fn shift(&self, cells: &[u64], change: i64) -> Option<u64> {
+        if self.shape.width.is_power_of_two() { self.shift_scattered(cells, change) } else { None }
     }
 
     #[inline(always)]

@@ -18,6 +18,19 @@ fn they_hold_what_a_vector_holds() {
 }
 
 #[test]
+fn they_shift_as_a_vector_shifts() {
+    for (m, c) in [(3, 1), (300, 7), (1000, 10)] {
+        for (x, s) in [(1, 0.5), (3, 0.0), (4, 1.0), (4, 0.0), (8, 0.5), (32, 0.5)] {
+            for adaptive in [false, true] {
+                let shifted =
+                    laws::shift_as_a_vector_shifts(&cells(m, c, x, s, adaptive), m ^ c << 8);
+                assert_eq!(shifted, x.is_power_of_two());
+            }
+        }
+    }
+}
+
+#[test]
 fn readers_see_whole_values_beside_a_writer() {
     for adaptive in [false, true] {
         laws::readers_see_whole_values(&cells(500, 5, 5, 0.5, adaptive));

@@ -253,13 +253,18 @@ impl<C: GrowingCells> CountFilter<C> {
     ) -> Outcome {
         self.by_groups(keys, 0..keys.len(), |rows, digests, group| {
             let mut turn = Turn::at(&self.gate);
-            let placement = self.plan().placement;
+            let plan = self.plan();
+            let (placement, plainly) = (plan.placement, plan.policy == Policy::Plain);
             for (key, row) in rows.enumerate() {
                 let (digest, change) = (digests[key], changes[row]);
                 let count = match group {
                     Some(group) => {
                         let cells = &group.key::<FEW>(key)[..placement.hashes as usize];
-                        self.change_one(&mut turn, digest, cells, change)
+                        let state = self.state(turn.guard());
+                        match plainly.then(|| state.cells.shift(cells, change)).flatten() {
+                            Some(count) => Ok(count),
+                            None => self.change_one(&mut turn, digest, cells, change),
+                        }
                     }
                     None => {
                         let cells = placement.distinct::<MOST>(digest);
