@@ -8,7 +8,7 @@
 //! one kept and only the new ones are counted. Slots may be stale or shared: a key is known by its digest
 //! alone, and two that share a slot only miss each other.
 
-use crate::batch::KeySource;
+use crate::batch::{self, KeySource};
 use crate::hash::{Hasher, KeyHash};
 use std::ops::Range;
 
@@ -18,8 +18,37 @@ const WINDOW: usize = 1 << 15;
 const FIRST: usize = 1 << 10;
 
 /// The window of a batch that begins at a row.
-pub(super) fn window(start: usize, len: usize) -> Range<usize> {
+fn window(start: usize, len: usize) -> Range<usize> {
     start..len.min(start + if start == 0 { FIRST } else { WINDOW })
+}
+
+/// Gathers window by window and hands out each, as long as enough keys come again: the rows that are left.
+pub(super) fn in_windows<S: KeySource + ?Sized, E>(
+    keys: &S,
+    hasher: &Hasher,
+    mut take: impl FnMut(Range<usize>, &[KeyHash], &Repeated) -> Result<(), E>,
+) -> Result<Range<usize>, E> {
+    let mut hashed = Vec::new();
+    let mut repeated = Repeated::of(keys.len());
+    let mut rows = window(0, keys.len());
+    while !rows.is_empty() {
+        let digests = match keys.digests() {
+            Some(all) => &all[rows.clone()],
+            None => {
+                hashed.resize(rows.len(), KeyHash::default());
+                batch::hash_rows(keys, hasher, rows.start, &mut hashed);
+                &hashed
+            }
+        };
+        repeated.gather(digests);
+        take(rows.clone(), digests, &repeated)?;
+        let few = repeated.are_few(rows.len());
+        rows = window(rows.end, keys.len());
+        if few {
+            break;
+        }
+    }
+    Ok(rows.start..keys.len())
 }
 
 /// The different keys of a window, in the order of their first occurrence.
@@ -35,7 +64,7 @@ pub(super) struct Repeated {
 
 impl Repeated {
     /// Room for the windows of so many keys.
-    pub(super) fn of(keys: usize) -> Self {
+    fn of(keys: usize) -> Self {
         let most = keys.min(WINDOW).next_power_of_two();
         Repeated { rows: vec![0; most], kept: 0, counts: vec![0; most], slots: vec![0; 2 * most] }
     }
@@ -52,12 +81,12 @@ impl Repeated {
     }
 
     /// Whether so few keys came again that gathering costs more than it saves.
-    pub(super) fn are_few(&self, window: usize) -> bool {
+    fn are_few(&self, window: usize) -> bool {
         self.kept * 8 > window * 7
     }
 
     /// Gathers the keys of a window.
-    pub(super) fn gather(&mut self, window: &[KeyHash]) {
+    fn gather(&mut self, window: &[KeyHash]) {
         let mask = self.slots.len() - 1;
         let mut kept = 0;
         for (row, digest) in window.iter().enumerate() {

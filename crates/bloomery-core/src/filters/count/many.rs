@@ -89,27 +89,13 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// The same where keys that come again are added at once, as long as there are enough of them.
     fn add_gathered<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool]) -> Outcome {
-        let mut hashed = Vec::new();
-        let mut repeated = Repeated::of(keys.len());
-        let mut rows = repeated::window(0, keys.len());
-        while !rows.is_empty() {
-            let window = match keys.digests() {
-                Some(all) => &all[rows.clone()],
-                None => {
-                    hashed.resize(rows.len(), KeyHash::default());
-                    batch::hash_rows(keys, &self.hasher, rows.start, &mut hashed);
-                    &hashed
-                }
-            };
-            repeated.gather(window);
-            self.add_repeated(window, &repeated, &mut out[rows.clone()])
-                .map_err(|(row, error)| (rows.start + row, error))?;
-            if repeated.are_few(rows.len()) {
-                return self.add_groups(keys, rows.end..keys.len(), None, out);
-            }
-            rows = repeated::window(rows.end, keys.len());
-        }
-        Ok(())
+        let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
+            let first = rows.start;
+            self.add_repeated(window, repeated, &mut out[rows])
+                .map_err(|(row, error)| (first + row, error))
+        };
+        let rest = repeated::in_windows(keys, &self.hasher, add)?;
+        self.add_groups(keys, rest, None, out)
     }
 
     /// Adds what was gathered from a window.

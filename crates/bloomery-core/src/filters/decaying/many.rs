@@ -1,9 +1,11 @@
 //! Batches of a time-decaying filter: rows one by one in order, their cells asked for ahead.
 
-use super::{FEW, MOST, Refused, TimeDecayingBloomFilter, When};
+use super::{DecayLayout, FEW, MOST, PoolPolicy, Refused, TimeDecayingBloomFilter, When};
 use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
 use crate::crew::Crew;
+use crate::filters::Policy;
 use crate::filters::group::{Group, by_groups, serves};
+use crate::filters::repeated::{self, Gathered, Repeated};
 use crate::hash::KeyHash;
 use crate::positions::Cells;
 use std::convert::Infallible;
@@ -42,16 +44,67 @@ impl TimeDecayingBloomFilter {
         out: &mut [bool],
     ) -> Result<(), (usize, Refused)> {
         if serves(&self.plan.placement) {
-            return self.by_groups(keys, 0..keys.len(), |rows, group| {
-                let _entered = self.gate.enter();
-                add_group(self, rows, group, counts, times, out)
-            });
+            return match times {
+                Epochs::One(when) if counts.is_none() && self.gathers(when) => {
+                    self.add_gathered(keys, when, out)
+                }
+                _ => self.add_groups(keys, 0..keys.len(), counts, times, out),
+            };
         }
         let count = |row: usize| counts.map_or(1, |counts| counts[row]);
         match self.plan.hashes() as usize {
             ..=FEW => self.add_many_of::<FEW, S>(keys, count, times, out),
             _ => self.add_many_of::<MOST, S>(keys, count, times, out),
         }
+    }
+
+    fn add_groups<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        rows: Range<usize>,
+        counts: Option<&[u64]>,
+        times: Epochs<'_>,
+        out: &mut [bool],
+    ) -> Result<(), (usize, Refused)> {
+        self.by_groups(keys, rows, |rows, group| {
+            let _entered = self.gate.enter();
+            add_group(self, rows, group, counts, times, out)
+        })
+    }
+
+    /// Whether ten adds of a key are one add of ten. Not if each is rounded by itself, since it is late; nor
+    /// if a cell that is full, or a pool that is, looks at their order.
+    fn gathers(&self, when: When) -> bool {
+        self.plan.policy == Policy::Plain
+            && self.plan.layout != DecayLayout::Tiered
+            && self.plan.pool == PoolPolicy::Grow
+            && (when.by_clock || self.now().is_none_or(|now| when.epoch >= now))
+    }
+
+    /// Adds keys that come again at once, as long as there are enough of them.
+    fn add_gathered<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        when: When,
+        out: &mut [bool],
+    ) -> Result<(), (usize, Refused)> {
+        let times = Epochs::One(when);
+        let (mut counts, mut new) = (Vec::new(), Vec::new());
+        let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
+            let keys = Gathered { window, rows: repeated.rows() };
+            counts.clear();
+            counts.extend(keys.rows.iter().map(|row| repeated.count(*row)));
+            new.resize(keys.len(), false);
+            self.add_groups(&keys, 0..keys.len(), Some(&counts), times, &mut new)?;
+            let out = &mut out[rows];
+            out.fill(false);
+            for (row, new) in keys.rows.iter().zip(&new) {
+                out[usize::from(*row)] = *new;
+            }
+            Ok(())
+        };
+        let rest = repeated::in_windows(keys, &self.hasher, add)?;
+        self.add_groups(keys, rest, None, times, out)
     }
 
     #[inline(always)]
