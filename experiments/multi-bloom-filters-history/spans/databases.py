@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from spans.events import Micros
 
-QUESTION = "SELECT coalesce(sum(n), 0) FROM hits WHERE key = ? AND window_start >= ? AND window_start < ?"
+QUESTION = (
+    "SELECT coalesce(sum(n), 0) FROM hits WHERE key = ? AND window_start >= ? AND window_start < ?"
+)
 
 
 class Store(Protocol):
@@ -41,7 +43,9 @@ class Store(Protocol):
 
 def grouped(keys: pa.Array, at: Micros, width: int) -> pa.Table:
     """key, window, count."""
-    table = pa.table({"key": keys, "window_start": at - at % width, "n": np.ones(len(at), np.int64)})
+    table = pa.table(
+        {"key": keys, "window_start": at - at % width, "n": np.ones(len(at), np.int64)}
+    )
     counted = table.group_by(["key", "window_start"], use_threads=False).aggregate([("n", "sum")])
     return counted.rename_columns(["key", "window_start", "n"])
 

@@ -101,8 +101,13 @@ def logs(folder: Path | None, limit: int) -> Iterator[Events]:
 
 
 @lru_cache(maxsize=4096)
-def _seconds(text: str, form: str) -> int:
-    return int(datetime.strptime(text, form).timestamp())
+def _hour(day_and_hour: str, zone: str) -> int:
+    return int(datetime.strptime(f"{day_and_hour} {zone}", "%d/%b/%Y:%H %z").timestamp())
+
+
+@lru_cache(maxsize=64)
+def _day(day: str) -> int:
+    return int(datetime.fromisoformat(f"{day}T00:00:00Z").timestamp())
 
 
 def _combined(line: bytes) -> Event | None:
@@ -111,8 +116,7 @@ def _combined(line: bytes) -> Event | None:
     if len(words) < 8 or not words[3].startswith(b"["):
         return None
     hour, minute, second = words[3][1:].decode().rsplit(":", 2)
-    zone = words[4].decode().rstrip("]")
-    at = _seconds(f"{hour} {zone}", "%d/%b/%Y:%H %z") + int(minute) * 60 + int(second)
+    at = _hour(hour, words[4].decode().rstrip("]")) + int(minute) * 60 + int(second)
     return words[6].decode("utf-8", "backslashreplace"), at
 
 
@@ -122,7 +126,7 @@ def _package(line: bytes) -> Event | None:
     if len(words) < 10 or words[0] == '"date"':
         return None
     hour, minute, second = words[1].strip('"').split(":")
-    day = _seconds(f"{words[0][1:11]} +0000", "%Y-%m-%d %z")
+    day = _day(words[0].strip('"'))
     return words[6].strip('"'), day + int(hour) * 3600 + int(minute) * 60 + int(second)
 
 

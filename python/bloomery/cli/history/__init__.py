@@ -1,0 +1,1 @@
+"""`bloomery history`: counts of keys in any range of time."""
