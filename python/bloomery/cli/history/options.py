@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from bloomery.cli import console
-from bloomery.cli.top.command import number_or_text
+from bloomery.cli.quantities import number_or_text
 
 Store: TypeAlias = Annotated[
     Path, typer.Argument(metavar="STORE", help="The store's directory.", show_default=False)
