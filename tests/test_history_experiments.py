@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import math
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,7 @@ def test_a_piece_ends_with_a_window(stream: Events, monkeypatch: pytest.MonkeyPa
     cut = [at for _, at in pieces(stream)]
     assert len(cut) > 10
     assert np.array_equal(np.concatenate(cut), stream.at)
-    for before, after in zip(cut, cut[1:], strict=False):
+    for before, after in pairwise(cut):
         assert before[-1] // stream.width < after[0] // stream.width
 
 

@@ -17,7 +17,7 @@ from bloomery.cli.history import charts, tables
 
 COLUMNS: tables.Columns = {
     "key": [b"/a", b"/\xff", b"/c,d"],
-    "start": [0.0, 60.0, 120.0],
+    "start": np.array([0, 60_500_000, 120_000_000], dtype="datetime64[us]"),
     "count": np.array([1, 2, 3], dtype=np.uint64),
 }
 SVG = "{http://www.w3.org/2000/svg}"
@@ -68,12 +68,15 @@ def test_csv_json_and_arrow_hold_the_same_rows() -> None:
     assert [row["count"] for row in rows] == ["1", "2", "3"]
     assert [row["key"] for row in rows] == ["/a", "/\\xff", "/c,d"]
     lines = [json.loads(line) for line in b"".join(tables.pieces(COLUMNS, "json")).splitlines()]
+    assert rows[1]["start"] == "1970-01-01T00:01:00.500Z"
+    assert lines[1]["start"] == 60.5
     assert lines[0] == {"key": "/a", "start": 0.0, "count": 1}
     assert "key_base64" in lines[1]
     table = pa.ipc.open_stream(b"".join(tables.pieces(COLUMNS, "arrow"))).read_all()
-    assert table.to_pydict() == {
-        "key": COLUMNS["key"], "start": COLUMNS["start"], "count": [1, 2, 3]
-    }  # fmt: skip
+    assert table["key"].to_pylist() == COLUMNS["key"]
+    assert table["count"].to_pylist() == [1, 2, 3]
+    assert table["start"].type == pa.timestamp("us", "UTC")
+    assert table["start"].cast(pa.int64()).to_pylist() == [0, 60_500_000, 120_000_000]
 
 
 def test_long_tables_are_written_in_pieces() -> None:

@@ -1,8 +1,8 @@
 """`sizes`: bits for each event: the paper's counters, ours, and an exact table.
 
-The paper gives every counter ceil(log2(n2 + 1)) bits, for the one that might meet all n2 events. Ours
-are as wide as what their column holds, and hold the largest count of a key instead of the sum. An
-exact table has a 64-bit digest and a count for each key of each row.
+The paper gives every counter ceil(log2(n2 + 1)) bits, for the one that might meet all n2 events.
+Ours are as wide as what their column holds, and hold the largest count of a key instead of the sum.
+An exact table has a 64-bit digest and a count for each key of each row.
 """
 
 from __future__ import annotations

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
-from bloomery.cli import console
-from bloomery.cli.quantities import number_or_text
+from bloomery.cli.quantities import parse_error_rate
 
 Store: TypeAlias = Annotated[
     Path, typer.Argument(metavar="STORE", help="The store's directory.", show_default=False)
@@ -57,38 +55,9 @@ MaxError: TypeAlias = Annotated[
     float | None,
     typer.Option(
         "--max-error",
+        parser=parse_error_rate,
         metavar="RATE",
         help="Refuse what would make a larger share of the answers wrong.",
         show_default=False,
     ),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The range that was asked for, in Unix seconds; what was not given is the store's own."""
-
-    start: float
-    end: float
-
-
-def span_of(history: Any, start: str | None, end: str | None, last: str | None) -> Span | None:
-    """The range of time; None if the store is empty and nothing was named."""
-    from bloomery._core import parse_duration, parse_instant
-
-    if last is not None and (start is not None or end is not None):
-        raise console.CommandError(
-            "--last goes with neither --start nor --end", hint="give one or the other"
-        )
-    held = history.span()
-    begin = None if start is None else float(parse_instant(number_or_text(start), "start"))
-    until = None if end is None else float(parse_instant(number_or_text(end), "end"))
-    if held is None and (begin is None or until is None):
-        return None
-    if held is not None:
-        until = held[1] if until is None else until
-        begin = until - parse_duration(last, "last") if last is not None else begin
-        begin = held[0] if begin is None else begin
-    assert begin is not None
-    assert until is not None
-    return Span(begin, until)

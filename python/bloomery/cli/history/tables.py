@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from bloomery.cli import console
 
 Form: TypeAlias = Literal["csv", "json", "arrow"]
 Columns: TypeAlias = dict[str, Any]
-"""Lists or arrays by name, all of one length. Keys are bytes, times are Unix seconds."""
+"""Lists or arrays by name, all of one length. Keys are bytes, times `datetime64` in UTC."""
 
 SUFFIXES: dict[str, Form] = {".csv": "csv", ".json": "json", ".jsonl": "json", ".arrow": "arrow"}
 PIECE = 10_000
@@ -63,14 +65,20 @@ def pieces(columns: Columns, form: Form) -> Iterator[bytes]:
     if form == "csv":
         yield (",".join(columns) + "\r\n").encode()
     for first in range(0, length, PIECE):
-        rows = zip(*(_plain(column, first) for column in columns.values()), strict=True)
+        rows = zip(*(_plain(column, first, form) for column in columns.values()), strict=True)
         yield _csv(rows) if form == "csv" else _json(list(columns), rows)
 
 
-def _plain(column: Any, first: int) -> Any:
-    """Python's own values: an array's numbers are no JSON."""
+def _plain(column: Any, first: int, form: Form) -> Any:
+    """Python's own values: an array's numbers are no JSON. Times are as people read them in CSV."""
     part = column[first : first + PIECE]
-    return part.tolist() if hasattr(part, "tolist") else part
+    if getattr(part, "dtype", None) is None:
+        return part
+    if part.dtype.kind != "M":
+        return part.tolist()
+    if form == "csv":
+        return np.datetime_as_string(part, unit="auto", timezone="UTC").tolist()
+    return (part.astype("datetime64[us]").astype(np.int64) / 1e6).tolist()
 
 
 def _csv(rows: Iterator[tuple[Any, ...]]) -> bytes:
@@ -98,7 +106,11 @@ def _arrow(columns: Columns) -> bytes:
         raise console.CommandError(
             "Arrow needs the package pyarrow", hint="pip install pyarrow, or take --csv"
         ) from None
-    table = pa.table({name: pa.array(column) for name, column in columns.items()})
+    arrays = {}
+    for name, column in columns.items():
+        kind = getattr(getattr(column, "dtype", None), "kind", "")
+        arrays[name] = pa.array(column, pa.timestamp("us", "UTC") if kind == "M" else None)
+    table = pa.table(arrays)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
