@@ -1,0 +1,11 @@
+"""How many between t1 and t2: counts of keys in any past range of time, in a directory.
+
+`History` is the store; [multi-Bloom filters] are its segments. It needs the extra `history`
+(SQLAlchemy for the table of segments, fsspec for object stores).
+"""
+
+from bloomery.history.decay import exponential, polynomial, sliding
+from bloomery.history.series import Series
+from bloomery.history.store import History
+
+__all__ = ["History", "Series", "exponential", "polynomial", "sliding"]
