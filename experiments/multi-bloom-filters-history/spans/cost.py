@@ -37,9 +37,9 @@ def cost(n2: int, rows: tuple[int, ...], asked: int) -> Outcome:
     by_column: Cells = np.ascontiguousarray(by_row.T)
     segment = sealed(streams, 0.01, "largest")
     random = np.random.default_rng(SEED)
-    keys: Numbers = random.permutation(np.concatenate(streams))[:asked]
-    places = positions(keys, planned.m2, planned.k2, MATRIX)
-    numbers = keys.tolist()
+    chosen: Numbers = random.permutation(np.concatenate(streams))[:asked]
+    places = positions(chosen, planned.m2, planned.k2, MATRIX)
+    numbers = chosen.tolist()
 
     def with_rows(key: int, count: int) -> int:
         return int(by_row[:count, places[key]].min(axis=1).sum())
@@ -48,7 +48,7 @@ def cost(n2: int, rows: tuple[int, ...], asked: int) -> Outcome:
         return int(by_column[places[key], :count].min(axis=0).sum())
 
     def ours(key: int, count: int) -> int:
-        return segment.count(numbers[key], 0, count)
+        return int(segment.count(numbers[key], 0, count))
 
     ways: dict[str, Count] = {
         "rows apart": with_rows, "columns together": with_columns, "History": ours,

@@ -70,7 +70,7 @@ def year(days: int, events: int, pages: int, asked: int) -> Outcome:
         with History.open(folder, mode="r") as history:
             stats = history.stats()
             edges = START + np.sort(random.integers(days * 1440 + 1, size=(asked, 2)), axis=1) * 60
-            ranges = {
+            ranges: dict[str, list[tuple[float, float]]] = {
                 "whole": [(START, START + days * DAY)] * max(3, asked // 5),
                 "any": [(float(a), float(b)) for a, b in edges if a < b],
                 "a day": [(float(a), float(a) + DAY) for a, _ in edges],
@@ -134,7 +134,8 @@ def _claims(table: list[Row], days: int, size: int, rate: float) -> list[Claim]:
                 row["gain"] >= 100,
             )
         )
-        told = f"{row['cold_ms']:.1f} ms, worst {row['cold_worst_ms']:.1f}; opening {row['open_ms']:.0f} ms"
+        times = f"{row['cold_ms']:.1f} ms, worst {row['cold_worst_ms']:.1f}"
+        told = f"{times}; opening the store {row['open_ms']:.0f} ms"
         text = f"range {what}: the first count of a fresh process takes less than 10 ms"
         claims.append(Claim(text, "", told, row["cold_worst_ms"] < 10))
     claims.append(Claim("filled", "", f"{rate:,.0f} events a second, {size / 1e6:.0f} MB", True))

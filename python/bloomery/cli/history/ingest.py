@@ -98,10 +98,14 @@ def ingest(
     problems: list[console.CommandError] = []
     interrupted = False
     begun = time.perf_counter()
-    options = {"window": window, "error_rate": error, "retention": retention}
-    options |= {"lateness": lateness, "durability": durability}
-    given = {name: value for name, value in options.items() if value is not None}
-    with History.open(store, **given) as history:
+    with History.open(
+        store,
+        window,
+        error_rate=error,
+        retention=retention,
+        lateness=lateness,
+        durability=durability,
+    ) as history:
         logs: list[Log] = []
         try:
             with reading(sources, what="logs") as advance:

@@ -92,8 +92,7 @@ def compact(
     must_exist(store)
     from bloomery.history import History
 
-    given = {} if retention is None else {"retention": retention}
-    with History.open(store, background=False, **given) as history:
+    with History.open(store, retention=retention, background=False) as history:
         if merge_rows is not None or join is not None:
             made = _compressed(history, merge_rows, join, max_error)
             if json:
