@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from bloomery._core import parse_duration
@@ -76,7 +75,7 @@ def export(
             hot = history.top(span.start, span.end, number).items
             names = [as_bytes(item.key) for item in hot]
         columns, missing = columns_of(history, names, span, length)
-    there = np.flatnonzero(columns["upper"])
+    there = columns["upper"].nonzero()[0]
     kept: tables.Columns = {
         "key": [columns["key"][row] for row in there.tolist()],
         **{name: columns[name][there] for name in ("start", "upper", "inner", "estimate")},

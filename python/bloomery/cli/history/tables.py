@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 from bloomery.cli import console
 
 Form: TypeAlias = Literal["csv", "json", "arrow"]
@@ -76,9 +74,11 @@ def _plain(column: Any, first: int, form: Form) -> Any:
         return part
     if part.dtype.kind != "M":
         return part.tolist()
-    if form == "csv":
-        return np.datetime_as_string(part, unit="auto", timezone="UTC").tolist()
-    return (part.astype("datetime64[us]").astype(np.int64) / 1e6).tolist()
+    if form == "json":
+        return (part.astype("datetime64[us]").astype("int64") / 1e6).tolist()
+    import numpy as np  # not at the top: every command would wait for it
+
+    return np.datetime_as_string(part, unit="auto", timezone="UTC").tolist()
 
 
 def _csv(rows: Iterator[tuple[Any, ...]]) -> bytes:
