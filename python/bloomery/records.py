@@ -280,6 +280,7 @@ class DecayedCount:
     estimate: float
     """In the middle of both."""
     rows: int
+    """Rows, or whole segments, that were weighed."""
     missing: tuple[tuple[float, float], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:

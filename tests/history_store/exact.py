@@ -9,7 +9,7 @@ START = 1_767_225_600
 HOUR = 3600
 DAY = 24 * HOUR
 SURE = 1e-9
-"""An error rate at which counts of a few keys are exact in practice, and with fixed seeds in fact."""
+"""An error rate at which the counts of a few keys are exact; seeds are fixed, so they stay so."""
 
 
 class ExactHistory:
@@ -31,14 +31,14 @@ class ExactHistory:
         """All events in [start, end)."""
         return sum(n for _, at, n in self.events if start <= at < end)
 
-    def keys(self) -> list[str]:
+    def all_keys(self) -> list[str]:
         """All keys, and one that was never seen."""
         return [*sorted({key for key, _, _ in self.events}), "never seen"]
 
 
 def require_bounds(store: History, exact: ExactHistory, start: float, end: float) -> None:
     """The laws of every answer, for all keys in one range."""
-    for key in exact.keys():
+    for key in exact.all_keys():
         truth = exact.count(key, start, end)
         for rollups in (True, False):
             found = store.count(key, start, end, rollups=rollups)

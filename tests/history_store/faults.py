@@ -12,20 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from bloomery.history import catalogue
 from bloomery.history.disk import Disk, storage_errors
-
-
-@pytest.fixture
-def quick_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite without waiting for the disk: a power cut is acted here, and each commit is whole."""
-    monkeypatch.setattr(
-        catalogue,
-        "_make_commits_durable",
-        lambda connection, _record: connection.execute("PRAGMA synchronous=OFF"),
-    )
 
 
 class PowerCut(BaseException):
@@ -81,7 +68,7 @@ class FailingDisk(Disk):
 
     def sync(self, handle: int, path: Path) -> None:
         self._step(path)
-        # What a sync would bring to the disk is known here; a real one only takes time.
+        # What a sync would bring to the disk is known here; conftest.py says why it does not.
         self._synced[path] = os.fstat(handle).st_size
 
     def rename(self, old: Path, new: Path) -> None:

@@ -11,10 +11,7 @@ import pytest
 from bloomery.errors import BloomeryError
 from bloomery.history import History
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory
-from tests.history_store.faults import FailingDisk, PowerCut, quick_catalogue
-
-__all__ = ["quick_catalogue"]
-pytestmark = pytest.mark.usefixtures("quick_catalogue")
+from tests.history_store.faults import FailingDisk, PowerCut
 
 Step = Callable[[History], None]
 

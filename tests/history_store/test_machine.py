@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -21,9 +21,7 @@ from hypothesis.stateful import (
 
 from bloomery.history import History
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
-from tests.history_store.faults import FailingDisk, PowerCut, quick_catalogue
-
-__all__ = ["quick_catalogue"]
+from tests.history_store.faults import FailingDisk, PowerCut
 
 SPAN = 80 * DAY
 KEYS = ["a", "b", "c", "ä", "https://example.org/"]
@@ -110,10 +108,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.close()
         self.store = self.open(disk := FailingDisk())
         disk.fail_in(after)
-        try:
+        with suppress(PowerCut):
             getattr(self.store, verb)()
-        except PowerCut:
-            pass
         disk.lose_power()
         abandon(self.store)
         self.store = self.open(FailingDisk())
@@ -163,7 +159,6 @@ def abandon(store: History) -> None:
     store._closed = True
 
 
-@pytest.mark.usefixtures("quick_catalogue")
 def test_a_store_keeps_its_bounds_whatever_happens_to_it() -> None:
     machine: Any = StoreMachine
     run_state_machine_as_test(
