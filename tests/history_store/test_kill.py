@@ -1,5 +1,5 @@
-"""kill -9 under load, at chosen and at random points: the store always opens; `always` loses nothing
-that was acknowledged, `everysec` at most the last second.
+"""kill -9 under load, at random points: the store always opens; `always` loses nothing that was
+acknowledged, `everysec` at most the last second.
 
 A handful of kills here; `make kills` (BLOOMERY_KILLS=200) is the long proof. One store is killed
 again and again, so what earlier kills left behind is there in all later ones.
