@@ -5,7 +5,29 @@
 """
 
 from bloomery.history.decay import exponential, polynomial, sliding
+from bloomery.history.records import (
+    CompactionReport,
+    DecayedCount,
+    HistoryStats,
+    RangeCount,
+    SegmentReport,
+    TopKeys,
+    VerifyReport,
+)
 from bloomery.history.series import Series
 from bloomery.history.store import History
 
-__all__ = ["History", "Series", "exponential", "polynomial", "sliding"]
+__all__ = [
+    "CompactionReport",
+    "DecayedCount",
+    "History",
+    "HistoryStats",
+    "RangeCount",
+    "SegmentReport",
+    "Series",
+    "TopKeys",
+    "VerifyReport",
+    "exponential",
+    "polynomial",
+    "sliding",
+]

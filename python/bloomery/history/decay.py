@@ -81,7 +81,7 @@ class DecayedSum:
         if young == 0:
             return  # so is every older event
         if node.last <= self.now and young - old <= self.tolerance * young:
-            self._take(node.count(key, 0, node.length), young, old, node.length)
+            self._take(node.count(key, 0, node.length), young, old)
             return
         rows = node.rows()
         counts = node.rows_of(key)
@@ -108,13 +108,13 @@ class DecayedSum:
                 self.estimate = min(self.estimate, self.upper)
                 self.inner = min(self.inner, self.upper)
                 return
-        self._take(count, young, old, 1)
+        self._take(count, young, old)
 
-    def _take(self, count: int, young: float, old: float, rows: int) -> None:
+    def _take(self, count: int, young: float, old: float) -> None:
         self.upper += count * young
         self.inner += count * old
         self.estimate += count * (young + old) / 2
-        self.rows += rows
+        self.rows += 1
 
     def _weights(self, first: int, last: int) -> tuple[float, float]:
         """Of the youngest and of the oldest event; nothing if some lie after `now`."""

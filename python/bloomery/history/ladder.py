@@ -112,7 +112,7 @@ def build_ladder(window: int, retention: tuple[Rule, ...] = ()) -> tuple[int, ..
             step
             for step in STEPS
             if step % here == 0
-            and step >= FEWEST * here
+            and FEWEST * here <= step <= MOST * here
             and (until is None or (step < until and until % step == 0))
         ]
         windows.append(fits[0] if fits else wanted.pop(0) if wanted else here * BRANCHES)

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from bloomery.history.ladder import MICRO
+from bloomery.history.records import HistoryStats, SegmentReport
 from bloomery.history.state import State
-from bloomery.records import HistoryStats, SegmentReport
 
 
 def segment_reports(state: State) -> list[SegmentReport]:

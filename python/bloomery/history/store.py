@@ -37,12 +37,7 @@ from bloomery.history.disk import Disk
 from bloomery.history.forest import Counts, Key
 from bloomery.history.ladder import MICRO, micros
 from bloomery.history.lock import WriterLock
-from bloomery.history.reports import segment_reports, store_stats
-from bloomery.history.seal import due_segments, seal_segments
-from bloomery.history.series import Series
-from bloomery.history.state import State, to_micros
-from bloomery.history.view import FIRST, LAST, View
-from bloomery.records import (
+from bloomery.history.records import (
     CompactionReport,
     DecayedCount,
     HistoryStats,
@@ -51,6 +46,11 @@ from bloomery.records import (
     TopKeys,
     VerifyReport,
 )
+from bloomery.history.reports import segment_reports, store_stats
+from bloomery.history.seal import due_segments, seal_segments
+from bloomery.history.series import Series
+from bloomery.history.state import State, to_micros
+from bloomery.history.view import FIRST, LAST, View
 
 T = TypeVar("T")
 _SYNC = 0.4

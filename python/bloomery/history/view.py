@@ -16,9 +16,10 @@ from bloomery.history.decay import Decay, DecayedSum
 from bloomery.history.forest import Counts, Damaged, Key, Node, OpenNode
 from bloomery.history.ladder import MICRO
 from bloomery.history.ranges import RangePlan, plan_range, unite
+from bloomery.history.records import DecayedCount, RangeCount, TopKeys
 from bloomery.history.series import Series, Steps, edges_of
 from bloomery.history.state import State
-from bloomery.records import DecayedCount, HotItem, RangeCount, TopKeys
+from bloomery.records import HotItem
 
 T = TypeVar("T")
 FIRST, LAST = -(2**62), 2**62
