@@ -21,9 +21,21 @@
 //! Never less than the true count. More than it, in any range of a segment's rows, with at most the chance
 //! that the segment was sized for.
 
+mod buffer;
+mod journal;
 mod mark;
+mod marks;
+mod names;
+mod open;
+mod recover;
+mod table;
 
+pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
+pub use journal::{Record, Scan, scan};
 pub use mark::Mark;
+pub use marks::marks;
+pub use open::{OpenRows, Seen};
+pub use recover::JournalReport;
 
 use crate::error::{Error, Result};
 use crate::hash::Hasher;
