@@ -1055,7 +1055,7 @@ class HistoryBuffer:
 
 @final
 class LogCounter:
-    """Counts one log by a field into hot lists, fading filters and histories, by the log's own time."""
+    """Counts one log by a field into hot lists, fading filters and histories, by its own time."""
 
     def __new__(
         cls,
