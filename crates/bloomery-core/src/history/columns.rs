@@ -15,7 +15,7 @@
 use super::bits::{BitWriter, low, set, window_of};
 use super::codes::{self, Costs};
 use super::mark::{Part, Spread};
-use super::{CellPolicy, Item};
+use super::{CellPolicy, Item, MAX_EVENTS};
 use crate::error::{Error, Result};
 
 /// Cells between two entries of the index, about.
@@ -164,6 +164,9 @@ impl Cells {
     /// Writes the next column, whose place is `column`.
     pub(super) fn push(&mut self, column: u64, cells: &[u64]) -> Result<()> {
         let first = column * self.shape.stride();
+        if let Some(cell) = cells.iter().find(|cell| **cell > MAX_EVENTS) {
+            return Err(Error::Field { name: "cells", got: cell.to_string() });
+        }
         let coded = cells.iter().any(|cell| *cell > 1);
         if coded {
             set(&mut self.maps, first);

@@ -26,6 +26,7 @@ mod body;
 mod build;
 mod codes;
 mod columns;
+mod compress;
 mod gate;
 mod header;
 mod mark;
@@ -36,6 +37,7 @@ mod tests;
 mod varint;
 
 pub use build::build;
+pub use compress::{join, merge_rows};
 pub use mark::Mark;
 pub use plan::{Formulas, formulas, paper_sizes};
 pub use segment::Segment;
