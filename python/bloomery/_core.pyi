@@ -1,7 +1,7 @@
 """Types of the compiled core; `make lint` checks them against the built module."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final
 
@@ -19,6 +19,7 @@ from bloomery.records import (
     LogReport,
     OpenSegment,
     Plan,
+    SealedSegment,
     Stats,
 )
 
@@ -76,6 +77,7 @@ __all__ = [
     "canonical_url",
     "digest",
     "from_bytes",
+    "history_roll_up",
     "load",
     "parse_duration",
     "parse_instant",
@@ -87,6 +89,21 @@ __version__: str
 def digest(
     key: _Key, *, hash: _HashName = "xxh3", seed: int = 0, secret: bytes | None = None
 ) -> int: ...
+def history_roll_up(
+    items: Sequence[bytes],
+    *,
+    begin: int,
+    end: int,
+    level: int,
+    row_span: int | None = None,
+    error_rate: float,
+    gate_error: float | None = None,
+    policy: Literal["largest", "plain"] = "largest",
+    hash: _HashName = "xxh3",
+    seed: int = 0,
+    secret: bytes | None = None,
+    names: int = 256,
+) -> SealedSegment: ...
 def canonical_url(
     url: str | Buffer,
     *,
@@ -1038,6 +1055,14 @@ class HistoryBuffer:
     def dump(self, *, without: Iterable[int] = ()) -> bytes: ...
     def replay(self, data: Buffer) -> JournalReport: ...
     def segments(self) -> list[OpenSegment]: ...
+    def seal(
+        self,
+        index: int,
+        *,
+        error_rate: float,
+        gate_error: float | None = None,
+        policy: Literal["largest", "plain"] = "largest",
+    ) -> SealedSegment: ...
     def drop(self, index: int) -> None: ...
     def row_records(self, index: int) -> dict[str, npt.NDArray[Any]]: ...
     def rows_of(self, index: int, key: _Key) -> npt.NDArray[np.uint64]: ...

@@ -267,6 +267,29 @@ class OpenSegment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SealedSegment:
+    """The two files of a sealed segment, and what a catalogue says of it."""
+
+    segment: bytes
+    """The segment itself, for `HistorySegment`."""
+    items: bytes
+    """Its keys and counts, which `history_roll_up` takes."""
+    level: int
+    begin: int
+    end: int
+    """Not part of it."""
+    rows: int
+    events: int
+    first: int | None
+    """The earliest event."""
+    last: int | None
+    predicted_error: float
+    """Chance that a key's count in some range of its rows is not exact."""
+    parameters: dict[str, Any]
+    """Sizes, goals, and how many keys and pairs of key and row it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JournalReport:
     """What `HistoryBuffer.replay` found."""
 

@@ -49,7 +49,7 @@ mod _core {
     #[pymodule_export]
     use super::decaying::TimeDecayingBloomFilter;
     #[pymodule_export]
-    use super::history::HistoryBuffer;
+    use super::history::{HistoryBuffer, history_roll_up};
     #[pymodule_export]
     use super::hot::HotList;
     #[pymodule_export]

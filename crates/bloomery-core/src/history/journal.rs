@@ -15,6 +15,8 @@
 
 use super::Mark;
 use super::open::Seen;
+use super::varint::{self, Reader};
+use crate::error::Result;
 use crate::key::{Key, OwnedKey};
 use memchr::memmem;
 
@@ -110,7 +112,7 @@ impl Journal {
         if count < 0x80 {
             self.out.push(count as u8);
         } else {
-            put_leb128(&mut self.out, count);
+            varint::put(count, &mut self.out);
         }
     }
 
@@ -198,128 +200,73 @@ impl Journal {
     }
 }
 
-/// A number in groups of seven bits, the lowest first.
-pub(super) fn put_leb128(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 /// A key with its kind and length.
 pub(super) fn put_key(out: &mut Vec<u8>, key: &OwnedKey) {
     let mut bytes = Vec::with_capacity(key.encoded_len());
     out.push(key.encode(&mut bytes));
-    put_leb128(out, bytes.len() as u64);
+    varint::put(bytes.len() as u64, out);
     out.extend(bytes);
 }
 
 // ---- reading
 
-/// Bytes that are taken from the front; nothing where there are too few.
-#[derive(Clone, Debug)]
-pub(super) struct Taker<'a>(pub(super) &'a [u8]);
-
-impl<'a> Taker<'a> {
-    pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.bytes(N)?.try_into().ok()
-    }
-
-    pub(super) fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    pub(super) fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    pub(super) fn i64(&mut self) -> Option<i64> {
-        self.array().map(i64::from_le_bytes)
-    }
-
-    /// Refuses numbers beyond 64 bits, and such that could be shorter.
-    #[inline(always)]
-    pub(super) fn leb128(&mut self) -> Option<u64> {
-        let (mut value, mut shift) = (0u64, 0);
-        loop {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            let bits = u64::from(byte & 0x7F);
-            if shift == 63 && bits > 1 || (*byte == 0 && shift > 0) {
-                return None;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-            shift += 7;
-            if shift > 63 {
-                return None;
-            }
-        }
-    }
-
-    pub(super) fn key(&mut self) -> Option<Key<'a>> {
-        let kind = self.array::<1>()?[0];
-        let length = usize::try_from(self.leb128()?).ok()?;
-        Key::decode(kind, self.bytes(length)?)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
+/// A key that `put_key` wrote.
+pub(super) fn key<'a>(reader: &mut Reader<'a>) -> Result<Key<'a>> {
+    let [kind] = reader.fixed()?;
+    let length = reader.number()?;
+    Key::decode(kind, reader.bytes(length)?).ok_or_else(|| reader.wrong())
 }
 
 impl<'a> Record<'a> {
-    fn parse(kind: u8, payload: &'a [u8]) -> Option<Self> {
-        let mut taker = Taker(payload);
+    fn parse(kind: u8, payload: &'a [u8]) -> Result<Self> {
+        let mut reader = Reader::new(payload, "record");
+        let reader = &mut reader;
         let record = match kind {
             STATE => Record::State(State {
-                by_time: match taker.array::<1>()?[0] {
-                    1 => true,
-                    2 => false,
-                    _ => return None,
+                by_time: match reader.fixed()? {
+                    [1] => true,
+                    [2] => false,
+                    _ => return Err(reader.wrong()),
                 },
-                span: taker.u64()?,
-                rows: taker.u32()?,
-                fingerprint: taker.u64()?,
-                next_row: taker.i64()?,
-                newest: Some(taker.i64()?).filter(|at| *at != i64::MIN),
+                span: u64::from_le_bytes(reader.fixed()?),
+                rows: u32::from_le_bytes(reader.fixed()?),
+                fingerprint: u64::from_le_bytes(reader.fixed()?),
+                next_row: i64::from_le_bytes(reader.fixed()?),
+                newest: Some(i64::from_le_bytes(reader.fixed()?)).filter(|at| *at != i64::MIN),
             }),
             EVENTS => {
-                let row = taker.i64()?;
-                let mut seen = Seen { first: taker.i64()?, last: taker.i64()?, events: 0 };
+                let mut time = || reader.fixed().map(i64::from_le_bytes);
+                let (row, first, last) = (time()?, time()?, time()?);
+                let mut events = 0u64;
                 // A pair has nine bytes or more, so this is no more than the payload has.
-                let mut pairs = Vec::with_capacity(taker.0.len() / 9);
-                while !taker.is_empty() {
-                    let (mark, count) = (taker.u64()?, taker.leb128()?);
-                    seen.events = seen.events.saturating_add(count);
+                let mut pairs = Vec::with_capacity(reader.rest().len() / 9);
+                while !reader.rest().is_empty() {
+                    let (mark, count) = (u64::from_le_bytes(reader.fixed()?), reader.number()?);
+                    events = events.saturating_add(count);
                     pairs.push((mark, count));
                 }
-                if seen.first > seen.last || pairs.iter().any(|(_, count)| *count == 0) {
-                    return None;
+                if first > last || pairs.iter().any(|(_, count)| *count == 0) {
+                    return Err(reader.wrong());
                 }
-                Record::Events { row, seen, pairs }
+                Record::Events { row, seen: Seen { first, last, events }, pairs }
             }
             NAMES => {
-                let segment = taker.i64()?;
+                let segment = i64::from_le_bytes(reader.fixed()?);
                 let mut keys = Vec::new();
-                while !taker.is_empty() {
-                    keys.push(taker.key()?);
+                while !reader.rest().is_empty() {
+                    keys.push(key(reader)?);
                 }
                 Record::Names { segment, keys }
             }
-            _ => return None,
+            _ => return Err(reader.wrong()),
         };
-        taker.is_empty().then_some(record)
+        reader.end()?;
+        Ok(record)
     }
+}
+
+fn u32_at(bytes: &[u8; 12], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// The sound records of a journal, in order, and what is wrong with the rest.
@@ -342,24 +289,23 @@ pub fn scan(data: &[u8]) -> Scan<'_> {
 impl<'a> Scan<'a> {
     /// The record that starts here: its number, itself, and where it ends.
     fn record_at(&self, at: usize) -> Option<(u64, Record<'a>, usize)> {
-        let mut taker = Taker(self.data.get(at..)?);
-        if taker.array()? != MAGIC {
+        let (head, rest) = self.data.get(at..)?.split_first_chunk::<12>()?;
+        let (magic, length, sum) = (&head[..4], u32_at(head, 4) as usize, u32_at(head, 8));
+        if magic != MAGIC || length > LONGEST {
             return None;
         }
-        let (length, sum) = (taker.u32()? as usize, taker.u32()?);
-        if length > LONGEST {
-            return None;
-        }
-        let checked = taker.clone().bytes(8 + 1 + length)?;
+        let checked = rest.get(..8 + 1 + length)?;
         if crc32c::crc32c(checked) != sum {
             return None;
         }
-        let (number, kind) = (taker.u64()?, taker.array::<1>()?[0]);
+        let (number, rest) =
+            checked.split_first_chunk().map(|(n, r)| (u64::from_le_bytes(*n), r))?;
         // A record that comes again, or too late, is none.
         if self.last.is_some_and(|last| number <= last) {
             return None;
         }
-        let record = Record::parse(kind, taker.bytes(length)?)?;
+        let (kind, payload) = rest.split_first()?;
+        let record = Record::parse(*kind, payload).ok()?;
         Some((number, record, at + HEAD + length))
     }
 

@@ -20,7 +20,7 @@ impl KeyHash {
 }
 
 /// The most positions that a key has in either part.
-pub(super) const MAX_HASHES: u32 = 32;
+pub(super) const MAX_HASHES: u32 = 64;
 
 /// Which part of a segment asks.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +29,8 @@ pub(super) enum Part {
     Matrix,
 }
 
-/// The positions of a mark: two mixes of it, start and step. The step is odd, so none come twice before
-/// they are divided down.
+/// The positions of a mark: two mixes of it are start and step of a sequence that is bent, so that no step
+/// makes it run around a few cells only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
     start: u64,
@@ -45,13 +45,16 @@ impl Spread {
             Part::Gate => (0x8EBC_6AF0_9C88_C6E3, 0x5893_65CF_7F9D_2E31),
             Part::Matrix => (0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB),
         };
-        Spread { start: mix(mark ^ a), step: mix(mark.wrapping_add(b)) | 1 }
+        Spread { start: mix(mark ^ a), step: mix(mark.wrapping_add(b)) }
     }
 
     /// The i-th position among `cells`.
     #[inline(always)]
     pub(super) fn position(self, i: u32, cells: u64) -> u64 {
-        let value = self.start.wrapping_add(u64::from(i).wrapping_mul(self.step));
+        const BEND: u64 = 0x9E37_79B9_7F4A_7C15;
+        let i = u64::from(i);
+        let value =
+            self.start.wrapping_add(i.wrapping_mul(self.step.wrapping_add(i.wrapping_mul(BEND))));
         ((u128::from(value) * u128::from(cells)) >> 64) as u64
     }
 }

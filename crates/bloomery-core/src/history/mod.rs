@@ -21,21 +21,42 @@
 //! Never less than the true count. More than it, in any range of a segment's rows, with at most the chance
 //! that the segment was sized for.
 
+mod bits;
+mod body;
 mod buffer;
+mod build;
+mod codes;
+mod columns;
+mod compress;
+mod gate;
+mod header;
+mod items;
 mod journal;
 mod mark;
 mod marks;
 mod names;
 mod open;
+mod plan;
 mod recover;
+mod rollup;
+mod segment;
 mod table;
+#[cfg(test)]
+mod tests;
+mod varint;
 
 pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
+pub use build::build;
+pub use compress::{join, merge_rows};
+pub use items::{Items, encode_items};
 pub use journal::{Record, Scan, scan};
 pub use mark::Mark;
 pub use marks::marks;
 pub use open::{OpenRows, Seen};
+pub use plan::{Formulas, formulas, paper_sizes};
 pub use recover::JournalReport;
+pub use rollup::{RowOf, roll_up};
+pub use segment::Segment;
 
 use crate::error::{Error, Result};
 use crate::hash::Hasher;
@@ -97,6 +118,7 @@ impl RowRecord {
     fn is_sound(&self) -> bool {
         let within = self.begin <= self.first && self.first <= self.last && self.last < self.end;
         self.windows > 0
+            && self.events <= MAX_EVENTS
             && self.begin <= self.end
             && if self.events == 0 {
                 (self.first, self.last) == (self.begin, self.begin)
@@ -135,14 +157,16 @@ pub struct Contents {
 }
 
 /// More rows than this are refused.
-pub const MAX_ROWS: usize = 1 << 24;
+pub const MAX_ROWS: usize = 1 << 16;
+/// More events than this in a row are refused, so that no cell of it can hold more.
+pub const MAX_EVENTS: u64 = 1 << 62;
 
 impl Contents {
     /// Refuses what is out of order; what a segment answers depends on it.
     pub fn check(&self) -> Result<()> {
         let broken = |what: &str| Err(Error::Invariant { invariant: what.to_owned() });
         if self.rows.is_empty() || self.rows.len() > MAX_ROWS {
-            return broken("a segment has between 1 and 2**24 rows");
+            return broken("a segment has between 1 and 65536 rows");
         }
         if self.begin > self.end || !self.rows.iter().all(RowRecord::is_sound) {
             return broken("the events of a row lie between its begin and its end");
@@ -152,6 +176,14 @@ impl Contents {
         }
         if !self.items.iter().all(|item| item.count > 0 && (item.row as usize) < self.rows.len()) {
             return broken("an item has a count and one of the segment's rows");
+        }
+        let mut left: Vec<u64> = self.rows.iter().map(|row| row.events).collect();
+        for item in &self.items {
+            let left = &mut left[item.row as usize];
+            match left.checked_sub(item.count) {
+                Some(rest) => *left = rest,
+                None => return broken("the counts of a row are at most its events"),
+            }
         }
         if !self.names.is_sorted_by(|a, b| a.count >= b.count) {
             return broken("names are sorted by count, the most frequent first");

@@ -4,6 +4,7 @@
 //! deadlock.
 
 use super::naming::{self, Marks, locked};
+use super::sealed;
 use crate::errors::{OrRaise, parameter};
 use crate::hot::Owned;
 use crate::instants::{Micros, micros};
@@ -168,6 +169,20 @@ impl HistoryBuffer {
             })
         });
         made.collect()
+    }
+
+    /// The files of a segment. It stays as it is until it is dropped; meanwhile events may come.
+    #[pyo3(signature = (index, *, error_rate, gate_error=None, policy="largest"))]
+    fn seal<'py>(
+        &self,
+        py: Python<'py>,
+        index: i64,
+        error_rate: f64,
+        gate_error: Option<f64>,
+        policy: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let goal = sealed::goal(py, error_rate, gate_error, policy, self.hasher)?;
+        sealed::seal(py, &goal, || self.write().contents(index))
     }
 
     /// Forgets a segment, which was sealed.

@@ -2,5 +2,7 @@
 
 mod buffer;
 mod naming;
+mod sealed;
 
 pub(crate) use buffer::HistoryBuffer;
+pub(crate) use sealed::history_roll_up;
