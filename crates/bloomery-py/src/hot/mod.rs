@@ -31,7 +31,7 @@ pub(crate) struct HotList {
 }
 
 /// A key as it is handed back.
-enum Owned {
+pub(crate) enum Owned {
     Text(String),
     Bytes(Vec<u8>),
     Unsigned(u64),
@@ -39,7 +39,7 @@ enum Owned {
 }
 
 impl Owned {
-    fn of(key: Key<'_>) -> Self {
+    pub(crate) fn of(key: Key<'_>) -> Self {
         match key {
             // A producer of text may have broken its word; then it is bytes.
             Key::Text(bytes) => match std::str::from_utf8(bytes) {
@@ -52,7 +52,7 @@ impl Owned {
         }
     }
 
-    fn into_object(self, py: Python<'_>) -> Bound<'_, PyAny> {
+    pub(crate) fn into_object(self, py: Python<'_>) -> Bound<'_, PyAny> {
         match self {
             Owned::Text(text) => PyString::new(py, &text).into_any(),
             Owned::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
