@@ -6,9 +6,8 @@
 use super::naming::{self, Marks, locked};
 use super::sealed;
 use crate::errors::{OrRaise, parameter};
-use crate::hot::Owned;
 use crate::instants::{Micros, micros};
-use crate::key::{hash_key, with_key};
+use crate::key::{hash_key, to_object, with_key};
 use crate::keys::{Options, to_numpy};
 use crate::logs::Chunk;
 use crate::records::record;
@@ -271,7 +270,7 @@ impl HistoryBuffer {
     ) -> PyResult<(Vec<(Bound<'py, PyAny>, u64)>, u64)> {
         let listed = self.write().segment(index).map(|open| open.top());
         let (names, unlisted) = listed.or_raise(py)?;
-        let named = |Named { key, count }| (Owned::of(key.view()).into_object(py), count);
+        let named = |Named { key, count }| (to_object(py, key.view()), count);
         Ok((names.into_iter().map(named).collect(), unlisted))
     }
 
