@@ -1,7 +1,7 @@
 """Types of the compiled core; `make lint` checks them against the built module."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final
 
@@ -13,10 +13,13 @@ from bloomery.partitions import PartitionModel
 from bloomery.records import (
     Estimate,
     HotItem,
+    JournalReport,
     LineReport,
     LogRecord,
     LogReport,
+    OpenSegment,
     Plan,
+    SealedSegment,
     SegmentInfo,
     Stats,
 )
@@ -63,6 +66,7 @@ __all__ = [
     "Dedup",
     "Digests",
     "DynamicCountFilter",
+    "HistoryBuffer",
     "HistorySegment",
     "HotList",
     "LogCounter",
@@ -79,6 +83,7 @@ __all__ = [
     "from_bytes",
     "history_formulas",
     "history_paper_sizes",
+    "history_roll_up",
     "load",
     "parse_duration",
     "parse_instant",
@@ -90,6 +95,21 @@ __version__: str
 def digest(
     key: _Key, *, hash: _HashName = "xxh3", seed: int = 0, secret: bytes | None = None
 ) -> int: ...
+def history_roll_up(
+    items: Sequence[bytes],
+    *,
+    begin: int,
+    end: int,
+    level: int,
+    row_span: int | None = None,
+    error_rate: float,
+    gate_error: float | None = None,
+    policy: Literal["largest", "plain"] = "largest",
+    hash: _HashName = "xxh3",
+    seed: int = 0,
+    secret: bytes | None = None,
+    names: int = 256,
+) -> SealedSegment: ...
 def canonical_url(
     url: str | Buffer,
     *,
@@ -1023,12 +1043,67 @@ class Dedup:
     def report(self) -> LineReport: ...
 
 @final
-class LogCounter:
-    """Counts one log by a field into hot lists and fading filters, by the log's own time."""
+class HistoryBuffer:
+    """What a history has not sealed yet: exact counts by key and row, and the records of them.
+
+    Times are microseconds since 1970, but for `at` of `add_many`, which is instants as everywhere.
+    """
 
     def __new__(
         cls,
-        *into: HotList | TimeDecayingBloomFilter,
+        *,
+        window: int | None = None,
+        arrivals: int | None = None,
+        rows: int,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+        names: int = 256,
+        level: int = 0,
+    ) -> Self: ...
+    def add(self, key: _Key, count: int, at: int) -> None: ...
+    def add_many(
+        self,
+        keys: _Keys,
+        counts: _Counts | None = None,
+        *,
+        at: _Instant | _Instants,
+        nulls: _Nulls = "refuse",
+    ) -> int: ...
+    def take_journal(self) -> bytes: ...
+    def dump(self, *, without: Iterable[int] = ()) -> bytes: ...
+    def replay(self, data: Buffer) -> JournalReport: ...
+    def segments(self) -> list[OpenSegment]: ...
+    def seal(
+        self,
+        index: int,
+        *,
+        error_rate: float,
+        gate_error: float | None = None,
+        policy: Literal["largest", "plain"] = "largest",
+    ) -> SealedSegment: ...
+    def drop(self, index: int) -> None: ...
+    def row_records(self, index: int) -> dict[str, npt.NDArray[Any]]: ...
+    def rows_of(self, index: int, key: _Key) -> npt.NDArray[np.uint64]: ...
+    def count(self, index: int, key: _Key, first: int, last: int) -> int: ...
+    def count_many(
+        self, index: int, keys: _Keys, first: int, last: int, *, nulls: _Nulls = "refuse"
+    ) -> npt.NDArray[np.uint64]: ...
+    def names(self, index: int) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def newest(self) -> int | None: ...
+
+@final
+class LogCounter:
+    """Counts one log by a field into hot lists, fading filters and histories, by its own time."""
+
+    def __new__(
+        cls,
+        *into: HotList | TimeDecayingBloomFilter | HistoryBuffer,
         by: str = "path",
         query: bool = True,
         until: _Instant | None = None,

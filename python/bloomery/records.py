@@ -301,3 +301,61 @@ class SegmentInfo:
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSegment:
+    """A segment of a history that still takes events. Times are microseconds since 1970."""
+
+    index: int
+    """Its number; segments of one length are counted from 1970, others from the first event."""
+    begin: int
+    end: int
+    """Not part of it."""
+    complete: bool
+    """Whether events in their order can no longer reach it."""
+    entries: int
+    """Pairs of key and row."""
+    events: int
+    first: int
+    """The earliest event."""
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedSegment:
+    """The two files of a sealed segment, and what a catalogue says of it."""
+
+    segment: bytes
+    """The segment itself, for `HistorySegment`."""
+    items: bytes
+    """Its keys and counts, which `history_roll_up` takes."""
+    level: int
+    begin: int
+    end: int
+    """Not part of it."""
+    rows: int
+    events: int
+    first: int | None
+    """The earliest event."""
+    last: int | None
+    predicted_error: float
+    """Chance that a key's count in some range of its rows is not exact."""
+    parameters: dict[str, Any]
+    """Sizes, goals, and how many keys and pairs of key and row it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalReport:
+    """What `HistoryBuffer.replay` found."""
+
+    records: int
+    """Those that were sound."""
+    events: int
+    """Events in them."""
+    valid_bytes: int
+    """Where the last sound record ends; what follows is to be cut off."""
+    torn: bool
+    """Whether anything follows."""
+    damaged: int | None
+    """Where damage begins that has sound records behind it; what they say was added."""

@@ -71,6 +71,11 @@ impl Body {
         self.bytes.all().len() as u64
     }
 
+    /// The whole file.
+    pub(super) fn file(&self) -> &[u8] {
+        self.bytes.all()
+    }
+
     fn body(&self) -> &[u8] {
         &self.bytes.all()[self.front.body..]
     }

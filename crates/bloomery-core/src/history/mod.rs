@@ -23,23 +23,39 @@
 
 mod bits;
 mod body;
+mod buffer;
 mod build;
 mod codes;
 mod columns;
 mod compress;
 mod gate;
 mod header;
+mod items;
+mod journal;
 mod mark;
+mod marks;
+mod names;
+mod open;
 mod plan;
+mod recover;
+mod rollup;
 mod segment;
+mod table;
 #[cfg(test)]
 mod tests;
 mod varint;
 
+pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
 pub use build::build;
 pub use compress::{join, merge_rows};
+pub use items::{Items, encode_items};
+pub use journal::{Record, Scan, scan};
 pub use mark::{Mark, mark_rows};
+pub use marks::marks;
+pub use open::{OpenRows, Seen};
 pub use plan::{Formulas, formulas, paper_sizes};
+pub use recover::JournalReport;
+pub use rollup::{RowOf, roll_up};
 pub use segment::Segment;
 
 use crate::error::{Error, Result};

@@ -119,6 +119,11 @@ impl Segment {
         [self.body.file_bytes(), maps, codes - maps, names - codes, end - names]
     }
 
+    /// The whole file.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.body.file()
+    }
+
     /// (bits of the gate, columns of the matrix) of a mark.
     pub fn positions(&self, mark: Mark) -> (Vec<u64>, Vec<u64>) {
         let sizes = self.sizes();

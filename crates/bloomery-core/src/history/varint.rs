@@ -64,6 +64,20 @@ impl<'a> Reader<'a> {
         Ok(front)
     }
 
+    /// So many bytes, for a number of fixed width.
+    #[inline]
+    pub(super) fn fixed<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let cut = self.rest.split_first_chunk();
+        let (front, rest) = cut.ok_or_else(|| self.wrong())?;
+        self.rest = rest;
+        Ok(*front)
+    }
+
+    /// What is left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// Refuses anything that is left.
     pub(super) fn end(&self) -> Result<()> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.wrong()) }
