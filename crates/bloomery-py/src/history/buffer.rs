@@ -3,6 +3,7 @@
 //! One lock around all of it. Nobody asks for the interpreter while holding it, so waiting for it cannot
 //! deadlock.
 
+use super::digests::Digests;
 use super::naming::{self, Marks, locked};
 use super::sealed;
 use crate::errors::{OrRaise, parameter};
@@ -253,11 +254,20 @@ impl HistoryBuffer {
         last: u32,
         nulls: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let marks = Marks::of(self.hasher, keys, Options::parse(py, nulls, 1)?)?;
+        let made;
+        let digests = match keys.cast::<Digests>() {
+            Ok(given) => given.get(),
+            Err(_) => {
+                made = Digests::of(keys, self.hasher, Options::parse(py, nulls, 1)?)?;
+                &made
+            }
+        };
+        digests.require(py, &self.hasher)?;
         let counted = py.detach(|| {
             let core = self.write();
             let open = core.segment(index)?;
-            Ok(marks.all.iter().map(|mark| open.count(*mark, first, last)).collect::<Vec<u64>>())
+            let count = |mark: &Option<_>| mark.map_or(0, |mark| open.count(mark, first, last));
+            Ok(digests.marks().iter().map(count).collect::<Vec<u64>>())
         });
         to_numpy(py, &counted.or_raise(py)?, "uint64")
     }
