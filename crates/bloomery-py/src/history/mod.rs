@@ -3,14 +3,10 @@
 mod build;
 mod digests;
 mod formulas;
-mod naming;
-mod sealed;
 mod segment;
 
-pub(crate) use buffer::HistoryBuffer;
 pub(crate) use digests::Digests;
 pub(crate) use formulas::{history_formulas, history_paper_sizes};
-pub(crate) use sealed::history_roll_up;
 pub(crate) use segment::HistorySegment;
 
 mod buffer;
