@@ -68,7 +68,7 @@ def test_csv_json_and_arrow_hold_the_same_rows() -> None:
     assert [row["count"] for row in rows] == ["1", "2", "3"]
     assert [row["key"] for row in rows] == ["/a", "/\\xff", "/c,d"]
     lines = [json.loads(line) for line in b"".join(tables.pieces(COLUMNS, "json")).splitlines()]
-    assert rows[1]["start"] == "1970-01-01T00:01:00.500Z"
+    assert rows[1]["start"] == "1970-01-01T00:01:00.500000Z"
     assert lines[1]["start"] == 60.5
     assert lines[0] == {"key": "/a", "start": 0.0, "count": 1}
     assert "key_base64" in lines[1]

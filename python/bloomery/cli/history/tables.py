@@ -74,11 +74,13 @@ def _plain(column: Any, first: int, form: Form) -> Any:
         return part
     if part.dtype.kind != "M":
         return part.tolist()
+    micros = part.astype("datetime64[us]").astype("int64")
     if form == "json":
-        return (part.astype("datetime64[us]").astype("int64") / 1e6).tolist()
+        return (micros / 1e6).tolist()
     import numpy as np  # not at the top: every command would wait for it
 
-    return np.datetime_as_string(part, unit="auto", timezone="UTC").tolist()
+    unit: Any = "us" if (micros % 1_000_000).any() else "s"
+    return np.datetime_as_string(part, unit=unit, timezone="UTC").tolist()
 
 
 def _csv(rows: Iterator[tuple[Any, ...]]) -> bytes:
