@@ -65,7 +65,7 @@ def test_what_is_dropped_for_good_is_told_as_missing(opened: Opener) -> None:
     fill(store, 9)
     store.compact()
     found = store.count("often", START, START + 9 * DAY)
-    assert found.missing == ((START, START + 6 * DAY),)
+    assert list(found.missing) == [(START, START + 6 * DAY)]
     assert found.upper == 3 * 24
     assert store.count("often", START + 8 * DAY, START + 9 * DAY).missing == ()
     assert store.total().missing[0][0] == float("-inf")

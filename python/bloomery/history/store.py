@@ -49,6 +49,7 @@ from bloomery.history.records import (
 from bloomery.history.reports import segment_reports, store_stats
 from bloomery.history.seal import due_segments, seal_segments
 from bloomery.history.series import Series
+from bloomery.history.settings import Nulls
 from bloomery.history.state import State, to_micros
 from bloomery.history.view import FIRST, LAST, View
 
@@ -153,7 +154,7 @@ class History:
             self._acknowledge(1, instant)
 
     def add_many(
-        self, keys: Any, counts: Any = None, *, at: Any = None, nulls: str = "refuse"
+        self, keys: Any, counts: Any = None, *, at: Any = None, nulls: Nulls = "refuse"
     ) -> int:
         """Adds every key at its instant (`at`: one for all, or one for each); how many went in.
 
@@ -202,7 +203,7 @@ class History:
 
     def count_many(
         self, keys: Any, start: Any = None, end: Any = None, *,
-        last: Any = None, now: Any = None, rollups: bool = True, nulls: str = "refuse",
+        last: Any = None, now: Any = None, rollups: bool = True, nulls: Nulls = "refuse",
     ) -> Counts:  # fmt: skip
         """`count(...).upper` of every key. `missing` is told by `total` for the same range."""
         first, stop = self._range(start, end, last, now)
