@@ -150,6 +150,7 @@ class History:
         """Adds occurrences of a key at an instant, or now."""
         with self._writing() as state:
             instant = state.now() if at is None else to_micros(at, "at")
+            require("count", count, "at least 1", 1 <= count < 2**62)
             state.buffer.add(key, count, instant)
             self._acknowledge(1, instant)
 
