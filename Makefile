@@ -54,6 +54,7 @@ experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their si
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
 	$(BIN)/python experiments/multi-layer-bloom-filter-url all --size paper
+	$(BIN)/python experiments/multi-bloom-filters-history all --size paper
 
 crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
 	$(BIN)/python -m benchmarks.crawl
@@ -68,7 +69,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 plots: $(VENV)/.build $(VENV)/.docs ## draw the plots of the documentation again and print their numbers
-	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading url_layers; do \
+	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading url_layers history_segments; do \
 		$(BIN)/python -m docs.plots.$$plot || exit 1; done
 
 # Stable Rust refuses the sanitizer's flags unless RUSTC_BOOTSTRAP is set.

@@ -311,6 +311,12 @@ class History:
             problems=tuple(problems), missing=missing,
         )  # fmt: skip
 
+    @property
+    def window(self) -> float | None:
+        """Seconds that the finest rows span; None if they end by arrivals."""
+        window = self._state.settings.window
+        return None if window is None else window / MICRO
+
     def segments(self) -> list[SegmentReport]:
         """Every segment, by level and time; the open ones last."""
         self._require_open()
