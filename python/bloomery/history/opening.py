@@ -75,7 +75,7 @@ def open_state(
             directory, given, secret, rows, writing=writing, repair=repair
         )
         place = open_place(disk, directory, settings.location, store, CACHE)
-        forest = Forest(place, entries)
+        forest = Forest(place, entries, by_order=settings.window is None)
         state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
         if writing:
             _resume(state, length, damaged)
@@ -92,7 +92,7 @@ def reload(state: State) -> None:
         writing=False, repair=False,
     )  # fmt: skip
     state.settings, state.buffer = settings, buffer
-    state.forest = Forest(state.place, entries)
+    state.forest = Forest(state.place, entries, by_order=settings.window is None)
 
 
 def _read(

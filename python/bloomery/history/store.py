@@ -434,10 +434,11 @@ class History:
     def _acknowledge(self, events: int, newest: int | None) -> None:
         """After some events went into the buffer: makes them safe, and seals what is due."""
         self._pending += events
-        if self._pending >= _DRAIN or self._state.settings.durability == "always":
+        drained = self._pending >= _DRAIN or self._state.settings.durability == "always"
+        if drained:
             self._drain()
         by_arrivals = self._state.settings.window is None
-        full = events >= _DRAIN and self._state.buffer.entries > self._state.settings.entries
+        full = drained and self._state.buffer.entries > self._state.settings.entries
         if by_arrivals or full or (newest is not None and newest >= self._alarm):
             try:
                 if full:
