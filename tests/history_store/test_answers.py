@@ -46,7 +46,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[History, 
 
 def ranges() -> list[tuple[float, float]]:
     draw = random.Random(4)
-    found = [(START, END), (START + HOUR, START + HOUR), (START - DAY, START), (END, END + DAY)]
+    found: list[tuple[float, float]] = [
+        (START, END),
+        (START + HOUR, START + HOUR),
+        (START - DAY, START),
+        (END, END + DAY),
+    ]
     for _ in range(12):
         one, other = sorted(START + draw.random() * 40 * DAY for _ in range(2))
         found.append((one, other))
@@ -85,10 +90,8 @@ def test_a_range_at_the_edges_of_rows_has_no_partial_rows_and_is_exact(
 def test_a_long_range_reads_a_few_nodes_only(filled: tuple[History, ExactHistory]) -> None:
     store, _ = filled
     start, end = START + 3 * HOUR + 60, START + 39 * DAY + 7 * HOUR
-    whole, leaves = (
-        store.count("page 0", start, end),
-        store.count("page 0", start, end, rollups=False),
-    )
+    whole = store.count("page 0", start, end)
+    leaves = store.count("page 0", start, end, rollups=False)
     assert whole.upper == leaves.upper
     assert whole.rows * 20 < leaves.rows
 
@@ -164,14 +167,14 @@ def test_the_top_of_a_range_has_the_right_keys_and_honest_bounds(
         found = store.top(start, end, n=5)
         listed = {str(item.key) if isinstance(item.key, str) else item.key for item in found.items}
         for item in found.items:
-            key = item.key if isinstance(item.key, str) else bytes(item.key).decode()  # type: ignore[arg-type]
+            key = item.key if isinstance(item.key, str) else bytes(item.key).decode()
             assert item.lower <= exact.count(key, start, end) <= item.count
         for key in exact.all_keys():
             if key not in listed and key.encode() not in listed:
                 assert exact.count(key, start, end) <= found.unlisted
     whole = store.top(n=3)
     truth = sorted(exact.all_keys(), key=lambda key: -exact.count(key))[:3]
-    names = [k if isinstance(k, str) else bytes(k).decode() for k in (i.key for i in whole.items)]  # type: ignore[arg-type]
+    names = [k if isinstance(k, str) else bytes(k).decode() for k in (i.key for i in whole.items)]
     assert names == truth
     assert [item.lower for item in whole.items] == [item.count for item in whole.items]
 

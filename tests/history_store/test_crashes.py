@@ -13,7 +13,7 @@ from bloomery.history import History
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory
 from tests.history_store.faults import FailingDisk, PowerCut
 
-Step = Callable[[History], None]
+Step = Callable[[History], object]
 
 
 class Work:

@@ -65,7 +65,7 @@ def test_what_is_dropped_for_good_is_told_as_missing(opened: Opener) -> None:
     fill(store, 9)
     store.compact()
     found = store.count("often", START, START + 9 * DAY)
-    assert found.missing == ((START, START + 6 * DAY),)
+    assert list(found.missing) == [(START, START + 6 * DAY)]
     assert found.upper == 3 * 24
     assert store.count("often", START + 8 * DAY, START + 9 * DAY).missing == ()
     assert store.total().missing[0][0] == float("-inf")
@@ -266,3 +266,53 @@ def test_damage_in_a_child_is_covered_by_its_parent(opened: Opener, tmp_path: Pa
     assert found.partial == 1
     assert found.upper >= exact.count("often", child.begin, child.begin + 30)
     assert store.count("often").upper == exact.count("often")
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["missing", "damaged"])
+def test_a_segment_whose_items_are_lost_stays_a_root_and_the_others_are_rolled_up(
+    opened: Opener, tmp_path: Path, lost: bool
+) -> None:
+    store = opened(window="1m")
+    exact = fill(store, 2)
+    first = min(store._state.forest.nodes.values(), key=lambda node: node.begin)
+    file = tmp_path / "store" / "segments" / (first.entry.items or "")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0x01
+    file.write_bytes(data)
+    if lost:
+        file.unlink()
+    report = store.compact()
+    assert report.rolled_up == 23
+    assert file.name in (store.stats().failure or "")
+    require_bounds(store, exact, START, START + 2 * DAY)
+    require_bounds(store, exact, START + 90, START + 27 * HOUR)
+    assert len(store.verify().problems) == int(lost)
+    assert store.count("often").missing == ()
+
+
+def test_rows_by_arrivals_that_overlap_in_time_keep_their_own_children(opened: Opener) -> None:
+    """The times of the rows are as tangled as can be: every row spans everything."""
+    store = opened(arrivals=10, rows=3)
+    exact = ExactHistory()
+    for number in range(400):
+        at = START + (number * 7919) % 100_000
+        key = f"key {number % 11}"
+        store.add(key, at=at)
+        exact.add(key, at)
+    store.compact()
+    assert len(store.stats().levels) >= 3
+    for start in range(0, 100_000, 9_000):
+        require_bounds(store, exact, START + start, START + start + 5_000)
+    for report in store.segments():
+        if report.level == 1 and report.id is not None:
+            store.compress(report.id, factor=2, max_error=0.99)
+    for start in range(0, 100_000, 9_000):
+        require_bounds(store, exact, START + start, START + start + 5_000)
+
+
+def test_too_many_single_events_in_memory_are_sealed_early_too(opened: Opener) -> None:
+    store = opened(window="1m", entries=100, durability="always")
+    for number in range(350):
+        store.add(f"key {number}", at=START)
+    assert store.stats().segments == 3
+    assert store.total().upper == 350

@@ -18,7 +18,7 @@ STEP = 20
 
 def main() -> None:
     path, durability, first = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    store = History.open(path, "1m", durability=durability, error_rate=1e-6)
+    store = History.open(path, "1m", durability=durability, error_rate=1e-4)
     number = first
     while True:
         store.add(f"key {number % 7}", at=START + number * STEP)

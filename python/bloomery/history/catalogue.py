@@ -17,6 +17,7 @@ database may hold many stores, each under its own name. Two tables:
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -117,6 +118,7 @@ class Catalogue:
         self.horizon: int | None = None
         """Events before this instant have been dropped for good."""
         self._next_id = 1
+        self._change = ""
         arguments: dict[str, Any] = {}
         if self.url.get_backend_name() == "sqlite":
             arguments["connect_args"] = {"timeout": _BUSY}
@@ -145,7 +147,7 @@ class Catalogue:
 
     def create(self, settings: Mapping[str, Any]) -> None:
         """Registers a new store, with its first journal."""
-        values = {"version": VERSION, "settings": dict(settings), "generation": 0}
+        values = {"version": VERSION, "settings": dict(settings), "generation": 0, "change": ""}
         values |= {"revision": 0, "next_id": 1, "horizon": None}
         with self._errors("write"), self._engine.begin() as connection:
             _metadata.create_all(connection)
@@ -201,7 +203,8 @@ class Catalogue:
     ) -> None:
         """All of it or nothing, in one transaction. `adopt` gives children their new parent, whose
         items file is no longer needed."""
-        values: dict[str, Any] = {"revision": self.revision + 1, "next_id": self._next_id}
+        self._change = uuid.uuid4().hex
+        values: dict[str, Any] = {"change": self._change, "next_id": self._next_id}
         given = {"generation": generation, "settings": settings, "horizon": horizon}
         values |= {name: value for name, value in given.items() if value is not None}
         with self._errors("write"), self._engine.begin() as connection:
@@ -221,12 +224,11 @@ class Catalogue:
                     _segments.delete().where(_segments.c.store == self.store, chosen)
                 )
             for name, value in values.items():
-                if name != "revision":
-                    connection.execute(
-                        _stores.update()
-                        .where(_stores.c.store == self.store, _stores.c.name == name)
-                        .values(value=json.dumps(value))
-                    )
+                connection.execute(
+                    _stores.update()
+                    .where(_stores.c.store == self.store, _stores.c.name == name)
+                    .values(value=json.dumps(value))
+                )
         self.revision += 1
         self.generation = self.generation if generation is None else generation
         self.settings = self.settings if settings is None else dict(settings)
@@ -234,11 +236,18 @@ class Catalogue:
 
     def read_revision(self) -> int:
         """The revision that is in the database now."""
+        return int(self._read("revision"))
+
+    def is_committed(self) -> bool:
+        """Whether the last change went through, for one whose answer was lost."""
+        return bool(self._read("change") == self._change)
+
+    def _read(self, name: str) -> Any:
         with self._errors("read"), self._engine.connect() as connection:
             query = sql.select(_stores.c.value).where(
-                _stores.c.store == self.store, _stores.c.name == "revision"
+                _stores.c.store == self.store, _stores.c.name == name
             )
-            return int(connection.execute(query).scalar_one())
+            return json.loads(connection.execute(query).scalar_one())
 
     def close(self) -> None:
         """Gives the connections back."""

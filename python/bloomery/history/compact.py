@@ -12,8 +12,9 @@ What is built lies outside of every lock; each step is one transaction.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bloomery._core import HistorySegment, history_roll_up
 from bloomery.errors import IncompatibleError, ParameterError, SnapshotError, require
@@ -21,9 +22,6 @@ from bloomery.history.catalogue import Entry
 from bloomery.history.forest import Damaged, SegmentNode
 from bloomery.history.ladder import parse_retention
 from bloomery.history.state import State
-
-Group = tuple[int, int, list[Entry]]
-"""The number and the level of a segment to be built, and what it is built from."""
 
 
 def roll_up(state: State, now: int, max_error: float | None) -> int:
@@ -133,29 +131,36 @@ def _groups(state: State, level: int, now: int) -> Iterator[tuple[int, list[Entr
 def _roll_up_group(
     state: State, level: int, number: int, entries: Sequence[Entry], max_error: float | None
 ) -> int:
-    settings, levels = state.settings, state.levels
-    entries, items = _read_items(state, entries)
-    if not entries:
-        return 0
+    levels = state.levels
     if levels:
         begin, end = number * levels[level].span, (number + 1) * levels[level].span
     else:
         begin = min(entry.begin for entry in entries)
         end = max(entry.end for entry in entries)
-    built = history_roll_up(
-        items,
+    build = partial(
+        history_roll_up,
         begin=begin,
         end=end,
         level=level,
         row_span=levels[level].window if levels else None,
-        error_rate=settings.error_rate,
-        gate_error=settings.gate_error,
-        policy=settings.policy,
-        names=settings.names,
-        hash=settings.hash,
-        seed=settings.seed,
+        error_rate=state.settings.error_rate,
+        gate_error=state.settings.gate_error,
+        policy=state.settings.policy,
+        names=state.settings.names,
+        hash=state.settings.hash,
+        seed=state.settings.seed,
         secret=state.secret,
     )
+    sound = _read_items(state, entries)
+    if not sound:
+        return 0
+    try:
+        built = build([items for _, items in sound])
+    except SnapshotError:
+        sound = [pair for pair in sound if _is_sound(state, pair, build)]
+        if not sound:
+            return 0
+        built = build([items for _, items in sound])
     if max_error is not None and built.predicted_error > max_error:
         _refuse_error(max_error, built.predicted_error)
     file, check = state.write_segment(built.segment)
@@ -167,8 +172,8 @@ def _roll_up_group(
             number=number,
             begin=begin,
             end=end,
-            first=built.first,
-            last=built.last,
+            first=begin if built.first is None else built.first,
+            last=begin if built.last is None else built.last,
             rows=built.rows,
             events=built.events,
             file=file,
@@ -181,21 +186,30 @@ def _roll_up_group(
             parent=None,
             created=state.now(),
         )
-        state.register(add=[entry], adopt={child.id: entry.id for child in entries})
-    return len(entries)
+        state.register(add=[entry], adopt={child.id: entry.id for child, _ in sound})
+    return len(sound)
 
 
-def _read_items(state: State, entries: Sequence[Entry]) -> tuple[list[Entry], list[bytes]]:
-    """The exact contents of the segments; one whose items are lost stays a root for ever."""
-    sound: list[Entry] = []
-    items: list[bytes] = []
+def _read_items(state: State, entries: Sequence[Entry]) -> list[tuple[Entry, bytes]]:
+    """The exact contents of the segments. One whose items are lost stays a root."""
+    found: list[tuple[Entry, bytes]] = []
     for entry in entries:
         try:
-            items.append(state.place.read(entry.items or ""))
-            sound.append(entry)
+            found.append((entry, state.place.read(entry.items or "")))
         except OSError as error:
-            state.failure = f"{entry.items}: {error}"
-    return sound, items
+            state.failure = f"{entry.items} cannot be rolled up: {error}"
+    return found
+
+
+def _is_sound(
+    state: State, pair: tuple[Entry, bytes], build: Callable[[list[bytes]], object]
+) -> bool:
+    try:
+        build([pair[1]])
+    except SnapshotError as error:
+        state.failure = f"{pair[0].items} cannot be rolled up: {error.message}"
+        return False
+    return True
 
 
 def _family(state: State, node: SegmentNode) -> Iterator[SegmentNode]:

@@ -227,9 +227,10 @@ class SegmentNode:
 class Forest:
     """All sealed segments of a store."""
 
-    def __init__(self, place: Place, entries: Iterable[Entry]) -> None:
-        """Knows the segments and opens none."""
+    def __init__(self, place: Place, entries: Iterable[Entry], *, by_order: bool) -> None:
+        """Knows the segments and opens none. `by_order`: rows end by arrivals, not by time."""
         self._place = place
+        self._by_order = by_order
         self._mapped: OrderedDict[int, HistorySegment] = OrderedDict()
         self.nodes: dict[int, SegmentNode] = {}
         self.offspring: defaultdict[int, list[SegmentNode]] = defaultdict(list)
@@ -267,15 +268,25 @@ class Forest:
         family = self.offspring.get(node.entry.id)
         if not family:
             return []
-        begins = node.rows().begin
-        chosen: list[Node] = [
-            child
-            for child in family
-            if int(np.searchsorted(begins, child.begin, side="right")) - 1 == row
-        ]
-        if any(isinstance(c, SegmentNode) and c.entry.id in self.damaged for c in chosen):
+        rows_of = self._rows_by_order if self._by_order else self._rows_by_time
+        rows = rows_of(node, family)
+        chosen = [child for child, place in zip(family, rows, strict=True) if place == row]
+        if any(child.entry.id in self.damaged for child in chosen):
             return []
-        return chosen
+        return list(chosen)
+
+    def _rows_by_time(self, node: SegmentNode, family: list[SegmentNode]) -> list[int]:
+        begins = [child.begin for child in family]
+        found: list[int] = (np.searchsorted(node.rows().begin, begins, side="right") - 1).tolist()
+        return found
+
+    def _rows_by_order(self, node: SegmentNode, family: list[SegmentNode]) -> list[int]:
+        """By arrivals the times of rows may overlap, but each child is one row, in their order.
+        After a compression it is not: then no row has children."""
+        numbers = sorted(child.entry.number for child in family)
+        if len(numbers) != node.length:
+            return [-1] * len(family)
+        return [numbers.index(child.entry.number) for child in family]
 
     def open(self, entry: Entry) -> HistorySegment:
         """The mapped file."""

@@ -68,18 +68,21 @@ def open_state(
         if catalogue is None
         else Catalogue(catalogue, store)
     )
-    if not rows.exists():
-        _create(directory, given, secret, rows, writing, disk)
-    entries, settings, buffer, length, damaged = _read(
-        directory, given, secret, rows, writing=writing, repair=repair
-    )
-    place = open_place(disk, directory, settings.location, store, CACHE)
-    state = State(
-        directory, disk, settings, secret, rows, place, Forest(place, entries), buffer, None, clock
-    )
-    if writing:
-        _resume(state, length, damaged)
-    return state
+    try:
+        if not rows.exists():
+            _create(directory, given, secret, rows, writing, disk)
+        entries, settings, buffer, length, damaged = _read(
+            directory, given, secret, rows, writing=writing, repair=repair
+        )
+        place = open_place(disk, directory, settings.location, store, CACHE)
+        forest = Forest(place, entries, by_order=settings.window is None)
+        state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
+        if writing:
+            _resume(state, length, damaged)
+        return state
+    except BaseException:
+        rows.close()
+        raise
 
 
 def reload(state: State) -> None:
@@ -89,7 +92,7 @@ def reload(state: State) -> None:
         writing=False, repair=False,
     )  # fmt: skip
     state.settings, state.buffer = settings, buffer
-    state.forest = Forest(state.place, entries)
+    state.forest = Forest(state.place, entries, by_order=settings.window is None)
 
 
 def _read(

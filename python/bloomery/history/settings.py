@@ -8,7 +8,7 @@ name. The rest holds from the next open on. A secret is never written; a fingerp
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from bloomery._core import HistoryBuffer, digest
 from bloomery.errors import IncompatibleError, ParameterError, require
@@ -24,6 +24,10 @@ from bloomery.history.ladder import (
 
 FIXED = ("window", "arrivals", "rows", "hash", "seed", "fingerprint", "location")
 """In the order in which a difference is reported."""
+
+HashName = Literal["xxh3", "keyed"]
+Policy = Literal["largest", "plain"]
+Nulls = Literal["refuse", "skip"]
 
 GIVEN = (
     "window", "arrivals", "rows", "error_rate", "gate_error", "retention", "lateness",
@@ -42,7 +46,7 @@ class Settings:
     """Rows of a segment of level 0."""
     ladder: tuple[int, ...]
     """Windows of the levels; empty by arrivals."""
-    hash: str
+    hash: HashName
     seed: int
     fingerprint: int
     location: str | None
@@ -54,7 +58,7 @@ class Settings:
     names: int
     entries: int
     """Pairs of key and row in memory that make the store seal what is open."""
-    policy: str
+    policy: Policy
 
     @classmethod
     def create(
@@ -71,7 +75,7 @@ class Settings:
                 for name, value in asked.items()
                 if value is not None and name not in FIXED
             }
-            if asked["fingerprint"] is None and stored["hash"] == "siphash":
+            if asked["fingerprint"] is None and stored["hash"] == "keyed":
                 _refuse_difference("secret", "the store's secret", None)
             return cls(**known | {"ladder": tuple(known["ladder"])})
         if asked["window"] is None and asked["arrivals"] is None:
@@ -145,8 +149,11 @@ def _parse(given: dict[str, Any], secret: bytes | None) -> dict[str, Any]:
         "durability", durability, "one of " + ", ".join(DURABILITIES),
         durability is None or durability in DURABILITIES,
     )  # fmt: skip
+    for name, allowed in (("hash", ("xxh3", "keyed")), ("policy", ("largest", "plain"))):
+        value = asked[name]
+        require(name, value, " or ".join(allowed), value is None or value in allowed)
     if secret is not None:
-        asked["hash"] = asked["hash"] or "siphash"
+        asked["hash"] = asked["hash"] or "keyed"
     asked["fingerprint"] = None
     if secret is not None or asked["hash"] is not None or asked["seed"] is not None:
         hash_name = asked["hash"] or _DEFAULTS["hash"]
@@ -155,9 +162,9 @@ def _parse(given: dict[str, Any], secret: bytes | None) -> dict[str, Any]:
     return asked
 
 
-def _fingerprint(hash_name: str, seed: int, secret: bytes | None) -> int:
+def _fingerprint(hash_name: HashName, seed: int, secret: bytes | None) -> int:
     """What the hash makes of a fixed key: tells secrets apart and gives nothing away."""
-    return int(digest("bloomery history", hash=hash_name, seed=seed, secret=secret)) % 2**63  # type: ignore[arg-type]
+    return digest("bloomery history", hash=hash_name, seed=seed, secret=secret) % 2**63
 
 
 def _refuse_difference(name: str, expected: object, got: object) -> None:

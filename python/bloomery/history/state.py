@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bloomery._core import HistoryBuffer, parse_instant
-from bloomery.errors import StorageError
+from bloomery.errors import LockedError, StorageError
 from bloomery.history.catalogue import Catalogue, Entry
 from bloomery.history.disk import Disk
 from bloomery.history.forest import Forest
@@ -110,7 +110,6 @@ class State:
             leftovers = {entry.file for entry in gone}
             leftovers |= {entry.items for entry in [*gone, *taken] if entry.items}
             leftovers -= {entry.items for entry in added if entry.items}
-            before = self.catalogue.revision
 
             def transaction() -> None:
                 self.catalogue.change(
@@ -121,21 +120,27 @@ class State:
             try:
                 self.disk.commit(transaction)
             except StorageError as error:
-                if not self._is_committed(before, error):
+                if not self._is_committed(error):
                     raise
                 self.catalogue.load()
             self.forest.change(add=added, remove=removed, adopt=adopted)
         self.remove_files(leftovers)
 
-    def _is_committed(self, before: int, error: StorageError) -> bool:
-        """Whether a transaction went through although its answer was lost."""
+    def _is_committed(self, error: StorageError) -> bool:
+        """Whether a transaction went through although its answer was lost.
+
+        If nobody knows, or if another process writes, the catalogue may name another journal by
+        now: nothing may go into this one any more.
+        """
+        unknown = isinstance(error, LockedError)
         try:
-            return self.catalogue.read_revision() > before
+            return not unknown and self.catalogue.is_committed()
         except StorageError:
-            if self.journal is not None:
-                # The catalogue may name the next journal by now: nothing may go into this one.
-                self.journal.failure = error
+            unknown = True
             return False
+        finally:
+            if unknown and self.journal is not None:
+                self.journal.failure = error
 
     def remove_files(self, names: Iterable[str]) -> None:
         """Removes files that nothing names. One that cannot be removed now is an orphan later."""

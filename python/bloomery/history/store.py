@@ -49,6 +49,7 @@ from bloomery.history.records import (
 from bloomery.history.reports import segment_reports, store_stats
 from bloomery.history.seal import due_segments, seal_segments
 from bloomery.history.series import Series
+from bloomery.history.settings import Nulls
 from bloomery.history.state import State, to_micros
 from bloomery.history.view import FIRST, LAST, View
 
@@ -149,11 +150,12 @@ class History:
         """Adds occurrences of a key at an instant, or now."""
         with self._writing() as state:
             instant = state.now() if at is None else to_micros(at, "at")
+            require("count", count, "at least 1", 1 <= count < 2**62)
             state.buffer.add(key, count, instant)
             self._acknowledge(1, instant)
 
     def add_many(
-        self, keys: Any, counts: Any = None, *, at: Any = None, nulls: str = "refuse"
+        self, keys: Any, counts: Any = None, *, at: Any = None, nulls: Nulls = "refuse"
     ) -> int:
         """Adds every key at its instant (`at`: one for all, or one for each); how many went in.
 
@@ -202,7 +204,7 @@ class History:
 
     def count_many(
         self, keys: Any, start: Any = None, end: Any = None, *,
-        last: Any = None, now: Any = None, rollups: bool = True, nulls: str = "refuse",
+        last: Any = None, now: Any = None, rollups: bool = True, nulls: Nulls = "refuse",
     ) -> Counts:  # fmt: skip
         """`count(...).upper` of every key. `missing` is told by `total` for the same range."""
         first, stop = self._range(start, end, last, now)
@@ -432,10 +434,11 @@ class History:
     def _acknowledge(self, events: int, newest: int | None) -> None:
         """After some events went into the buffer: makes them safe, and seals what is due."""
         self._pending += events
-        if self._pending >= _DRAIN or self._state.settings.durability == "always":
+        drained = self._pending >= _DRAIN or self._state.settings.durability == "always"
+        if drained:
             self._drain()
         by_arrivals = self._state.settings.window is None
-        full = events >= _DRAIN and self._state.buffer.entries > self._state.settings.entries
+        full = drained and self._state.buffer.entries > self._state.settings.entries
         if by_arrivals or full or (newest is not None and newest >= self._alarm):
             try:
                 if full:

@@ -34,6 +34,7 @@ def find_problems(state: State, progress: Progress | None) -> tuple[list[str], i
             elif entry.id in state.forest.nodes:  # not dropped meanwhile
                 state.forest.damaged[entry.id] = f"{entry.file}: {problem}"
                 problems.append(f"{entry.file} ({_times(entry)}): {problem}")
+            problems += _items_problems(state, entry)
         if entry.parent is not None and entry.parent not in state.forest.nodes:
             problems.append(f"{entry.file}: its parent {entry.parent} is not in the catalogue")
         if progress is not None:
@@ -61,12 +62,19 @@ def _check(state: State, entry: Entry) -> tuple[str | None, int]:
     info = segment.info
     if (info.rows, info.events) != (entry.rows, entry.events):
         return "is not the segment that the catalogue describes", len(data)
-    if entry.items is not None:
-        try:
-            state.place.read(entry.items)
-        except OSError:
-            return f"its items file {entry.items} is missing", len(data)
     return None, len(data)
+
+
+def _items_problems(state: State, entry: Entry) -> list[str]:
+    """Of the exact contents: the segment answers without them, but is never rolled up."""
+    node = state.forest.nodes.get(entry.id)
+    if node is None or node.entry.items is None:
+        return []
+    try:
+        state.place.read(node.entry.items)
+    except OSError as error:
+        return [f"{node.entry.items} ({_times(entry)}): cannot be read: {error}"]
+    return []
 
 
 def _times(entry: Entry) -> str:

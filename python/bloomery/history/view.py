@@ -18,6 +18,7 @@ from bloomery.history.ladder import MICRO
 from bloomery.history.ranges import RangePlan, plan_range, unite
 from bloomery.history.records import DecayedCount, RangeCount, TopKeys
 from bloomery.history.series import Series, Steps, edges_of
+from bloomery.history.settings import Nulls
 from bloomery.history.state import State
 from bloomery.records import HotItem
 
@@ -44,7 +45,7 @@ class View:
         return _insist(answer)
 
     def count_many(
-        self, keys: Any, start: int, end: int, rollups: bool, nulls: str
+        self, keys: Any, start: int, end: int, rollups: bool, nulls: Nulls
     ) -> tuple[Counts, tuple[tuple[float, float], ...]]:
         """The upper bound of each key, and the missing times."""
         digests = self._digests(keys, nulls)
@@ -199,7 +200,7 @@ class View:
             for begin, stop in unite([*ranges, *dropped])
         )
 
-    def _digests(self, keys: Any, nulls: str) -> Digests:
+    def _digests(self, keys: Any, nulls: Nulls) -> Digests:
         settings = self._state.settings
         return Digests(
             keys,

@@ -15,8 +15,7 @@ from bloomery.cli.options import AsJson
 from bloomery.cli.quantities import show_bytes, show_count, show_rate, show_span
 
 if TYPE_CHECKING:
-    from bloomery.history import History
-    from bloomery.records import SegmentReport
+    from bloomery.history import History, SegmentReport
 
 SHOWN = ("id", "level", "state", "begin", "end", "rows", "events", "bytes", "predicted_error",
          "parent", "file", "checksum")  # fmt: skip
