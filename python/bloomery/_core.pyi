@@ -1,7 +1,7 @@
 """Types of the compiled core; `make lint` checks them against the built module."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final
 
@@ -10,7 +10,19 @@ import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
 from bloomery.partitions import PartitionModel
-from bloomery.records import Estimate, HotItem, LineReport, LogRecord, LogReport, Plan, Stats
+from bloomery.records import (
+    Estimate,
+    HotItem,
+    JournalReport,
+    LineReport,
+    LogRecord,
+    LogReport,
+    OpenSegment,
+    Plan,
+    SealedSegment,
+    SegmentInfo,
+    Stats,
+)
 
 _Key: TypeAlias = str | Buffer | int
 _Keys: TypeAlias = Iterable[_Key] | Any
@@ -24,6 +36,7 @@ _HashName: TypeAlias = Literal["xxh3", "keyed"]
 _Policy: TypeAlias = Literal["plain", "conservative"]
 _Counts: TypeAlias = Iterable[int] | Any
 _Partitions: TypeAlias = int | Literal["auto", "adaptive"] | PartitionModel
+_CellPolicy: TypeAlias = Literal["largest", "plain"]
 _Nulls: TypeAlias = Literal["refuse", "skip"]
 _Duration: TypeAlias = str | float | timedelta
 _Instant: TypeAlias = datetime | str | float | np.datetime64
@@ -51,7 +64,10 @@ __all__ = [
     "CountFilter",
     "CountingBloomFilter",
     "Dedup",
+    "Digests",
     "DynamicCountFilter",
+    "HistoryBuffer",
+    "HistorySegment",
     "HotList",
     "LogCounter",
     "LogReader",
@@ -65,6 +81,9 @@ __all__ = [
     "canonical_url",
     "digest",
     "from_bytes",
+    "history_formulas",
+    "history_paper_sizes",
+    "history_roll_up",
     "load",
     "parse_duration",
     "parse_instant",
@@ -76,6 +95,21 @@ __version__: str
 def digest(
     key: _Key, *, hash: _HashName = "xxh3", seed: int = 0, secret: bytes | None = None
 ) -> int: ...
+def history_roll_up(
+    items: Sequence[bytes],
+    *,
+    begin: int,
+    end: int,
+    level: int,
+    row_span: int | None = None,
+    error_rate: float,
+    gate_error: float | None = None,
+    policy: Literal["largest", "plain"] = "largest",
+    hash: _HashName = "xxh3",
+    seed: int = 0,
+    secret: bytes | None = None,
+    names: int = 256,
+) -> SealedSegment: ...
 def canonical_url(
     url: str | Buffer,
     *,
@@ -92,6 +126,19 @@ def parse_instant(value: _Instant | _Instants, name: str = "at") -> Any: ...
 def replace_file(path: _Path, data: bytes) -> None: ...
 def load(path: _Path) -> _Filter | Any: ...
 def from_bytes(data: Buffer) -> _Filter | Any: ...
+def history_paper_sizes(
+    row_elements: int, rows: int, *, gate_error: float = 0.01, row_error: float = 0.01
+) -> dict[str, int]: ...
+def history_formulas(
+    *,
+    elements: float,
+    row_elements: float,
+    rows: int,
+    gate_hashes: int,
+    gate_bits: int,
+    hashes: int,
+    columns: int,
+) -> dict[str, float]: ...
 
 @final
 class BloomFilter:
@@ -996,12 +1043,67 @@ class Dedup:
     def report(self) -> LineReport: ...
 
 @final
-class LogCounter:
-    """Counts one log by a field into hot lists and fading filters, by the log's own time."""
+class HistoryBuffer:
+    """What a history has not sealed yet: exact counts by key and row, and the records of them.
+
+    Times are microseconds since 1970, but for `at` of `add_many`, which is instants as everywhere.
+    """
 
     def __new__(
         cls,
-        *into: HotList | TimeDecayingBloomFilter,
+        *,
+        window: int | None = None,
+        arrivals: int | None = None,
+        rows: int,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+        names: int = 256,
+        level: int = 0,
+    ) -> Self: ...
+    def add(self, key: _Key, count: int, at: int) -> None: ...
+    def add_many(
+        self,
+        keys: _Keys,
+        counts: _Counts | None = None,
+        *,
+        at: _Instant | _Instants,
+        nulls: _Nulls = "refuse",
+    ) -> int: ...
+    def take_journal(self) -> bytes: ...
+    def dump(self, *, without: Iterable[int] = ()) -> bytes: ...
+    def replay(self, data: Buffer) -> JournalReport: ...
+    def segments(self) -> list[OpenSegment]: ...
+    def seal(
+        self,
+        index: int,
+        *,
+        error_rate: float,
+        gate_error: float | None = None,
+        policy: Literal["largest", "plain"] = "largest",
+    ) -> SealedSegment: ...
+    def drop(self, index: int) -> None: ...
+    def row_records(self, index: int) -> dict[str, npt.NDArray[Any]]: ...
+    def rows_of(self, index: int, key: _Key) -> npt.NDArray[np.uint64]: ...
+    def count(self, index: int, key: _Key, first: int, last: int) -> int: ...
+    def count_many(
+        self, index: int, keys: Digests | _Keys, first: int, last: int, *, nulls: _Nulls = "refuse"
+    ) -> npt.NDArray[np.uint64]: ...
+    def names(self, index: int) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
+    @property
+    def entries(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def newest(self) -> int | None: ...
+
+@final
+class LogCounter:
+    """Counts one log by a field into hot lists, fading filters and histories, by its own time."""
+
+    def __new__(
+        cls,
+        *into: HotList | TimeDecayingBloomFilter | HistoryBuffer,
         by: str = "path",
         query: bool = True,
         until: _Instant | None = None,
@@ -1022,3 +1124,60 @@ class LogReader:
     def settle(self) -> list[LogRecord]: ...
     def finish(self) -> list[LogRecord]: ...
     def report(self) -> LogReport: ...
+
+@final
+class Digests:
+    def __new__(
+        cls,
+        keys: _Keys,
+        *,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+        nulls: _Nulls = "refuse",
+        threads: int = 1,
+    ) -> Self: ...
+    def __len__(self) -> int: ...
+
+@final
+class HistorySegment:
+    @staticmethod
+    def open(path: _Path) -> HistorySegment: ...
+    @staticmethod
+    def from_bytes(data: Buffer) -> HistorySegment: ...
+    @staticmethod
+    def build(
+        keys: _Keys,
+        rows: Iterable[int] | Any,
+        counts: _Counts | None = None,
+        *,
+        row_count: int,
+        begin: int = 0,
+        window: int = 1,
+        error_rate: float = 0.01,
+        gate_error: float | None = None,
+        policy: _CellPolicy = "largest",
+        sizes: dict[str, int] | None = None,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> bytes: ...
+    @property
+    def info(self) -> SegmentInfo: ...
+    def row_records(self) -> dict[str, npt.NDArray[Any]]: ...
+    def contains(self, key: _Key) -> bool: ...
+    def count(self, key: _Key, first: int = 0, last: int | None = None) -> int: ...
+    def count_many(
+        self,
+        keys: Digests | _Keys,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        nulls: _Nulls = "refuse",
+    ) -> npt.NDArray[np.uint64]: ...
+    def rows_of(self, key: _Key) -> npt.NDArray[np.uint64]: ...
+    def names(self) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
+    def positions(self, key: _Key) -> tuple[list[int], list[int]]: ...
+    def validate(self) -> None: ...
+    def merge_rows(self, factor: int = 2, *, max_error: float) -> bytes: ...
+    def join(self, other: HistorySegment, *, max_error: float) -> bytes: ...

@@ -35,8 +35,8 @@ impl Key<'_> {
 }
 
 /// A key that is kept. Its memory is used again for the next key of its place.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OwnedKey {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnedKey {
     kind: Kind,
     number: u64,
     bytes: Vec<u8>,
@@ -56,6 +56,14 @@ enum Kind {
 const SPARE: usize = 256;
 
 impl OwnedKey {
+    /// The key, copied.
+    pub fn of(key: Key<'_>) -> crate::Result<Self> {
+        let mut this = OwnedKey::default();
+        let refused = |_| crate::Error::Capacity { needed: u64::MAX, limit: isize::MAX as u64 };
+        this.set(key).map_err(refused)?;
+        Ok(this)
+    }
+
     /// Takes another key's place. Fails only for want of memory, and changes nothing then.
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>) -> Result<(), std::collections::TryReserveError> {
@@ -80,7 +88,8 @@ impl OwnedKey {
         Ok(())
     }
 
-    pub(crate) fn view(&self) -> Key<'_> {
+    /// The key again.
+    pub fn view(&self) -> Key<'_> {
         match self.kind {
             Kind::Text => Key::Text(&self.bytes),
             Kind::Bytes => Key::Bytes(&self.bytes),

@@ -21,6 +21,7 @@ pub mod crew;
 pub mod error;
 pub mod filters;
 pub mod hash;
+pub mod history;
 pub mod key;
 pub mod lines;
 pub mod logs;
@@ -41,7 +42,7 @@ pub use filters::{
     UrlFilter, UrlPlan,
 };
 pub use hash::{Hasher, KeyHash};
-pub use key::Key;
+pub use key::{Key, OwnedKey};
 pub use placement::{Layout, Placement};
 pub use positions::Derivation;
 pub use url::{Canon, canonical, segments};

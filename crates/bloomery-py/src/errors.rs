@@ -113,6 +113,15 @@ pub(crate) fn null_key(py: Python<'_>, row: usize) -> PyErr {
     })
 }
 
+/// The same of a batch that goes in whole or not at all.
+pub(crate) fn null_key_of_all(py: Python<'_>, row: usize) -> PyErr {
+    let message = format!("keys[{row}] is null; nothing was added");
+    raise(py, "NullKeyError", &message, "nulls=\"skip\" leaves such rows out", |fields| {
+        fields.set_item("index", row)?;
+        fields.set_item("added", 0)
+    })
+}
+
 /// Tells on an error how many keys of its batch went in before it.
 pub(crate) fn with_added(py: Python<'_>, error: PyErr, added: usize) -> PyErr {
     // An interrupt or a lack of memory is not the batch's to explain.

@@ -9,6 +9,7 @@
 
 use crate::buffer::View;
 use crate::errors::parameter;
+use bloomery_core::history::microseconds;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -244,6 +245,20 @@ pub(crate) fn instants(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Instant
         read(&item?).map_err(|refusal| in_row(row, refusal))
     };
     column.try_iter()?.enumerate().map(each).collect::<PyResult<_>>().map(Instants::Each)
+}
+
+/// One instant for a whole batch, or one for each row, in microseconds since 1970.
+pub(crate) enum Micros {
+    One(i64),
+    Each(Vec<i64>),
+}
+
+/// The same as `instants`, for what counts in microseconds.
+pub(crate) fn micros(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Micros> {
+    Ok(match instants(value, name)? {
+        Instants::One(at) => Micros::One(microseconds(at)),
+        Instants::Each(all) => Micros::Each(all.into_iter().map(microseconds).collect()),
+    })
 }
 
 /// The seconds of a NumPy array of numbers or dates; None for anything else.

@@ -12,6 +12,7 @@ mod decaying;
 mod errors;
 mod files;
 mod fork;
+mod history;
 mod hot;
 mod instants;
 mod key;
@@ -47,6 +48,11 @@ mod _core {
     use super::counting::CountingBloomFilter;
     #[pymodule_export]
     use super::decaying::TimeDecayingBloomFilter;
+    #[pymodule_export]
+    use super::history::{
+        Digests, HistoryBuffer, HistorySegment, history_formulas, history_paper_sizes,
+        history_roll_up,
+    };
     #[pymodule_export]
     use super::hot::HotList;
     #[pymodule_export]

@@ -21,6 +21,11 @@ impl<T: Copy + From<u8>> Weights<T> {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
     }
 
+    /// The counts of the whole batch.
+    pub(crate) fn into_all(self) -> Vec<T> {
+        self.all
+    }
+
     /// Their counts.
     pub(crate) fn next(&self) -> Vec<T> {
         std::mem::take(&mut self.next.lock().unwrap_or_else(PoisonError::into_inner))

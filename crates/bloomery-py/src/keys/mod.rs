@@ -244,6 +244,12 @@ impl<B: Batch> Answers<B> {
         Ok(())
     }
 
+    /// The answers themselves.
+    pub(crate) fn into_values(mut self) -> Vec<B::Answer> {
+        self.values.truncate(self.rows);
+        self.values
+    }
+
     /// The answers as a NumPy array that owns a copy of them.
     pub(crate) fn into_numpy(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         to_numpy(py, &self.values[..self.rows], B::DTYPE)

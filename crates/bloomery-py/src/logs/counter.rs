@@ -1,21 +1,24 @@
-//! `LogCounter` for Python: a log goes into hot lists and fading filters, without Python for a line.
+//! `LogCounter` for Python: a log goes into hot lists, fading filters and histories, without Python for a line.
 
 use super::{Chunk, Said, format_of, locked};
 use crate::decaying::TimeDecayingBloomFilter;
 use crate::errors::{OrRaise, parameter};
+use crate::history::HistoryBuffer;
 use crate::hot::HotList;
 use crate::instants::{Clock, instant};
 use crate::writers::Registered;
+use bloomery_core::Result;
+use bloomery_core::history::Buffer;
 use bloomery_core::logs::{self, Choice, Field, Sink};
-use bloomery_core::{HotList as Core, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::sync::{Mutex, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, RwLockWriteGuard};
 
 /// What a log is counted into.
 enum Target {
     List(Py<HotList>),
     Filter(Py<TimeDecayingBloomFilter>),
+    Buffer(Py<HistoryBuffer>),
 }
 
 impl Target {
@@ -26,15 +29,35 @@ impl Target {
         if let Ok(filter) = target.cast::<TimeDecayingBloomFilter>() {
             return Ok(Target::Filter(filter.clone().unbind()));
         }
+        if let Ok(buffer) = target.cast::<HistoryBuffer>() {
+            return Ok(Target::Buffer(buffer.clone().unbind()));
+        }
         let got = target.get_type().to_string();
         let hint = "make one: HotList(1000, half_life=\"10m\")";
-        Err(parameter(target.py(), "into", got, "hot lists or time-decaying filters", hint))
+        let allowed = "hot lists, time-decaying filters or the buffers of histories";
+        Err(parameter(target.py(), "into", got, allowed, hint))
     }
 
     fn address(&self) -> usize {
         match self {
             Target::List(list) => list.as_ptr() as usize,
             Target::Filter(filter) => filter.as_ptr() as usize,
+            Target::Buffer(buffer) => buffer.as_ptr() as usize,
+        }
+    }
+}
+
+/// A target that has a lock, while it is held.
+enum Locked<'a> {
+    List(RwLockWriteGuard<'a, bloomery_core::HotList>),
+    Buffer(MutexGuard<'a, Buffer>),
+}
+
+impl Locked<'_> {
+    fn sink(&mut self) -> &mut dyn Sink {
+        match self {
+            Locked::List(list) => &mut **list,
+            Locked::Buffer(buffer) => &mut **buffer,
         }
     }
 }
@@ -111,20 +134,21 @@ impl LogCounter {
         let now = now.map_or_else(|| Clock::System.now(py), |value| instant(value, "now"))?;
         let filters = self.into.iter().filter_map(|target| match target {
             Target::Filter(filter) => Some(filter.get()),
-            Target::List(_) => None,
+            Target::List(_) | Target::Buffer(_) => None,
         });
         let mut filters: Vec<_> =
             filters.map(|filter| (Registered::new(&filter.writers), &filter.core)).collect();
         py.detach(|| {
             let mut core = locked(&self.core);
-            let lists = self.into.iter().filter_map(|target| match target {
-                Target::List(list) => Some(list.get().write()),
+            let locked = self.into.iter().filter_map(|target| match target {
+                Target::List(list) => Some(Locked::List(list.get().write())),
+                Target::Buffer(buffer) => Some(Locked::Buffer(buffer.get().write())),
                 Target::Filter(_) => None,
             });
-            let mut lists: Vec<RwLockWriteGuard<'_, Core>> = lists.collect();
-            let lists = lists.iter_mut().map(|list| &mut **list as &mut dyn Sink);
+            let mut locked: Vec<Locked<'_>> = locked.collect();
+            let locked = locked.iter_mut().map(Locked::sink);
             let filters = filters.iter_mut().map(|(_, filter)| filter as &mut dyn Sink);
-            let mut sinks: Vec<&mut dyn Sink> = lists.chain(filters).collect();
+            let mut sinks: Vec<&mut dyn Sink> = locked.chain(filters).collect();
             work(&mut core, now, &mut sinks)
         })
         .or_raise(py)

@@ -1,0 +1,111 @@
+//! Bits in bytes, from the lowest on: how a segment's file holds everything but its header.
+
+/// The bits `[bit, bit + 64)`; zeros beyond the end.
+#[inline(always)]
+pub(super) fn window(bytes: &[u8], bit: u64) -> u64 {
+    let (at, shift) = ((bit >> 3) as usize, (bit & 7) as u32);
+    match bytes.get(at..).and_then(|rest| rest.first_chunk::<9>()) {
+        Some([low @ .., high]) => {
+            let low = u64::from_le_bytes(*low) >> shift;
+            low | ((u64::from(*high) << 1) << (63 - shift))
+        }
+        None => tail(bytes, at, shift),
+    }
+}
+
+#[cold]
+fn tail(bytes: &[u8], at: usize, shift: u32) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let value = rest.iter().take(9).rev().fold(0u128, |value, byte| value << 8 | u128::from(*byte));
+    (value >> shift) as u64
+}
+
+/// The lowest `len` bits, all of them from 64 on.
+#[inline(always)]
+pub(super) fn low(len: u64) -> u64 {
+    if len >= 64 { u64::MAX } else { (1 << len) - 1 }
+}
+
+/// Turns one bit of an array of words on.
+#[inline(always)]
+pub(super) fn set(words: &mut [u64], bit: u64) {
+    words[(bit >> 6) as usize] |= 1 << (bit & 63);
+}
+
+/// The bits `[bit, bit + 64)` of an array of words; zeros beyond the end.
+#[inline(always)]
+pub(super) fn window_of(words: &[u64], bit: u64) -> u64 {
+    let (at, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
+    let low = words.get(at).map_or(0, |word| word >> shift);
+    let high = words.get(at + 1).map_or(0, |word| (word << 1) << (63 - shift));
+    low | high
+}
+
+/// Words as the bytes of a file, no longer than `bits` need.
+pub(super) fn to_bytes(words: &[u64], bits: u64, out: &mut Vec<u8>) {
+    let end = out.len() + bits.div_ceil(8) as usize;
+    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    out.truncate(end);
+}
+
+/// Bits that are appended.
+#[derive(Debug, Default)]
+pub(super) struct BitWriter {
+    words: Vec<u64>,
+    len: u64,
+}
+
+impl BitWriter {
+    /// Appends the lowest `len` bits, at most 64; the others must be zero.
+    #[inline]
+    pub(super) fn push(&mut self, value: u64, len: u32) {
+        debug_assert!(value & !low(u64::from(len)) == 0);
+        if len == 0 {
+            return;
+        }
+        let shift = (self.len & 63) as u32;
+        if shift == 0 {
+            self.words.push(value);
+        } else {
+            if let Some(last) = self.words.last_mut() {
+                *last |= value << shift;
+            }
+            if shift + len > 64 {
+                self.words.push(value >> (64 - shift));
+            }
+        }
+        self.len += u64::from(len);
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_pushed_is_read_back_from_any_bit() {
+        let mut writer = BitWriter::default();
+        let parts: Vec<(u64, u32)> = (1..=64u32)
+            .map(|len| (0x9E37_79B9_7F4A_7C15u64.rotate_left(len) >> (64 - len), len))
+            .collect();
+        parts.iter().for_each(|(value, len)| writer.push(*value, *len));
+        let mut bytes = Vec::new();
+        to_bytes(writer.words(), writer.len(), &mut bytes);
+        assert_eq!(bytes.len() as u64, writer.len().div_ceil(8));
+        let mut bit = 0;
+        for (value, len) in parts {
+            assert_eq!(window(&bytes, bit) & low(u64::from(len)), value);
+            assert_eq!(window_of(writer.words(), bit) & low(u64::from(len)), value);
+            bit += u64::from(len);
+        }
+        assert_eq!((window(&bytes, bit + 64), window(&bytes, u64::MAX)), (0, 0));
+    }
+}

@@ -1,0 +1,134 @@
+//! The body of a segment's file: bytes that are checked when they are first touched.
+//!
+//! A block that was checked once is marked, so a question pays for a handful of blocks the first time and for
+//! nothing later. Opening a segment reads none of them.
+
+use super::bits;
+use super::header::{BLOCK, Front};
+use crate::error::{Error, Result};
+use crc32c::crc32c;
+use memmap2::Mmap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A file's bytes: in memory, or mapped.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    Owned(Vec<u8>),
+    Mapped(Mmap),
+}
+
+impl Bytes {
+    pub(super) fn map(path: &Path) -> Result<Self> {
+        let failed = |source| Error::storage(path, "open", source);
+        let file = File::open(path).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        if about.is_dir() {
+            return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        // No system maps nothing.
+        if about.len() == 0 {
+            return Ok(Bytes::Owned(Vec::new()));
+        }
+        // SAFETY: a segment's file is written under another name, then renamed, and never changed again; who
+        // replaces it unlinks it, which leaves the mapping as it is. Bytes are read as bytes only.
+        let map =
+            unsafe { Mmap::map(&file) }.map_err(|source| Error::storage(path, "map", source))?;
+        // Questions jump: reading ahead would bring in pages that nobody asks for.
+        #[cfg(unix)]
+        let _ = map.advise(memmap2::Advice::Random);
+        Ok(Bytes::Mapped(map))
+    }
+
+    pub(super) fn all(&self) -> &[u8] {
+        match self {
+            Bytes::Owned(bytes) => bytes,
+            Bytes::Mapped(map) => map,
+        }
+    }
+}
+
+/// The body, and which of its blocks were checked.
+#[derive(Debug)]
+pub(super) struct Body {
+    bytes: Bytes,
+    front: Front,
+    checked: Vec<AtomicU64>,
+}
+
+impl Body {
+    /// The front has been read, so its numbers are those of the bytes.
+    pub(super) fn new(bytes: Bytes, front: Front) -> Self {
+        let blocks = (bytes.all().len() - front.body).div_ceil(BLOCK);
+        let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Body { bytes, front, checked }
+    }
+
+    /// Bytes of the whole file.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.bytes.all().len() as u64
+    }
+
+    /// The whole file.
+    pub(super) fn file(&self) -> &[u8] {
+        self.bytes.all()
+    }
+
+    fn body(&self) -> &[u8] {
+        &self.bytes.all()[self.front.body..]
+    }
+
+    /// 64 bits from bit `bit` of the part that begins at byte `part`; zeros behind the end.
+    #[inline(always)]
+    pub(super) fn window(&self, part: u64, bit: u64) -> Result<u64> {
+        let byte = (part + (bit >> 3)) as usize;
+        self.require(byte, byte.saturating_add(9))?;
+        Ok(bits::window(self.body(), part.saturating_mul(8).saturating_add(bit)))
+    }
+
+    /// Bytes, checked.
+    pub(super) fn slice(&self, from: u64, to: u64) -> Result<&[u8]> {
+        let (from, to) = (from as usize, to as usize);
+        self.require(from, to)?;
+        Ok(self.body().get(from..to).unwrap_or_default())
+    }
+
+    /// Checks the blocks of `[from, to)` that were not; what lies behind the end has none.
+    #[inline(always)]
+    fn require(&self, from: usize, to: usize) -> Result<()> {
+        for block in from / BLOCK..=(to.saturating_sub(1)) / BLOCK {
+            let done = self.checked.get(block / 64);
+            if done.is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 0) {
+                self.check(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn check(&self, block: usize) -> Result<()> {
+        let body = self.body();
+        let from = block * BLOCK;
+        // The last word of marks has room for blocks that are not there.
+        let Some(bytes) = body.get(from..body.len().min(from + BLOCK)) else { return Ok(()) };
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let stored = self.bytes.all()[self.front.checksums + 4 * block..].first_chunk();
+        let expected = stored.map_or(0, |four| u32::from_le_bytes(*four));
+        let got = crc32c(bytes);
+        if expected != got {
+            let offset = (self.front.body + from) as u64;
+            return Err(Error::Checksum { expected, got, offset });
+        }
+        self.checked[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Checks every block.
+    pub(super) fn check_all(&self) -> Result<()> {
+        (0..self.body().len().div_ceil(BLOCK)).try_for_each(|block| self.check(block))
+    }
+}

@@ -1,0 +1,441 @@
+//! The part of a history that still takes events: every open segment, and the journal of what came.
+//!
+//! An event goes to its row by its time, however late it is; the store above decides when a segment is
+//! sealed. Events for a segment that was dropped open it anew, and it is sealed again beside the first. By
+//! arrivals, as in the paper, a row ends when it has enough events; one with a count stays whole.
+//!
+//! A batch is sorted by row piece by piece, so that out-of-order events cost a sort of what fits the cache,
+//! and the journal has one record for a row, not one for an event.
+//!
+//! # What stays true
+//! 1. Counts are exact.
+//! 2. The records that were taken, and those of `dump`, make the same counts again (`recover.rs`).
+
+use super::journal::Journal;
+use super::open::{OpenRows, Seen};
+use super::{Contents, MAX_ROWS, Mark, RowRecord};
+use crate::error::{Error, Result};
+use crate::hash::Hasher;
+use crate::key::{Key, OwnedKey};
+use crate::logs::Sink;
+use std::collections::BTreeMap;
+
+/// Events whose rows are found at once.
+const PIECE: usize = 1 << 12;
+/// Events ahead whose places are asked for.
+const AHEAD: usize = 12;
+/// Times, and spans of segments, are less than this away from 1970: no sum of them overflows.
+pub(super) const FARTHEST: i64 = 1 << 60;
+
+/// What ends a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsBy {
+    /// Time: windows of so many microseconds, aligned to 1970.
+    Time(i64),
+    /// So many events, counted as they arrive.
+    Arrivals(u64),
+}
+
+/// What a buffer is made by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferPlan {
+    /// What ends a row.
+    pub rows_by: RowsBy,
+    /// Rows of a segment.
+    pub rows: u32,
+    /// The level that its segments get.
+    pub level: u8,
+    /// Keys of a segment that are listed by name.
+    pub names: usize,
+    /// What makes marks of keys.
+    pub hasher: Hasher,
+}
+
+impl BufferPlan {
+    fn checked(self) -> Result<Self> {
+        if self.rows == 0 || self.rows as usize > MAX_ROWS {
+            let hint = "a segment of 60 rows of a minute is an hour";
+            return Err(Error::parameter("rows", self.rows, "between 1 and 2**24", hint));
+        }
+        match self.rows_by {
+            RowsBy::Time(window) if window < 1 || window > FARTHEST / i64::from(self.rows) => {
+                let allowed = "above zero, and a segment shorter than 30,000 years";
+                Err(Error::parameter("window", window, allowed, "give microseconds"))
+            }
+            RowsBy::Arrivals(0) => {
+                Err(Error::parameter("arrivals", 0, "at least 1", "10_000 is the paper's choice"))
+            }
+            _ if self.names > 1 << 20 => {
+                let hint = "256 names of each segment are plenty for the top hundred";
+                Err(Error::parameter("names", self.names, "at most 2**20", hint))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+/// The times of a batch, in microseconds since 1970.
+#[derive(Clone, Copy, Debug)]
+pub enum Moments<'a> {
+    /// One for all.
+    All(i64),
+    /// One for each row.
+    Each(&'a [i64]),
+}
+
+/// A row of a batch whose key should be named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its place in the batch.
+    pub row: usize,
+    mark: Mark,
+    segment: i64,
+}
+
+/// The rows of a batch.
+#[derive(Clone, Copy)]
+struct Batch<'a> {
+    marks: &'a [Mark],
+    counts: Option<&'a [u64]>,
+    at: Moments<'a>,
+}
+
+impl Batch<'_> {
+    fn count(&self, row: usize) -> u64 {
+        self.counts.map_or(1, |counts| counts[row])
+    }
+
+    fn times(&self, mut rows: impl Iterator<Item = usize>) -> Seen {
+        match self.at {
+            Moments::All(at) => Seen { first: at, last: at, events: 0 },
+            Moments::Each(times) => rows.by_ref().fold(Seen::NOTHING, |seen, row| Seen {
+                first: seen.first.min(times[row]),
+                last: seen.last.max(times[row]),
+                events: 0,
+            }),
+        }
+    }
+}
+
+/// The open segments of a history.
+#[derive(Debug)]
+pub struct Buffer {
+    pub(super) plan: BufferPlan,
+    pub(super) open: BTreeMap<i64, OpenRows>,
+    pub(super) journal: Journal,
+    /// The latest event, of dropped segments too.
+    pub(super) newest: Option<i64>,
+    /// The row of the next arrival; not used by time.
+    pub(super) next_row: i64,
+}
+
+impl Buffer {
+    /// Nothing yet.
+    pub fn new(plan: BufferPlan) -> Result<Self> {
+        let plan = plan.checked()?;
+        let (open, journal) = (BTreeMap::new(), Journal::default());
+        let mut this = Buffer { plan, open, journal, newest: None, next_row: 0 };
+        this.journal.state(&this.state());
+        Ok(this)
+    }
+
+    /// What it was made by.
+    pub fn plan(&self) -> &BufferPlan {
+        &self.plan
+    }
+
+    // ---- adding
+
+    /// Adds one key's occurrences.
+    pub fn add(&mut self, key: Key<'_>, count: u64, at: i64) -> Result<()> {
+        let mark = key.hash(&self.plan.hasher).mark();
+        let marks = [mark];
+        let counts = [count];
+        let wanted = self.add_marks(&marks, Some(&counts), Moments::All(at))?;
+        wanted.into_iter().try_for_each(|wanted| self.name(wanted, key))
+    }
+
+    /// Adds every row, in order: all of them, or none if one is refused. The rows whose keys should be
+    /// named: `name` takes them, then `forget_unnamed`.
+    pub fn add_marks(
+        &mut self,
+        marks: &[Mark],
+        counts: Option<&[u64]>,
+        at: Moments<'_>,
+    ) -> Result<Vec<Wanted>> {
+        let batch = Batch { marks, counts, at };
+        check(&batch)?;
+        let mut wanted = Vec::new();
+        for start in (0..marks.len()).step_by(PIECE) {
+            let rows = start..marks.len().min(start + PIECE);
+            match self.plan.rows_by {
+                RowsBy::Time(window) => self.add_by_time(window, &batch, rows, &mut wanted)?,
+                RowsBy::Arrivals(full) => self.add_arrivals(full, &batch, rows, &mut wanted)?,
+            }
+        }
+        // Most that were wanted at first are too rare by now.
+        let listed = |each: &Wanted| self.open[&each.segment].is_listed(each.mark);
+        wanted.retain(listed);
+        Ok(wanted)
+    }
+
+    fn add_by_time(
+        &mut self,
+        window: i64,
+        batch: &Batch<'_>,
+        rows: std::ops::Range<usize>,
+        wanted: &mut Vec<Wanted>,
+    ) -> Result<()> {
+        let times = match batch.at {
+            Moments::All(at) => return self.add_rows(at.div_euclid(window), batch, rows, wanted),
+            Moments::Each(times) => times,
+        };
+        let seen = batch.times(rows.clone());
+        let first = seen.first.div_euclid(window);
+        if first == seen.last.div_euclid(window) {
+            return self.add_rows(first, batch, rows, wanted);
+        }
+        // By row, and in their order within each; what is sorted already stays as it is.
+        let mut order: Vec<(i64, usize)> =
+            rows.map(|row| (times[row].div_euclid(window), row)).collect();
+        order.sort_unstable();
+        order.chunk_by(|a, b| a.0 == b.0).try_for_each(|same| {
+            self.add_rows(same[0].0, batch, same.iter().map(|each| each.1), wanted)
+        })
+    }
+
+    fn add_arrivals(
+        &mut self,
+        full: u64,
+        batch: &Batch<'_>,
+        rows: std::ops::Range<usize>,
+        wanted: &mut Vec<Wanted>,
+    ) -> Result<()> {
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let mut room = full.saturating_sub(self.arrived(self.next_row));
+            if room == 0 {
+                self.next_row += 1;
+                continue;
+            }
+            let mut end = rest.start;
+            while end < rest.end && room > 0 {
+                room = room.saturating_sub(batch.count(end));
+                end += 1;
+            }
+            self.add_rows(self.next_row, batch, rest.start..end, wanted)?;
+            rest.start = end;
+        }
+        Ok(())
+    }
+
+    /// Events that a row has.
+    fn arrived(&self, row: i64) -> u64 {
+        let (segment, within) = self.place(row);
+        let rows = self.open.get(&segment).map_or(&[][..], OpenRows::rows);
+        rows.get(within as usize).map_or(0, |seen| seen.events)
+    }
+
+    /// Adds some rows of a batch to one row.
+    fn add_rows(
+        &mut self,
+        row: i64,
+        batch: &Batch<'_>,
+        rows: impl Iterator<Item = usize> + Clone,
+        wanted: &mut Vec<Wanted>,
+    ) -> Result<()> {
+        let (segment, within) = self.place(row);
+        let open = self.open.entry(segment).or_insert_with(|| OpenRows::new(self.plan.names));
+        let mut seen = batch.times(rows.clone());
+        self.journal.events(row, seen, rows.size_hint().0);
+        let mut ahead = rows.clone();
+        ahead.by_ref().take(AHEAD).for_each(|row| open.prefetch(batch.marks[row]));
+        let outcome = rows.into_iter().try_for_each(|row| {
+            if let Some(ahead) = ahead.next() {
+                open.prefetch(batch.marks[ahead]);
+            }
+            let (mark, count) = (batch.marks[row], batch.count(row));
+            if open.add(mark, within, count)? {
+                wanted.push(Wanted { row, mark, segment });
+            }
+            self.journal.push(mark, count);
+            seen.events = seen.events.saturating_add(count);
+            Ok(())
+        });
+        self.newest = self.newest.max(Some(seen.last));
+        // What went in before an error is seen, too.
+        open.see(within, seen).and(outcome)
+    }
+
+    /// The key of a row that was wanted.
+    pub fn name(&mut self, wanted: Wanted, key: Key<'_>) -> Result<()> {
+        // An array may have changed since it was hashed.
+        if key.hash(&self.plan.hasher).mark() != wanted.mark {
+            return Ok(());
+        }
+        let Some(open) = self.open.get_mut(&wanted.segment) else { return Ok(()) };
+        if open.name(wanted.mark, key)? {
+            self.journal.name(wanted.segment, OwnedKey::of(key)?);
+        }
+        Ok(())
+    }
+
+    /// The keys of a batch have come, as far as they will. What has none is asked for again.
+    pub fn forget_unnamed(&mut self, wanted: &[Wanted]) {
+        let mut segments: Vec<i64> = wanted.iter().map(|each| each.segment).collect();
+        segments.sort_unstable();
+        segments.dedup();
+        for segment in segments {
+            self.open.get_mut(&segment).into_iter().for_each(OpenRows::drop_nameless);
+        }
+    }
+
+    // ---- asking
+
+    /// The segment of a row, and the row's place in it.
+    pub(super) fn place(&self, row: i64) -> (i64, u32) {
+        let rows = i64::from(self.plan.rows);
+        (row.div_euclid(rows), row.rem_euclid(rows) as u32)
+    }
+
+    /// The latest event so far.
+    pub fn newest(&self) -> Option<i64> {
+        self.newest
+    }
+
+    /// Pairs of key and row that are held.
+    pub fn entries(&self) -> usize {
+        self.open.values().map(OpenRows::entries).sum()
+    }
+
+    /// Bytes on the heap, about.
+    pub fn bytes(&self) -> u64 {
+        self.open.values().map(OpenRows::bytes).sum()
+    }
+
+    /// The open segments by number, in order.
+    pub fn segments(&self) -> impl Iterator<Item = (i64, &OpenRows)> {
+        self.open.iter().map(|(index, open)| (*index, open))
+    }
+
+    /// One of them.
+    pub fn segment(&self, index: i64) -> Result<&OpenRows> {
+        self.open.get(&index).ok_or_else(|| {
+            let hint = "segments() lists those that are open";
+            Error::parameter("index", index, "an open segment's number", hint)
+        })
+    }
+
+    /// Where a segment's time begins and ends. By arrivals that is what its events say.
+    pub fn span(&self, index: i64) -> Result<(i64, i64)> {
+        let seen = self.segment(index)?.seen();
+        Ok(match self.plan.rows_by {
+            RowsBy::Time(window) => {
+                let span = window * i64::from(self.plan.rows);
+                (index * span, (index + 1) * span)
+            }
+            RowsBy::Arrivals(_) => (seen.first, seen.last + 1),
+        })
+    }
+
+    /// Whether events in their order can no longer reach the segment.
+    pub fn is_complete(&self, index: i64) -> Result<bool> {
+        Ok(match self.plan.rows_by {
+            RowsBy::Time(_) => self.newest >= Some(self.span(index)?.1),
+            RowsBy::Arrivals(full) => {
+                let last = (index + 1) * i64::from(self.plan.rows) - 1;
+                last < self.next_row || last == self.next_row && self.arrived(last) >= full
+            }
+        })
+    }
+
+    /// The rows of a segment as they are recorded.
+    pub fn row_records(&self, index: i64) -> Result<Vec<RowRecord>> {
+        let (seen, (begin, _)) = (self.segment(index)?.rows(), self.span(index)?);
+        let record = |(row, seen): (usize, Seen)| {
+            let Seen { first, last, events } = seen;
+            let (begin, end) = match self.plan.rows_by {
+                RowsBy::Time(window) => {
+                    let begin = begin + row as i64 * window;
+                    (begin, begin + window)
+                }
+                RowsBy::Arrivals(_) if events > 0 => (first, last + 1),
+                RowsBy::Arrivals(_) => (begin, begin),
+            };
+            if events == 0 {
+                return RowRecord::empty(begin, end);
+            }
+            RowRecord { begin, end, first, last, events, windows: 1 }
+        };
+        // By time every row is there, whether it saw something or not.
+        let rows = match self.plan.rows_by {
+            RowsBy::Time(_) => self.plan.rows as usize,
+            RowsBy::Arrivals(_) => seen.len(),
+        };
+        let seen = seen.iter().copied().chain(std::iter::repeat(Seen::NOTHING)).take(rows);
+        Ok(seen.enumerate().map(record).collect())
+    }
+
+    /// Everything of a segment, to be sealed.
+    pub fn contents(&self, index: i64) -> Result<Contents> {
+        let (open, (begin, end)) = (self.segment(index)?, self.span(index)?);
+        let (names, unlisted) = open.top();
+        let (rows, items) = (self.row_records(index)?, open.items()?);
+        Ok(Contents { level: self.plan.level, begin, end, rows, items, names, unlisted })
+    }
+
+    /// Forgets a segment: it was sealed.
+    pub fn drop_segment(&mut self, index: i64) -> Result<()> {
+        self.segment(index)?;
+        self.open.remove(&index);
+        // By arrivals a segment that was sealed before it was full is not taken up again.
+        if self.place(self.next_row).0 == index {
+            self.next_row = (index + 1) * i64::from(self.plan.rows);
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a batch with a row that cannot be counted.
+fn check(batch: &Batch<'_>) -> Result<()> {
+    let rows = batch.marks.len();
+    let refuse = |row, error| Err(Error::Row { row, error: Box::new(error) });
+    if let Some(counts) = batch.counts {
+        if counts.len() != rows {
+            let hint = "give one for each key";
+            return Err(Error::parameter("counts", counts.len(), "as many as keys", hint));
+        }
+        if let Some(row) = counts.iter().position(|count| *count == 0) {
+            let hint = "leave rows of zero out";
+            return refuse(row, Error::parameter("counts", 0, "at least 1", hint));
+        }
+    }
+    let times = match &batch.at {
+        Moments::All(at) => std::slice::from_ref(at),
+        Moments::Each(times) if times.len() != rows => {
+            let hint = "give one instant for each key";
+            return Err(Error::parameter("at", times.len(), "as many as keys, or one", hint));
+        }
+        Moments::Each(times) => times,
+    };
+    let far = |at: &i64| !(-FARTHEST..FARTHEST).contains(at);
+    match times.iter().position(far) {
+        Some(row) => {
+            let allowed = "within 30,000 years of 1970";
+            refuse(row, Error::parameter("at", times[row], allowed, "give microseconds"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Seconds since 1970 as microseconds.
+pub fn microseconds(seconds: f64) -> i64 {
+    (seconds * 1e6).round() as i64
+}
+
+impl Sink for Buffer {
+    #[inline]
+    fn add(&mut self, key: &[u8], at: f64) -> Result<()> {
+        Buffer::add(self, Key::Bytes(key), 1, microseconds(at))
+    }
+}

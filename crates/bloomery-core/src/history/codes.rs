@@ -1,0 +1,167 @@
+//! Counts as codes of their own length: exponential Golomb codes, whose order suits the segment.
+//!
+//! A count v >= 1 of order r is x = v - 1 + 2^r with 2^n <= x < 2^(n+1): n - r zeros, a one, and the n lowest
+//! bits of x. Order 0 spends one bit on a count of one, a higher order less on large ones. Every count has a
+//! code, so no cell can overflow.
+
+use super::MAX_EVENTS;
+use super::bits::{BitWriter, low};
+
+/// Orders there are.
+pub(super) const ORDERS: usize = 12;
+
+/// Bits of a count's code.
+#[inline(always)]
+pub(super) fn length(count: u64, order: u32) -> u32 {
+    debug_assert!((1..=MAX_EVENTS).contains(&count));
+    2 * (count - 1 + (1 << order)).ilog2() - order + 1
+}
+
+/// What codes would cost in each order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Costs {
+    bits: [u64; ORDERS],
+}
+
+impl Costs {
+    #[inline]
+    pub(super) fn add(&mut self, count: u64) {
+        for (order, bits) in (0..).zip(&mut self.bits) {
+            *bits += u64::from(length(count, order));
+        }
+    }
+
+    /// The cheapest order, and the bits it needs.
+    pub(super) fn best(&self) -> (u32, u64) {
+        let mut best = (0, self.bits[0]);
+        for (order, bits) in (0..).zip(self.bits) {
+            if bits < best.1 {
+                best = (order, bits);
+            }
+        }
+        best
+    }
+}
+
+/// Appends a count's code.
+#[inline]
+pub(super) fn put(count: u64, order: u32, out: &mut BitWriter) {
+    let x = count - 1 + (1 << order);
+    let len = x.ilog2();
+    let zeros = len - order;
+    // The prefix alone may be long; one and payload follow together while they fit.
+    out.push(1 << zeros, zeros + 1);
+    out.push(x & low(u64::from(len)), len);
+}
+
+/// Reads codes one after the other from bits that `window` shows 64 at a time.
+pub(super) struct Cursor<W> {
+    window: W,
+    at: u64,
+    order: u32,
+}
+
+impl<E, W: FnMut(u64) -> Result<u64, E>> Cursor<W> {
+    pub(super) fn new(window: W, at: u64, order: u32) -> Self {
+        Cursor { window, at, order }
+    }
+
+    /// Where the next code begins.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The next count; None for bits that are no code.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<u64>, E> {
+        let bits = (self.window)(self.at)?;
+        let zeros = bits.trailing_zeros();
+        let len = zeros + self.order;
+        if len > 62 {
+            return Ok(None);
+        }
+        let payload = if zeros + 1 + len <= 64 {
+            (bits >> zeros) >> 1
+        } else {
+            (self.window)(self.at + u64::from(zeros) + 1)?
+        };
+        self.at += u64::from(zeros + 1 + len);
+        let x = (1 << len) | (payload & low(u64::from(len)));
+        Ok(Some(x - (1 << self.order) + 1).filter(|count| *count <= MAX_EVENTS))
+    }
+
+    /// Passes `n` codes; false for bits that are none.
+    #[inline]
+    pub(super) fn skip(&mut self, mut n: u64) -> Result<bool, E> {
+        while n > 0 {
+            let bits = (self.window)(self.at)?;
+            let mut used = 0;
+            while n > 0 && used < 64 {
+                let zeros = (bits >> used).trailing_zeros();
+                let next = used + 2 * zeros + 1 + self.order;
+                if next > 64 {
+                    break;
+                }
+                used = next;
+                n -= 1;
+            }
+            self.at += u64::from(used);
+            // A code longer than a window.
+            if used == 0 {
+                if self.next()?.is_none() {
+                    return Ok(false);
+                }
+                n -= 1;
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bits::window_of;
+    use super::*;
+    use std::convert::Infallible;
+
+    #[test]
+    fn counts_come_back_in_every_order_and_have_the_length_that_is_said() {
+        let counts: Vec<u64> = (0..=62)
+            .flat_map(|bit| [1u64 << bit, (1 << bit) + 1, (1 << bit) - 1])
+            .filter(|count| (1..=MAX_EVENTS).contains(count))
+            .collect();
+        for order in 0..ORDERS as u32 {
+            let mut out = BitWriter::default();
+            for count in &counts {
+                let before = out.len();
+                put(*count, order, &mut out);
+                assert_eq!(out.len() - before, u64::from(length(*count, order)));
+            }
+            let window = |bit| Ok::<_, Infallible>(window_of(out.words(), bit));
+            let mut cursor = Cursor::new(window, 0, order);
+            assert!(counts.iter().all(|count| cursor.next().unwrap() == Some(*count)));
+            for (skipped, count) in counts.iter().enumerate() {
+                let mut cursor = Cursor::new(window, 0, order);
+                assert!(cursor.skip(skipped as u64).unwrap());
+                assert_eq!(cursor.next().unwrap(), Some(*count));
+            }
+        }
+    }
+
+    #[test]
+    fn bits_that_are_no_code_are_told() {
+        let mut cursor = Cursor::new(|_| Ok::<_, Infallible>(0), 0, 0);
+        assert_eq!(cursor.next(), Ok(None));
+        assert_eq!(cursor.skip(1), Ok(false));
+    }
+
+    #[test]
+    fn the_cheapest_order_is_the_one_that_costs_least() {
+        let mut costs = Costs::default();
+        (0..100).for_each(|_| costs.add(1));
+        assert_eq!(costs.best(), (0, 100));
+        let mut costs = Costs::default();
+        (0..100).for_each(|_| costs.add(100));
+        assert_eq!(costs.best(), (7, 100 * 8));
+    }
+}

@@ -1,0 +1,209 @@
+//! The exact contents of a sealed segment, kept beside it until the segment above has taken them: every key's
+//! mark and count, without rows. So that one is built from what was, and not from what the smaller ones
+//! answer.
+//!
+//! ```text
+//! magic 8 bytes | CRC-32C u32 of all that follows | bytes of the file u64 | the hash's fingerprint u64
+//! numbers (seven bits a byte): level, begin, end, first, last, events, windows, names, keys
+//! names: kind u8, length, key         keys by mark: distance from the mark before, count
+//! ```
+
+use super::journal::{key, put_key};
+use super::open::Seen;
+use super::recover::fingerprint;
+use super::varint::{self, Reader};
+use super::{Contents, Mark, RowRecord};
+use crate::error::{Error, Result};
+use crate::hash::Hasher;
+use crate::key::Key;
+
+const MAGIC: [u8; 8] = *b"bmitems1";
+/// Bytes before the numbers.
+const HEAD: usize = 8 + 4 + 8 + 8;
+
+/// The items file of a segment with these contents.
+pub fn encode_items(contents: &Contents, hasher: &Hasher) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let keys = contents.items.chunk_by(|a, b| a.mark == b.mark);
+    // Marks of many keys are near each other, and most counts are small.
+    let expected = HEAD + 100 + contents.items.len() * 9;
+    let refuse = |_| Error::Capacity { needed: expected as u64, limit: isize::MAX as u64 };
+    out.try_reserve(expected).map_err(refuse)?;
+    out.extend(MAGIC);
+    out.extend([0; 12]);
+    out.extend(fingerprint(hasher).to_le_bytes());
+    let all = contents.rows.iter().fold(Seen::NOTHING, |all, row| all.with(seen(row)));
+    let windows = contents.rows.iter().fold(0u32, |sum, row| sum.saturating_add(row.windows));
+    varint::put(u64::from(contents.level), &mut out);
+    let times =
+        if all.events == 0 { (contents.begin, contents.begin) } else { (all.first, all.last) };
+    for time in [contents.begin, contents.end, times.0, times.1] {
+        varint::put_signed(time, &mut out);
+    }
+    varint::put(all.events, &mut out);
+    varint::put(u64::from(windows), &mut out);
+    varint::put(contents.names.len() as u64, &mut out);
+    varint::put(keys.clone().count() as u64, &mut out);
+    contents.names.iter().for_each(|named| put_key(&mut out, &named.key));
+    let mut before: Mark = 0;
+    for rows in keys {
+        let count = rows.iter().fold(0u64, |sum, item| sum.saturating_add(item.count));
+        varint::put(rows[0].mark - before, &mut out);
+        varint::put(count, &mut out);
+        before = rows[0].mark;
+    }
+    let length = out.len() as u64;
+    out[12..20].copy_from_slice(&length.to_le_bytes());
+    let sum = crc32c::crc32c(&out[12..]);
+    out[8..12].copy_from_slice(&sum.to_le_bytes());
+    Ok(out)
+}
+
+fn seen(row: &RowRecord) -> Seen {
+    match row.events {
+        0 => Seen::NOTHING,
+        events => Seen { first: row.first, last: row.last, events },
+    }
+}
+
+/// An items file that was opened.
+#[derive(Debug)]
+pub struct Items<'a> {
+    /// The segment's level.
+    pub level: u8,
+    /// Where its time begins.
+    pub begin: i64,
+    /// Where it ends.
+    pub end: i64,
+    /// What it has seen.
+    pub seen: Seen,
+    /// How many windows it is made of.
+    pub windows: u32,
+    /// Keys by name.
+    pub names: Vec<Key<'a>>,
+    keys: u64,
+    pairs: Reader<'a>,
+    last: Mark,
+}
+
+impl<'a> Items<'a> {
+    /// Opens a file that was written with that hash.
+    pub fn open(data: &'a [u8], hasher: &Hasher) -> Result<Self> {
+        let Some((head, rest)) = data.split_first_chunk::<HEAD>() else {
+            return Err(match data.starts_with(&MAGIC[..data.len().min(8)]) {
+                true => Error::Truncated { expected: HEAD as u64, got: data.len() as u64 },
+                false => Error::NotASnapshot,
+            });
+        };
+        let word = |at: usize| head[at..at + 8].iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
+        if head[..8] != MAGIC {
+            return Err(Error::NotASnapshot);
+        }
+        if word(12) != data.len() as u64 {
+            return Err(Error::Truncated { expected: word(12), got: data.len() as u64 });
+        }
+        let (expected, got) = ((word(8) & 0xFFFF_FFFF) as u32, crc32c::crc32c(&data[12..]));
+        if expected != got {
+            return Err(Error::Checksum { expected, got, offset: 12 });
+        }
+        if word(20) != fingerprint(hasher) {
+            return Err(Error::incompatible("hash", "one seed or secret", "another"));
+        }
+        let mut reader = Reader::new(rest, "items");
+        let level = u8::try_from(reader.number()?).map_err(|_| reader.wrong())?;
+        let (begin, end) = (reader.signed()?, reader.signed()?);
+        let (first, last, events) = (reader.signed()?, reader.signed()?, reader.number()?);
+        let windows = u32::try_from(reader.number()?).map_err(|_| reader.wrong())?;
+        let (names, keys) = (reader.number()?, reader.number()?);
+        let inside = begin <= first && first <= last && (last < end || events == 0);
+        if begin > end || !inside || (events == 0) != (keys == 0) || windows == 0 {
+            return Err(reader.wrong());
+        }
+        let names = (0..names).map(|_| key(&mut reader)).collect::<Result<Vec<_>>>()?;
+        let seen = if events == 0 { Seen::NOTHING } else { Seen { first, last, events } };
+        Ok(Items { level, begin, end, seen, windows, names, keys, pairs: reader, last: 0 })
+    }
+
+    /// The next key's mark and count, by mark.
+    #[inline]
+    pub fn next_pair(&mut self) -> Result<Option<(Mark, u64)>> {
+        if self.keys == 0 {
+            return self.pairs.end().map(|()| None);
+        }
+        self.keys -= 1;
+        let (distance, count) = (self.pairs.number()?, self.pairs.number()?);
+        match self.last.checked_add(distance) {
+            // Only the first may be zero.
+            Some(mark) if count > 0 && (distance > 0 || self.last == 0) => {
+                self.last = mark;
+                Ok(Some((mark, count)))
+            }
+            _ => Err(self.pairs.wrong()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OwnedKey;
+    use crate::history::{Item, Named};
+
+    const HASHER: Hasher = Hasher::Xxh3 { seed: 3 };
+
+    fn contents() -> Contents {
+        let item = |mark, row, count| Item { mark, row, count };
+        let row = |begin, events| RowRecord {
+            begin,
+            end: begin + 10,
+            first: begin + 1,
+            last: begin + 2,
+            events,
+            windows: 3,
+        };
+        let key = OwnedKey::of(Key::Text(b"a key")).unwrap();
+        Contents {
+            level: 2,
+            begin: -20,
+            end: 20,
+            rows: vec![row(-20, 7), RowRecord::empty(-10, 0), row(0, 5), RowRecord::empty(10, 20)],
+            items: vec![item(0, 0, 1), item(5, 0, 6), item(5, 2, 2), item(u64::MAX, 2, 3)],
+            names: vec![Named { key, count: 8 }],
+            unlisted: 3,
+        }
+    }
+
+    fn pairs(items: &mut Items<'_>) -> Result<Vec<(Mark, u64)>> {
+        std::iter::from_fn(|| items.next_pair().transpose()).collect()
+    }
+
+    #[test]
+    fn a_file_says_what_the_segment_had() {
+        let bytes = encode_items(&contents(), &HASHER).unwrap();
+        let mut items = Items::open(&bytes, &HASHER).unwrap();
+        assert_eq!((items.level, items.begin, items.end, items.windows), (2, -20, 20, 8));
+        assert_eq!(items.seen, Seen { first: -19, last: 2, events: 12 });
+        assert_eq!(items.names, [Key::Text(b"a key")]);
+        assert_eq!(pairs(&mut items).unwrap(), [(0, 1), (5, 8), (u64::MAX, 3)]);
+    }
+
+    #[test]
+    fn damage_in_any_byte_and_any_cut_are_refused() {
+        let bytes = encode_items(&contents(), &HASHER).unwrap();
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x10;
+            assert!(Items::open(&bad, &HASHER).is_err(), "byte {at}");
+            assert!(Items::open(&bytes[..at], &HASHER).is_err(), "cut at {at}");
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert!(Items::open(&longer, &HASHER).is_err());
+    }
+
+    #[test]
+    fn another_seed_is_refused() {
+        let bytes = encode_items(&contents(), &HASHER).unwrap();
+        let error = Items::open(&bytes, &Hasher::Xxh3 { seed: 4 }).unwrap_err();
+        assert!(matches!(error, Error::Incompatible { field: "hash", .. }));
+    }
+}

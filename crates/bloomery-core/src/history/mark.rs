@@ -1,0 +1,133 @@
+//! What a history knows of a key, and where its cells are.
+//!
+//! A mark is half of the key's digest. The gate and the matrix each mix it their own way: the chance that
+//! both err is the product of their chances only if they are independent (specification section 8).
+//!
+//! A position is the high half of a product, so it folds: the position among m cells is the position among
+//! r·m cells divided by r. That is what lets two segments of different sizes become one.
+
+use crate::batch::{GROUP, KeySource, hash_rows};
+use crate::hash::{Hasher, KeyHash};
+
+/// A key's 64 bits. Two keys with the same mark are one key to a history.
+pub type Mark = u64;
+
+impl KeyHash {
+    /// The digest's half that a history keeps.
+    #[inline(always)]
+    pub fn mark(self) -> Mark {
+        self.h1
+    }
+}
+
+/// The marks of many keys; each row has one.
+pub fn mark_rows<S: KeySource + ?Sized>(keys: &S, hasher: &Hasher, out: &mut [Option<Mark>]) {
+    let mut digests = [KeyHash::default(); GROUP];
+    for (i, out) in out.chunks_mut(GROUP).enumerate() {
+        let digests = &mut digests[..out.len()];
+        hash_rows(keys, hasher, i * GROUP, digests);
+        out.iter_mut().zip(digests).for_each(|(mark, digest)| *mark = Some(digest.mark()));
+    }
+}
+
+/// The most positions that a key has in either part.
+pub(super) const MAX_HASHES: u32 = 64;
+
+/// Which part of a segment asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part {
+    Gate,
+    Matrix,
+}
+
+/// The positions of a mark: two mixes of it are start and step of a sequence that is bent, so that no step
+/// makes it run around a few cells only.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread {
+    start: u64,
+    step: u64,
+}
+
+impl Spread {
+    #[inline(always)]
+    pub(super) fn of(mark: Mark, part: Part) -> Self {
+        // Different constants before the same mix give values without a visible relation.
+        let (a, b) = match part {
+            Part::Gate => (0x8EBC_6AF0_9C88_C6E3, 0x5893_65CF_7F9D_2E31),
+            Part::Matrix => (0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB),
+        };
+        Spread { start: mix(mark ^ a), step: mix(mark.wrapping_add(b)) }
+    }
+
+    /// The i-th position among `cells`.
+    #[inline(always)]
+    pub(super) fn position(self, i: u32, cells: u64) -> u64 {
+        const BEND: u64 = 0x9E37_79B9_7F4A_7C15;
+        let i = u64::from(i);
+        let value =
+            self.start.wrapping_add(i.wrapping_mul(self.step.wrapping_add(i.wrapping_mul(BEND))));
+        ((u128::from(value) * u128::from(cells)) >> 64) as u64
+    }
+}
+
+/// A bijection of 64 bits whose every output bit depends on every input bit.
+#[inline(always)]
+fn mix(mut x: u64) -> u64 {
+    x ^= x >> 32;
+    x = x.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    x ^= x >> 32;
+    x = x.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    x ^ (x >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_fold() {
+        for mark in (0..1000u64).map(|i| mix(i + 1)) {
+            let spread = Spread::of(mark, Part::Matrix);
+            for (cells, factor) in [(1u64, 7u64), (10, 3), (1 << 40, 1 << 20), (12_345, 2)] {
+                for i in 0..8 {
+                    let fine = spread.position(i, cells * factor);
+                    assert_eq!(fine / factor, spread.position(i, cells));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn positions_cover_all_cells_evenly() {
+        // Marks that differ in few bits are the hardest.
+        let (cells, marks, hashes) = (64u64, 64_000u64, 4u32);
+        for part in [Part::Gate, Part::Matrix] {
+            let mut hits = vec![0u64; cells as usize];
+            for mark in 0..marks {
+                (0..hashes).for_each(|i| {
+                    hits[Spread::of(mark, part).position(i, cells) as usize] += 1;
+                });
+            }
+            let mean = (marks * u64::from(hashes) / cells) as f64;
+            // Six standard deviations of a binomial count, about.
+            assert!(
+                hits.iter().all(|hit| (*hit as f64 - mean).abs() < 6.0 * mean.sqrt()),
+                "{hits:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_two_parts_know_nothing_of_each_other() {
+        let cells = 16u64;
+        let mut pairs = vec![0u64; 256];
+        for mark in 0..256_000u64 {
+            let gate = Spread::of(mark, Part::Gate).position(0, cells);
+            pairs[(gate * 16 + Spread::of(mark, Part::Matrix).position(0, cells)) as usize] += 1;
+        }
+        assert!(
+            pairs.iter().all(|hit| (*hit as f64 - 1000.0).abs() < 6.0 * 1000f64.sqrt()),
+            "{pairs:?}"
+        );
+    }
+}

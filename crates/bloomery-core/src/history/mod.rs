@@ -1,0 +1,284 @@
+//! A history: how often was this key seen between two moments?
+//!
+//! Paper    The multi-Bloom filter; specification section 8, 10.9 and 10.11.
+//! Idea     Time is cut into windows. A *row* is what one window saw. A *segment* (the paper's MBF) is a run
+//!          of rows: a Bloom filter of all its keys, the *gate*, in front of a matrix of counters that has one
+//!          column for each position and one cell of it for each row.
+//!
+//! ```text
+//!            row 0  row 1  row 2 ...          a key is known by its mark, 64 bits; the gate and the
+//! column 0     0      3      0                matrix see two mixes of it that know nothing of each other
+//! column 1     1      0      1
+//! column 2     0      3      0                answer for rows 1..3 of a key with columns 0 and 2: 3 + 0
+//! ```
+//!
+//! Everything is known when a segment is made: it is built once from its `Contents`, sized for what is there,
+//! and never changes again (`build.rs`). Reading it needs no more than its bytes (`segment.rs`).
+//!
+//! Times are microseconds since 1970 (UTC). Ranges of time are half open.
+//!
+//! # Errors in answers
+//! Never less than the true count. More than it, in any range of a segment's rows, with at most the chance
+//! that the segment was sized for.
+
+mod bits;
+mod body;
+mod buffer;
+mod build;
+mod codes;
+mod columns;
+mod compress;
+mod gate;
+mod header;
+mod items;
+mod journal;
+mod mark;
+mod marks;
+mod names;
+mod open;
+mod plan;
+mod recover;
+mod rollup;
+mod segment;
+mod table;
+#[cfg(test)]
+mod tests;
+mod varint;
+
+pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
+pub use build::build;
+pub use compress::{join, merge_rows};
+pub use items::{Items, encode_items};
+pub use journal::{Record, Scan, scan};
+pub use mark::{Mark, mark_rows};
+pub use marks::marks;
+pub use open::{OpenRows, Seen};
+pub use plan::{Formulas, formulas, paper_sizes};
+pub use recover::JournalReport;
+pub use rollup::{RowOf, roll_up};
+pub use segment::Segment;
+
+use crate::error::{Error, Result};
+use crate::hash::Hasher;
+use crate::key::OwnedKey;
+
+/// How often one key was seen in one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Which key.
+    pub mark: Mark,
+    /// Its place among the segment's rows.
+    pub row: u32,
+    /// More than zero.
+    pub count: u64,
+}
+
+/// What is known of a row besides its counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowRecord {
+    /// Where the row's window begins.
+    pub begin: i64,
+    /// Where it ends; not part of it.
+    pub end: i64,
+    /// The earliest event; `begin` if there is none.
+    pub first: i64,
+    /// The latest event; `begin` if there is none.
+    pub last: i64,
+    /// All counts of the row together.
+    pub events: u64,
+    /// How many windows it is made of; the paper's r.
+    pub windows: u32,
+}
+
+impl RowRecord {
+    /// A window that saw nothing.
+    pub fn empty(begin: i64, end: i64) -> Self {
+        RowRecord { begin, end, first: begin, last: begin, events: 0, windows: 1 }
+    }
+
+    /// This row and the one behind it as one.
+    pub fn united(&self, next: &RowRecord) -> Self {
+        let mut whole = RowRecord {
+            begin: self.begin.min(next.begin),
+            end: self.end.max(next.end),
+            events: self.events.saturating_add(next.events),
+            windows: self.windows.saturating_add(next.windows),
+            ..*self
+        };
+        (whole.first, whole.last) = match (self.events, next.events) {
+            (0, 0) => (whole.begin, whole.begin),
+            (0, _) => (next.first, next.last),
+            (_, 0) => (self.first, self.last),
+            _ => (self.first.min(next.first), self.last.max(next.last)),
+        };
+        whole
+    }
+
+    /// Whether the times are in order.
+    fn is_sound(&self) -> bool {
+        let within = self.begin <= self.first && self.first <= self.last && self.last < self.end;
+        self.windows > 0
+            && self.events <= MAX_EVENTS
+            && self.begin <= self.end
+            && if self.events == 0 {
+                (self.first, self.last) == (self.begin, self.begin)
+            } else {
+                within
+            }
+    }
+}
+
+/// A key by its name, with its count in the whole segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The key as it was first spelled.
+    pub key: OwnedKey,
+    /// Exact.
+    pub count: u64,
+}
+
+/// Everything a segment is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Its level in the ladder of windows; 0 is the finest.
+    pub level: u8,
+    /// Where its time begins.
+    pub begin: i64,
+    /// Where it ends; not part of it.
+    pub end: i64,
+    /// Its rows, in the order of time.
+    pub rows: Vec<RowRecord>,
+    /// Its counts, by mark, then by row; one for each pair.
+    pub items: Vec<Item>,
+    /// Its most frequent keys, the most frequent first.
+    pub names: Vec<Named>,
+    /// The most that a key has that is not among the names.
+    pub unlisted: u64,
+}
+
+/// More rows than this are refused.
+pub const MAX_ROWS: usize = 1 << 16;
+/// More events than this in a row are refused, so that no cell of it can hold more.
+pub const MAX_EVENTS: u64 = 1 << 62;
+
+impl Contents {
+    /// Contents of level 0 without names, from events in any order, as (mark, row, count).
+    pub fn of_events(
+        rows: Vec<RowRecord>,
+        events: impl Iterator<Item = (Mark, u32, u64)>,
+    ) -> Result<Self> {
+        let mut this = Contents { rows, ..Contents::default() };
+        let (begin, end) = (this.rows.first(), this.rows.last());
+        (this.begin, this.end) = (begin.map_or(0, |row| row.begin), end.map_or(0, |row| row.end));
+        let mut items: Vec<Item> =
+            events.map(|(mark, row, count)| Item { mark, row, count }).collect();
+        items.sort_unstable_by_key(|item| (item.mark, item.row));
+        items.dedup_by(|next, item| {
+            let same = (next.mark, next.row) == (item.mark, item.row);
+            if same {
+                item.count = item.count.saturating_add(next.count);
+            }
+            same
+        });
+        for item in &items {
+            if let Some(row) = this.rows.get_mut(item.row as usize) {
+                row.events = row.events.saturating_add(item.count);
+                row.last = row.last.max(row.end - 1);
+            }
+        }
+        let total =
+            |one: &[Item]| one.iter().fold(0u64, |sum, item| sum.saturating_add(item.count));
+        this.unlisted = items.chunk_by(|a, b| a.mark == b.mark).map(total).max().unwrap_or(0);
+        this.items = items;
+        this.check()?;
+        Ok(this)
+    }
+
+    /// Refuses what is out of order; what a segment answers depends on it.
+    pub fn check(&self) -> Result<()> {
+        let broken = |what: &str| Err(Error::Invariant { invariant: what.to_owned() });
+        if self.rows.is_empty() || self.rows.len() > MAX_ROWS {
+            return broken("a segment has between 1 and 65536 rows");
+        }
+        if self.begin > self.end || !self.rows.iter().all(RowRecord::is_sound) {
+            return broken("the events of a row lie between its begin and its end");
+        }
+        if !self.items.is_sorted_by(|a, b| (a.mark, a.row) < (b.mark, b.row)) {
+            return broken("items are sorted by mark and row, and no pair comes twice");
+        }
+        if !self.items.iter().all(|item| item.count > 0 && (item.row as usize) < self.rows.len()) {
+            return broken("an item has a count and one of the segment's rows");
+        }
+        let mut left: Vec<u64> = self.rows.iter().map(|row| row.events).collect();
+        for item in &self.items {
+            let left = &mut left[item.row as usize];
+            match left.checked_sub(item.count) {
+                Some(rest) => *left = rest,
+                None => return broken("the counts of a row are at most its events"),
+            }
+        }
+        if !self.names.is_sorted_by(|a, b| a.count >= b.count) {
+            return broken("names are sorted by count, the most frequent first");
+        }
+        Ok(())
+    }
+}
+
+/// What a cell holds of the counts of the keys that share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CellPolicy {
+    /// The largest of them: all counts are known when a segment is made, so nothing smaller would do, and
+    /// nothing larger is needed.
+    #[default]
+    Largest,
+    /// Their sum, as in the paper.
+    Plain,
+}
+
+impl CellPolicy {
+    /// Every policy with the name users and files know it by.
+    pub const ALL: [(CellPolicy, &'static str); 2] =
+        [(CellPolicy::Largest, "largest"), (CellPolicy::Plain, "plain")];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        CellPolicy::ALL[self as usize].1
+    }
+
+    /// The policy of that name.
+    pub fn by_name(name: &str) -> Result<Self> {
+        let found = CellPolicy::ALL.into_iter().find(|row| row.1 == name);
+        found.map(|row| row.0).ok_or_else(|| {
+            let hint = "\"largest\" answers more closely; \"plain\" is the paper's sum";
+            Error::parameter("policy", name, "\"largest\" or \"plain\"", hint)
+        })
+    }
+}
+
+/// Sizes of a segment's two parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bits of a key in the gate; the paper's k1.
+    pub gate_hashes: u32,
+    /// Bits of the gate; the paper's m1.
+    pub gate_bits: u64,
+    /// Columns of a key; the paper's k2.
+    pub hashes: u32,
+    /// Columns of the matrix; the paper's m2.
+    pub columns: u64,
+}
+
+/// What a segment is to achieve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// Chance that a key's count in some range of the segment's rows is not exact.
+    pub error_rate: f64,
+    /// Chance that the gate lets a key pass that the segment has not.
+    pub gate_error: f64,
+    /// What a cell holds.
+    pub policy: CellPolicy,
+    /// What made the marks.
+    pub hasher: Hasher,
+    /// Sizes as given, instead of those that the contents ask for.
+    pub sizes: Option<Sizes>,
+}

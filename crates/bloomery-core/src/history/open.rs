@@ -1,0 +1,277 @@
+//! A segment that still takes events: its counts are exact, and it becomes `Contents` when it is sealed.
+
+use super::names::Names;
+use super::table::{Table, too_large};
+use super::{Item, MAX_ROWS, Mark, Named};
+use crate::error::Result;
+use crate::key::Key;
+
+/// What a row has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The earliest event.
+    pub first: i64,
+    /// The latest.
+    pub last: i64,
+    /// All counts together; zero means that the times mean nothing.
+    pub events: u64,
+}
+
+impl Seen {
+    /// Nothing.
+    pub const NOTHING: Seen = Seen { first: i64::MAX, last: i64::MIN, events: 0 };
+
+    /// Both together.
+    pub fn with(self, other: Seen) -> Seen {
+        Seen {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+            events: self.events.saturating_add(other.events),
+        }
+    }
+}
+
+/// Exact counts by key and row.
+#[derive(Clone, Debug)]
+pub struct OpenRows {
+    table: Table,
+    names: Names,
+    /// Up to the last row that saw something.
+    rows: Vec<Seen>,
+}
+
+impl OpenRows {
+    /// Nothing yet; `names` keys will be listed by name.
+    pub fn new(names: usize) -> Self {
+        OpenRows { table: Table::default(), names: Names::new(names), rows: Vec::new() }
+    }
+
+    /// Asks the processor for a key's place.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, mark: Mark) {
+        self.table.prefetch(mark);
+    }
+
+    /// Adds to a key's count in a row. True if its key should be named.
+    #[inline(always)]
+    pub(super) fn add(&mut self, mark: Mark, row: u32, count: u64) -> Result<bool> {
+        let total = self.table.add(mark, row, count)?;
+        if !self.names.wants(total) {
+            return Ok(false);
+        }
+        self.names.list(mark, &mut self.table);
+        Ok(true)
+    }
+
+    /// The same of the past, whose names are known.
+    pub(super) fn restore(&mut self, mark: Mark, row: u32, count: u64) -> Result<()> {
+        self.table.add(mark, row, count).map(drop)
+    }
+
+    /// Notes what a row has seen; together with `add` or `restore` of the same events.
+    pub(super) fn see(&mut self, row: u32, seen: Seen) -> Result<()> {
+        let at = row as usize;
+        if at >= self.rows.len() {
+            if at >= MAX_ROWS || self.rows.try_reserve(at + 1 - self.rows.len()).is_err() {
+                return Err(too_large(at));
+            }
+            self.rows.resize(at + 1, Seen::NOTHING);
+        }
+        self.rows[at] = self.rows[at].with(seen);
+        Ok(())
+    }
+
+    /// The key of a mark. True if that is news.
+    pub(super) fn name(&mut self, mark: Mark, key: Key<'_>) -> Result<bool> {
+        self.names.name(mark, key, &mut self.table)
+    }
+
+    /// The same of the past, whose marks were not listed. Nothing happens if the mark is not inside.
+    pub(super) fn restore_name(&mut self, mark: Mark, key: Key<'_>) -> Result<()> {
+        if self.table.total(mark) == 0 || self.table.is_settled(mark) {
+            return Ok(());
+        }
+        self.names.list(mark, &mut self.table);
+        self.names.name(mark, key, &mut self.table).map(drop)
+    }
+
+    /// Whether the mark waits for its key, or has it.
+    pub(super) fn is_listed(&self, mark: Mark) -> bool {
+        self.table.is_settled(mark)
+    }
+
+    /// Forgets marks whose keys did not come.
+    pub(super) fn drop_nameless(&mut self) {
+        self.names.drop_nameless(&mut self.table);
+    }
+
+    /// The keys that have names.
+    pub(super) fn named(&self) -> impl Iterator<Item = Key<'_>> {
+        self.names.keys().map(|key| key.view())
+    }
+
+    // ---- asking
+
+    /// What the rows have seen, up to the last that saw something.
+    pub fn rows(&self) -> &[Seen] {
+        &self.rows
+    }
+
+    /// What all rows have seen together.
+    pub fn seen(&self) -> Seen {
+        self.rows.iter().fold(Seen::NOTHING, |all, row| all.with(*row))
+    }
+
+    /// How many keys there are.
+    pub fn keys(&self) -> usize {
+        self.table.len()
+    }
+
+    /// How many pairs of key and row there are.
+    pub fn entries(&self) -> usize {
+        self.table.entries()
+    }
+
+    /// The count of a key in the rows from `first` up to `end`, exact.
+    pub fn count(&self, mark: Mark, first: u32, end: u32) -> u64 {
+        let inside = self.table.rows_of(mark).filter(|(row, _)| (first..end).contains(row));
+        inside.fold(0, |sum, (_, count)| sum.saturating_add(count))
+    }
+
+    /// Writes the count of a key in every row, exact. Rows that are not in `out` are left out.
+    pub fn rows_of(&self, mark: Mark, out: &mut [u64]) {
+        out.fill(0);
+        for (row, count) in self.table.rows_of(mark) {
+            if let Some(slot) = out.get_mut(row as usize) {
+                *slot = count;
+            }
+        }
+    }
+
+    /// Every count, by mark, then by row.
+    pub fn items(&self) -> Result<Vec<Item>> {
+        self.table.items()
+    }
+
+    /// The most frequent keys with their counts, and the largest count of all others.
+    pub fn top(&self) -> (Vec<Named>, u64) {
+        self.names.top(&self.table)
+    }
+
+    /// Bytes on the heap, about.
+    pub fn bytes(&self) -> u64 {
+        let rows = size_of::<Seen>() * self.rows.capacity();
+        self.table.bytes() + self.names.bytes() + rows as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Hasher;
+
+    const HASHER: Hasher = Hasher::Xxh3 { seed: 2 };
+
+    fn add(open: &mut OpenRows, key: u64, row: u32, count: u64) {
+        let mark = HASHER.unsigned(key).mark();
+        if open.add(mark, row, count).unwrap() {
+            open.name(mark, Key::Unsigned(key)).unwrap();
+        }
+        open.see(row, Seen { first: 5, last: 5, events: count }).unwrap();
+    }
+
+    fn top(open: &OpenRows) -> Vec<(u64, u64)> {
+        let (names, _) = open.top();
+        let number = |named: &Named| match named.key.view() {
+            Key::Unsigned(key) => (key, named.count),
+            other => panic!("{other:?}"),
+        };
+        names.iter().map(number).collect()
+    }
+
+    #[test]
+    fn the_most_frequent_keys_are_listed_exactly_when_keys_differ_enough() {
+        let mut open = OpenRows::new(10);
+        // Key i has 100 000 / i events, one at a time, the rare ones first and last.
+        for round in 0..100 {
+            for key in (1..=3000u64).rev() {
+                let total = 100_000 / key;
+                let events = total * (round + 1) / 100 - total * round / 100;
+                if events > 0 {
+                    add(&mut open, key, round as u32, events);
+                }
+            }
+        }
+        let expected: Vec<_> = (1..=10).map(|key| (key, 100_000 / key)).collect();
+        assert_eq!(top(&open), expected);
+        assert_eq!(open.top().1, 100_000 / 11);
+    }
+
+    #[test]
+    fn unlisted_is_the_largest_count_without_a_name() {
+        for (names, keys) in [(0, 5), (1, 100), (3, 1000), (50, 49), (50, 2000)] {
+            let mut open = OpenRows::new(names);
+            let mut state = 1u64;
+            let mut exact = vec![0u64; keys];
+            for _ in 0..20_000 {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let key = ((state >> 33) as usize) % keys;
+                add(&mut open, key as u64, 0, 1);
+                exact[key] += 1;
+            }
+            let listed = top(&open);
+            assert_eq!(listed.len(), names.min(keys));
+            for (key, count) in &listed {
+                assert_eq!(exact[*key as usize], *count);
+                exact[*key as usize] = 0;
+            }
+            assert_eq!(open.top().1, exact.iter().copied().max().unwrap());
+        }
+    }
+
+    #[test]
+    fn names_are_bounded_in_bytes_and_too_long_keys_have_none() {
+        let mut open = OpenRows::new(2);
+        for i in 1..50u64 {
+            let length = if i % 7 == 0 { 5000 } else { 4000 };
+            let key = vec![b'A' + i as u8; length];
+            let mark = HASHER.bytes(&key).mark();
+            if open.add(mark, 0, 1 << i).unwrap() {
+                open.name(mark, Key::Bytes(&key)).unwrap();
+            }
+            assert!(open.names.bytes() <= 8 * 2048);
+        }
+        // The most frequent one, 49, is too long.
+        assert_eq!(
+            open.top().0.iter().map(|named| named.count).collect::<Vec<_>>(),
+            [1 << 48, 1 << 47]
+        );
+        assert_eq!(open.top().1, 1 << 49);
+    }
+
+    #[test]
+    fn a_mark_whose_key_did_not_come_is_asked_for_again() {
+        let mut open = OpenRows::new(2);
+        assert!(open.add(77, 0, 1).unwrap());
+        assert!(!open.add(77, 0, 1).unwrap());
+        open.drop_nameless();
+        assert!(open.add(77, 1, 1).unwrap());
+        assert_eq!(open.top(), (vec![], 3));
+    }
+
+    #[test]
+    fn a_range_of_rows_counts_those_rows_only() {
+        let mut open = OpenRows::new(0);
+        for row in [4, 0, 2, 9, 2] {
+            add(&mut open, 1, row, 10 + u64::from(row));
+        }
+        let mark = HASHER.unsigned(1).mark();
+        assert_eq!(open.count(mark, 0, 10), 14 + 10 + 24 + 19);
+        assert_eq!(open.count(mark, 1, 4), 24);
+        let mut rows = [7; 5];
+        open.rows_of(mark, &mut rows);
+        assert_eq!(rows, [10, 0, 24, 0, 14]);
+        assert_eq!(open.seen(), Seen { first: 5, last: 5, events: 67 });
+        assert_eq!((open.keys(), open.entries()), (1, 4));
+    }
+}

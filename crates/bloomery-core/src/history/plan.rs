@@ -1,0 +1,198 @@
+//! How large a segment must be, and how often it errs. Symbols as in the paper: k1, m1 of the gate, k2, m2 of
+//! the matrix, n1 keys of a segment, n2 of a row, l rows. Specification section 8.
+//!
+//! A segment is sized by what it holds. The promise is about a whole range: whichever rows are asked, the sum
+//! is exact with a chance of 1 - e. A row errs when all k2 cells of a key are taken in it, so
+//!     sum over rows of (1 - exp(-k2 n_r / m2))^k2 <= e.
+//! Of all pairs (k2, m2) that keep it, the one that needs the fewest bits is taken. Few columns of more fill
+//! are not always cheaper than many of less: a count above one costs its code once in each of its k2 columns.
+
+use super::codes::Costs;
+use super::columns::Shape;
+use super::mark::MAX_HASHES;
+use super::{Contents, Goal, Sizes};
+use crate::error::{Error, Result};
+use crate::filters::{check_error_rate, check_hashes};
+use crate::positions::Derivation;
+use crate::sizing::{classic_error, classic_fill, classic_plan, compound_error};
+use std::f64::consts::LN_2;
+
+/// The smallest matrix and gate: below, the formulas for many cells do not hold.
+const LEAST_CELLS: u64 = 64;
+
+/// What the size of a segment depends on.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    /// Different numbers of keys in a row, each with how many rows have it.
+    rows: Vec<(f64, f64)>,
+    /// Different keys.
+    pub(super) keys: u64,
+    /// What a code costs, on average.
+    code_bits: f64,
+}
+
+impl Load {
+    pub(super) fn of(contents: &Contents) -> Self {
+        let mut costs = Costs::default();
+        let mut each = vec![0u64; contents.rows.len()];
+        for item in &contents.items {
+            each[item.row as usize] += 1;
+            costs.add(item.count);
+        }
+        each.sort_unstable();
+        let rows = each.chunk_by(|a, b| a == b).map(|same| (same[0] as f64, same.len() as f64));
+        // One key in every row at least, so that the error of an empty segment is not zero cells.
+        let items = contents.items.len().max(1) as f64;
+        Load {
+            rows: rows.collect(),
+            keys: contents.items.chunk_by(|a, b| a.mark == b.mark).count() as u64,
+            // Where every count is one there are no codes.
+            code_bits: match contents.items.iter().any(|item| item.count > 1) {
+                true => costs.best().1 as f64 / items,
+                false => 0.0,
+            },
+        }
+    }
+
+    /// Sum over rows of the chance that all columns of a key are taken.
+    fn error(&self, k: u32, m: f64) -> f64 {
+        self.rows.iter().map(|(n, rows)| rows * row_error(*n, m, k)).sum()
+    }
+
+    /// The fewest columns for which the error is at most e, by bisection.
+    fn columns(&self, k: u32, e: f64) -> f64 {
+        let mut high = LEAST_CELLS as f64;
+        while self.error(k, high) > e && high < 1e15 {
+            high *= 2.0;
+        }
+        let mut low = if high > LEAST_CELLS as f64 { high / 2.0 } else { high };
+        while high - low > (high * 1e-4).max(1.0) {
+            let middle = ((low + high) / 2.0).floor();
+            if self.error(k, middle) > e { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    /// Bits of the matrix.
+    fn bits(&self, k: u32, m: f64, l: u32) -> f64 {
+        let taken: f64 = self.rows.iter().map(|(n, rows)| rows * classic_fill(*n, m, k)).sum();
+        m * (Shape::column_bits(l) + taken * self.code_bits)
+    }
+}
+
+/// A row of n keys errs: its cells are taken, or another key has the same ones.
+fn row_error(n: f64, m: f64, k: u32) -> f64 {
+    classic_error(n, m, k) + 8.0 * n / (m * m)
+}
+
+/// The sizes for what a segment holds.
+pub(super) fn plan(load: &Load, rows: u32, goal: &Goal) -> Result<Sizes> {
+    check_error_rate(goal.error_rate)?;
+    check_gate_error(goal.gate_error)?;
+    if let Some(sizes) = goal.sizes {
+        return checked(sizes);
+    }
+    let (gate_bits, gate_hashes) = if goal.gate_error < 1.0 {
+        classic_plan(load.keys.max(1) as f64, goal.gate_error, Derivation::Double)
+    } else {
+        (LEAST_CELLS, 1)
+    };
+    let (mut best, mut hashes, mut columns) = (f64::INFINITY, 1, LEAST_CELLS as f64);
+    for k in 1..=MAX_HASHES {
+        let m = load.columns(k, goal.error_rate);
+        let bits = load.bits(k, m, rows);
+        // A column more is a cache miss more: it must be worth two percent.
+        if bits < 0.98 * best {
+            (best, hashes, columns) = (bits, k, m);
+        } else if bits > 1.5 * best {
+            break;
+        }
+    }
+    checked(Sizes {
+        gate_hashes: gate_hashes.min(MAX_HASHES),
+        gate_bits: gate_bits.max(LEAST_CELLS),
+        hashes,
+        columns: columns as u64,
+    })
+}
+
+fn check_gate_error(gate_error: f64) -> Result<()> {
+    if (1e-15..=1.0).contains(&gate_error) {
+        return Ok(());
+    }
+    let hint = "the same as `error_rate` is a good choice; 1 makes every key pass";
+    Err(Error::parameter("gate_error", gate_error, "between 1e-15 and 1", hint))
+}
+
+pub(super) fn checked(sizes: Sizes) -> Result<Sizes> {
+    check_hashes(sizes.gate_hashes, MAX_HASHES)?;
+    check_hashes(sizes.hashes, MAX_HASHES)?;
+    for (name, cells) in [("gate_bits", sizes.gate_bits), ("columns", sizes.columns)] {
+        if !(1..=1 << 44).contains(&cells) {
+            let hint = "leave the sizes out to have them chosen";
+            return Err(Error::parameter(name, cells, "between 1 and 2**44", hint));
+        }
+    }
+    Ok(sizes)
+}
+
+/// Chance that some row errs, from how many of its `columns` cells are taken in each row.
+pub(super) fn measured_error(taken: &[u64], columns: u64, hashes: u32) -> f64 {
+    let row = |taken: &u64| (*taken as f64 / columns as f64).powi(hashes as i32);
+    compound_error(taken.iter().map(row)).min(1.0)
+}
+
+/// The sizes of the paper: k = ceil(log2(1/P)), m = ceil(n k / ln 2), for rows of n2 arrivals, l of them.
+pub fn paper_sizes(n2: u64, l: u32, p_bf: f64, p_cbf: f64) -> Result<Sizes> {
+    check_error_rate(p_bf)?;
+    check_error_rate(p_cbf)?;
+    let k = |p: f64| (1.0 / p).log2().ceil().max(1.0);
+    let m = |n: f64, p: f64| (n * k(p) / LN_2).ceil() as u64;
+    checked(Sizes {
+        gate_hashes: k(p_bf) as u32,
+        gate_bits: m(n2 as f64 * f64::from(l), p_bf),
+        hashes: k(p_cbf) as u32,
+        columns: m(n2 as f64, p_cbf),
+    })
+}
+
+/// What the paper predicts of one segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Formulas {
+    /// The gate lets a key pass that never came: (1 - (1 - 1/m1)^(k1 n1))^k1.
+    pub p_bf: f64,
+    /// One row counts a key that it has not: (1 - (1 - 1/m2)^(k2 n2))^k2.
+    pub p_cbf: f64,
+    /// Some row of the matrix does: 1 - (1 - P_CBF)^l. Fresh keys in every row; less if they recur.
+    pub p_cm: f64,
+    /// A key that never came is counted: P_BF P_CM. The two must be independent.
+    pub p_fp: f64,
+    /// The count of a key is larger than it should be: 1 - (1 - P_CBF)^l.
+    pub p_ff: f64,
+    /// P_CBF of a row that is two rows added, if no key is in both.
+    pub p_cbf_merged: f64,
+    /// P_FF after all rows were added in pairs.
+    pub p_ff_merged: f64,
+    /// P_BF of two gates as one, if no key is in both.
+    pub p_bf_joined: f64,
+}
+
+/// The formulas for n1 keys in l rows of n2 keys each.
+pub fn formulas(sizes: &Sizes, n1: f64, n2: f64, l: u32) -> Result<Formulas> {
+    let sizes = checked(*sizes)?;
+    let gate = |n: f64| classic_error(n, sizes.gate_bits as f64, sizes.gate_hashes);
+    let row = |n: f64| classic_error(n, sizes.columns as f64, sizes.hashes);
+    let rows = |p: f64, l: u32| compound_error(std::iter::repeat_n(p, l as usize));
+    let (p_bf, p_cbf, p_cbf_merged) = (gate(n1), row(n2), row(2.0 * n2));
+    let p_cm = rows(p_cbf, l);
+    Ok(Formulas {
+        p_bf,
+        p_cbf,
+        p_cm,
+        p_fp: p_bf * p_cm,
+        p_ff: p_cm,
+        p_cbf_merged,
+        p_ff_merged: rows(p_cbf_merged, l.div_ceil(2)),
+        p_bf_joined: gate(2.0 * n1),
+    })
+}
