@@ -54,6 +54,7 @@ experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their si
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
 	$(BIN)/python experiments/multi-layer-bloom-filter-url all --size paper
+	$(BIN)/python experiments/beach-web-caching all --size paper
 
 crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
 	$(BIN)/python -m benchmarks.crawl
