@@ -1,0 +1,1 @@
+"""Do I have to ask the database at all? A filter of all keys of a column answers first."""
