@@ -51,9 +51,7 @@ def create_app(settings: Settings) -> Starlette:
         if settings.guard:
             from bloomery import DatabaseGuard
 
-            guard = DatabaseGuard(
-                engine, BasketLine.customer_id, error_rate=settings.error_rate, refresh="5m"
-            )
+            guard = DatabaseGuard(engine, BasketLine.customer_id, error_rate=settings.error_rate)
         app.state.baskets = Baskets(engine, guard)
         app.state.customers = settings.customers
         # The shop is open meanwhile: until the guard is ready every page asks the database.

@@ -48,7 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def serve(settings: Settings, port: int) -> int:
     """Until Ctrl-C. The first line says where; who connects at once waits for the opening."""
-    with socket.create_server(("127.0.0.1", port), backlog=128) as listening:
+    # asyncio sends small answers at once (TCP_NODELAY) only for sockets that say they are TCP.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+        listening.listen(128)
         sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
         sys.stdout.flush()
         config = uvicorn.Config(create_app(settings), log_level="warning", access_log=False)
