@@ -50,7 +50,7 @@ bench: rust $(VENV)/.build $(VENV)/.bench ## measure against the peers (long); w
 proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, needs gigabytes)
 	$(BIN)/python -m benchmarks.proof
 
-experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
+experiments: $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
 	$(BIN)/python experiments/multi-layer-bloom-filter-url all --size paper

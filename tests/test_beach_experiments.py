@@ -17,7 +17,7 @@ from beach.main import experiments, main
 
 Table = list[dict[str, str]]
 NAMES = list(experiments("smoke", None))
-WORDS = ("way", "question")
+WORDS = ("way", "question", "database", "guard")
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,15 @@ def test_bits_that_are_never_rebuilt_wear_out_and_counters_do_not(
     assert float(last["bits"]) < float(first["bits"]) - 0.3
     assert abs(float(last["counters"]) - float(first["counters"])) < 0.02
     assert all(row["wrong_false"] == "0" for row in tables["turnover"])
+
+
+def test_the_shop_asks_for_every_basket_only_without_the_guard(tables: dict[str, Table]) -> None:
+    off, on = tables["pages"]
+    assert (off["guard"], off["avoided"]) == ("off", "0")
+    assert int(off["asked"]) == int(off["pages"])
+    assert on["guard"] == "on"
+    assert int(on["asked"]) + int(on["avoided"]) == int(on["pages"])
+    assert int(on["avoided"]) > 0
 
 
 def test_a_rate_that_is_not_the_one_that_was_counted_is_noticed() -> None:

@@ -59,10 +59,11 @@ async def compare(settings: Settings, load: Load) -> dict[str, Side]:
         for port in ports.values():
             await _ready(port)
             await _round(port, settings, Load(min(1.0, load.seconds), 1, load.visitors), 0)
+        committed = await _committed(settings)
         for number in range(load.rounds):
             for name, side in sides.items():
                 port = ports[name]
-                before, committed = await _told(port), await _committed(settings)
+                before = await _told(port)
                 visits = await _round(port, settings, load, 1000 * (number + 1))
                 side.visits.latencies += visits.latencies
                 side.visits.seconds += visits.seconds
@@ -71,6 +72,7 @@ async def compare(settings: Settings, load: Load) -> dict[str, Side]:
                 side.avoided += told["avoided"] - before["avoided"]
                 if now is not None and committed is not None:
                     side.transactions = (side.transactions or 0) + now - committed
+                committed = now
     return sides
 
 

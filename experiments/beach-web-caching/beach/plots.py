@@ -115,9 +115,29 @@ def _turnover(rows: list[Row]) -> Any:
     return figure
 
 
+def _pages(rows: list[Row]) -> Any:
+    figure, axes = two_plots()
+    for side, what, text, form in (
+        (axes[0], "pages_per_second", "pages a second", "{:,.0f}"),
+        (axes[1], "p99_ms", "p99, ms", "{:.1f}"),
+    ):
+        for guard, colour, shift in (("off", GREY, -0.2), ("on", ORANGE, 0.2)):
+            of = _of(rows, guard=guard)
+            places = [place + shift for place in range(len(of))]
+            bars = side.bar(places, [row[what] for row in of], 0.38, color=colour)
+            bars.set_label(f"guard {guard}")
+            side.bar_label(bars, fmt=form, fontsize=8, color=GREY)
+        side.set_xticks(range(len(of)), [f"{row['empty_percent']} %" for row in of])
+        side.set(xlabel="baskets that are empty", ylabel=text)
+        side.grid(axis="x", visible=False)
+    axes[0].legend(fontsize=8, loc="upper left")
+    return figure
+
+
 PICTURES: dict[str, Callable[[list[Row]], Any]] = {
     "saturation": _saturation,
     "optimum": _optimum,
     "queries": _queries,
     "turnover": _turnover,
+    "pages": _pages,
 }
