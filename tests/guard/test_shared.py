@@ -58,7 +58,7 @@ def says_absent(*processes: SharedKeys) -> list[bool]:
     return [not keys.may_exist(ABSENT) for keys in processes]
 
 
-# --- sharing --------------------------------------------------------------------------------------
+# --- sharing ------------------------------------------------------------------------------------
 
 
 def test_what_one_built_all_can_ask(pair: Pair) -> None:
@@ -123,7 +123,7 @@ def test_a_pause_is_a_process_own_affair(pair: Pair) -> None:
     assert says_absent(*pair) == [True, True]
 
 
-# --- writes that overlap with a build -------------------------------------------------------------
+# --- writes that overlap with a build -----------------------------------------------------------
 
 
 def test_a_key_written_during_a_build_is_in_the_new_filter(writer_and_builder: Pair) -> None:
@@ -305,7 +305,7 @@ def test_who_waited_for_a_builder_takes_what_it_built(attach: Callable[[], Share
     assert says_absent(second) == [True]
 
 
-# --- what is worth a rebuild ----------------------------------------------------------------------
+# --- what is worth a rebuild --------------------------------------------------------------------
 
 
 def test_a_filter_that_became_too_small_is_due(pair: Pair) -> None:
@@ -323,7 +323,7 @@ def test_deleted_rows_of_all_processes_are_counted(pair: Pair) -> None:
     assert pair[1].stats().stale == 0
 
 
-# --- whose directory it is ------------------------------------------------------------------------
+# --- whose directory it is ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_the_header_says_whose_keys_these_are(pair: Pair, tmp_path: Path) -> Non
     assert header == {**SUBJECT, "format": 1, "error_rate": 1e-6}
 
 
-# --- coming and going -----------------------------------------------------------------------------
+# --- coming and going ---------------------------------------------------------------------------
 
 
 def test_the_first_to_come_trusts_nothing_it_finds(attach: Callable[[], SharedKeys]) -> None:
