@@ -29,8 +29,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -96,7 +96,8 @@ class SharedKeys:
         """For an open transaction, the generations that have all keys it wrote."""
         self._sections: dict[Pending, int] = {}
         """Transactions that are committing."""
-        self._holds = [0, 0]
+        self._holding: list[int] = []
+        """The sections of holds."""
         self._uncertain: list[Key] = []
         """Keys of commits of which nobody knows how they ended."""
         self._paused = ""
@@ -239,22 +240,36 @@ class SharedKeys:
         on_hold = words[Word.HOLDS_EVEN] + words[Word.HOLDS_ODD]
         words[_TRUSTED] = 0 if on_hold else words[Word.CURRENT]
 
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Everything passes meanwhile: keys become visible that are known only afterwards."""
+    def hold(self) -> None:
+        """Everything passes until `release`: keys become visible that are known only then."""
         side = self.files.sections.enter()
+        with self._lock:
+            self._holding.append(side)
         self._count_hold(side, 1)
-        try:
-            yield
-        finally:
+
+    def release(self) -> None:
+        """Ends one `hold`."""
+        if not self.detached:
+            with self._lock:
+                side = self._holding.pop()
             self._count_hold(side, -1)
             self.files.sections.leave(side)
 
     def _count_hold(self, side: int, step: int) -> None:
         with self.files.control.lock() as words:
-            self._holds[side] += step
             words[Word.HOLDS_EVEN + side] += step
             self._publish()
+
+    @property
+    def fresh_until(self) -> float:
+        """Until when answers may be given, on the monotonic clock, which all processes share."""
+        nanoseconds = self._words[Word.FRESH_UNTIL]
+        return nanoseconds / 1e9 if nanoseconds else inf
+
+    @fresh_until.setter
+    def fresh_until(self, moment: float) -> None:
+        if not self.detached:
+            self._words[Word.FRESH_UNTIL] = max(int(moment * 1e9), 1)
 
     def pause(self, reason: str) -> None:
         """This process lets everything pass until `resume`."""
@@ -375,7 +390,7 @@ class SharedKeys:
         side = self.files.sections.settle(begin_epoch, _PATIENCE)
         with self.files.control.lock() as words:
             # All others of the old epoch are over; what they still hold, the dead have left.
-            words[Word.HOLDS_EVEN + side] = self._holds[side]
+            words[Word.HOLDS_EVEN + side] = self._holding.count(side)
             self._publish()
 
     def _abandon(self, number: int) -> None:
