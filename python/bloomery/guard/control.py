@@ -46,7 +46,9 @@ class Word(IntEnum):
     """Generations that came into use."""
     BUILD_NANOSECONDS = 10
     """What the latest of them took."""
-    FRESH_UNTIL = 11
+    BUILT_AT = 11
+    """When the scan of the generation in use began, as below."""
+    FRESH_UNTIL = 12
     """Nanoseconds of the monotonic clock, which all processes of a machine share; 0: for ever."""
 
 

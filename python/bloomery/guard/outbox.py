@@ -28,7 +28,16 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import Column, Connection, Dialect, MetaData, Select, Table
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Dialect,
+    MetaData,
+    Table,
+    TextClause,
+    select,
+)
 from sqlalchemy import text as sql
 
 from bloomery.errors import ParameterError
@@ -70,12 +79,17 @@ class Outbox(ABC):
         self._every_update = every_update
         self._quote = dialect.identifier_preparer
         self.name = _name("_".join([self._source.name, *(column.name for column in columns)]))
-        self._reading = Table(
+        self._changes = Table(
             self.name,
             MetaData(),
             *(Column(f"k{i}", column.type) for i, column in enumerate(columns)),
             schema=self._source.schema,
         )
+
+    @property
+    def columns(self) -> list[Column[Any]]:
+        """The columns of the change table that stand for the key columns, in their order."""
+        return list(self._changes.columns)
 
     # --- what every database has ----------------------------------------------------------------
 
@@ -83,8 +97,15 @@ class Outbox(ABC):
         """Everything that is committed now."""
         return Position(self._token(connection), self._now(connection))
 
-    def read(self, connection: Connection, since: Position, sink: Sink) -> Position | None:
-        """Gives `sink` the keys that were committed after `since`, some more than once.
+    def read(
+        self,
+        connection: Connection,
+        since: Position,
+        sink: Sink,
+        what: Sequence[ColumnElement[Any]] = (),
+    ) -> Position | None:
+        """Gives `sink` the keys that were committed after `since`, some more than once; `what` to
+        select is `columns`, or made of them.
 
         Answers the position to go on from; None if changes were lost and the guarded table has to
         be scanned again.
@@ -93,7 +114,10 @@ class Outbox(ABC):
         if not self._is_there(connection):
             return None
         now = self._now(connection)
-        rows = connection.execution_options(yield_per=_BATCH).execute(self._unseen(since))
+        query = select(*(what or self.columns)).select_from(self._changes)
+        rows = connection.execute(
+            query.where(self._is_unseen(since)), execution_options={"yield_per": _BATCH}
+        )
         for batch in rows.partitions():
             # NULL equals nothing, so no question can be about it.
             sink([tuple(row) for row in batch if None not in row])
@@ -178,7 +202,7 @@ class Outbox(ABC):
     def _now(self, connection: Connection) -> str: ...
 
     @abstractmethod
-    def _unseen(self, since: Position) -> Select[Any]: ...
+    def _is_unseen(self, since: Position) -> TextClause: ...
 
     @abstractmethod
     def _floor(self, position: Position) -> int:

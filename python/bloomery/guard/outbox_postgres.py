@@ -12,9 +12,7 @@ of who installed it: writers need none on the change table.
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Connection, Select, bindparam, select
+from sqlalchemy import Connection, TextClause
 from sqlalchemy import text as sql
 
 from bloomery.guard.outbox import STATE_TABLE, Outbox, Position
@@ -120,13 +118,12 @@ class PostgresOutbox(Outbox):
             connection.execute(sql("SELECT CAST(pg_current_snapshot() AS text)")).scalar_one()
         )
 
-    def _unseen(self, since: Position) -> Select[Any]:
+    def _is_unseen(self, since: Position) -> TextClause:
         # The first condition is implied by the second, and has an index.
-        unseen = sql(
+        return sql(
             "xid >= pg_snapshot_xmin(CAST(:since AS pg_snapshot)) "
             "AND NOT pg_visible_in_snapshot(xid, CAST(:since AS pg_snapshot))"
-        ).bindparams(bindparam("since", since.at))
-        return select(*self._reading.c).where(unseen)
+        ).bindparams(since=since.at)
 
     def _floor(self, position: Position) -> int:
         return int(position.at.partition(":")[0])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Connection, Select, literal_column, select
+from sqlalchemy import Connection, TextClause
 from sqlalchemy import text as sql
 
 from bloomery.guard.outbox import STATE_TABLE, Outbox, Position
@@ -59,8 +57,8 @@ class SqliteOutbox(Outbox):
         )
         return str(connection.execute(sql(query), {"name": self.name}).scalar_one())
 
-    def _unseen(self, since: Position) -> Select[Any]:
-        return select(*self._reading.c).where(literal_column("id") > int(since.at))
+    def _is_unseen(self, since: Position) -> TextClause:
+        return sql("id > :since").bindparams(since=int(since.at))
 
     def _floor(self, position: Position) -> int:
         return int(position.at)

@@ -42,7 +42,6 @@ from bloomery.errors import SnapshotError, StorageError, require
 from bloomery.guard.control import Word
 from bloomery.guard.held import Progress, Scan
 from bloomery.guard.pending import Key, Pending
-from bloomery.guard.sections import FileLock
 from bloomery.guard.shared_files import SharedFiles
 from bloomery.guard.state import HeldStats, State
 
@@ -154,7 +153,7 @@ class SharedKeys:
     def state(self) -> State:
         if self._words[Word.CURRENT]:
             return State.READY
-        if self._words[Word.BUILDING]:
+        if self.rebuilding:
             return State.BUILDING
         return State.DEGRADED if self._words[Word.BUILDS] else State.UNKNOWN
 
@@ -271,6 +270,35 @@ class SharedKeys:
         if not self.detached:
             self._words[Word.FRESH_UNTIL] = max(int(moment * 1e9), 1)
 
+    @property
+    def built_at(self) -> float:
+        """When the scan of the filter in use began, if somebody keeps it up; else 0."""
+        return float(self._words[Word.BUILT_AT] / 1e9)
+
+    @built_at.setter
+    def built_at(self, moment: float) -> None:
+        if not self.detached:
+            self._words[Word.BUILT_AT] = int(moment * 1e9)
+
+    @property
+    def position(self) -> str | None:
+        """How far the changes of others are inside; see `others.py`."""
+        return self.files.read_position()
+
+    @position.setter
+    def position(self, text: str | None) -> None:
+        if not self.detached:
+            self.files.write_position(text)
+
+    @property
+    def rebuilding(self) -> bool:
+        """Whether some process is building; one that died while it did is not."""
+        return bool(self._words[Word.BUILDING]) and self.files.is_building()
+
+    def may_follow(self) -> bool:
+        """Whether this is the process that reads the changes of others."""
+        return not self.detached and self.files.may_follow()
+
     def pause(self, reason: str) -> None:
         """This process lets everything pass until `resume`."""
         with self._lock:
@@ -327,7 +355,7 @@ class SharedKeys:
         """
         had_none, latest = not self._words[Word.CURRENT], self._words[Word.LATEST]
         with self._one_build:
-            lock = FileLock(self.files.directory / "build.lock")
+            lock = self.files.build_lock()
             try:
                 lock.take()
                 current = self._words[Word.CURRENT]
@@ -427,7 +455,7 @@ class SharedKeys:
         return HeldStats(
             state=self.state,
             reason=reason,
-            rebuilding=bool(words[Word.BUILDING]),
+            rebuilding=self.rebuilding,
             items=stats.items if stats else 0.0,
             capacity=stats.capacity if stats else self.capacity,
             error_rate=self.error_rate,

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
+import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -49,6 +48,7 @@ class SharedFiles:
             ) from error  # fmt: skip
         self._lock = FileLock(self.directory / "attached")
         self.mapped: dict[int, BloomFilter] = {}
+        self._follows: FileLock | None = None
         self.on_fork: Callable[[], None] = lambda: None
         with self.control.lock():
             # All come and go with this lock held, so who gets the other one alone is the first.
@@ -57,6 +57,7 @@ class SharedFiles:
             if first:
                 self.control.clear()
                 self._remove_keys()
+                self.write_position(None)
             self._lock.take(shared=True)
         self._open_sections()
         _attached.add(self)
@@ -114,6 +115,17 @@ class SharedFiles:
         """Deletes the file; a process that has it mapped keeps it until it lets go."""
         self.path(number).unlink(missing_ok=True)
 
+    def build_lock(self) -> FileLock:
+        """For the one that builds."""
+        return FileLock(self.directory / "build.lock")
+
+    def is_building(self) -> bool:
+        lock = self.build_lock()
+        try:
+            return not lock.try_take()
+        finally:
+            lock.close()
+
     def _remove_keys(self) -> None:
         for file in self.directory.glob("keys-*"):
             file.unlink(missing_ok=True)
@@ -126,11 +138,25 @@ class SharedFiles:
         except FileNotFoundError:
             return None
 
-    def write_position(self, text: str) -> None:
+    def write_position(self, text: str | None) -> None:
+        path = self.directory / "position"
+        if text is None:
+            path.unlink(missing_ok=True)
+            return
         # No fsync: after a crash of the machine nobody is attached, and all begins anew.
-        new = self.directory / f"position.{secrets.token_hex(4)}"
+        new = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         new.write_text(text)
-        new.replace(self.directory / "position")
+        new.replace(path)
+
+    def may_follow(self) -> bool:
+        """Whether this process is the one that reads changes; it stays so until it detaches."""
+        if self._follows is None:
+            lock = FileLock(self.directory / "follow.lock")
+            if lock.try_take():
+                self._follows = lock
+            else:
+                lock.close()
+        return self._follows is not None
 
     # --- coming and going ---------------------------------------------------------------------
 
@@ -139,6 +165,9 @@ class SharedFiles:
         self.control.after_fork()
         self.sections.close()
         self._open_sections()
+        if self._follows is not None:
+            self._follows.close()  # the parent's
+            self._follows = None
         self.mapped = {}
         self.on_fork()
 
@@ -149,9 +178,10 @@ class SharedFiles:
             self.mapped.clear()
             if self._lock.try_take():
                 self._remove_keys()
-                with suppress(FileNotFoundError):
-                    (self.directory / "position").unlink()
+                self.write_position(None)
             self._lock.close()
+            if self._follows is not None:
+                self._follows.close()
         self.control.close()
         _attached.discard(self)
 
