@@ -36,6 +36,7 @@ from bloomery.hot import HotFilter
 from bloomery.records import Estimate, HotItem, Plan, Stats
 
 if TYPE_CHECKING:
+    from bloomery.guard import DatabaseGuard
     from bloomery.recent import RecentFilter
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "BloomeryError",
     "CountFilter",
     "CountingBloomFilter",
+    "DatabaseGuard",
     "Dedup",
     "DynamicCountFilter",
     "Estimate",
@@ -69,7 +71,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`RecentFilter` when it is first asked for: it needs NumPy, which takes long to import."""
+    """What takes long to import, or needs an extra, when it is first asked for."""
+    if name == "DatabaseGuard":
+        from bloomery.guard import DatabaseGuard
+
+        return DatabaseGuard
     if name == "RecentFilter":
         from bloomery.recent import RecentFilter
 

@@ -27,7 +27,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from bloomery import CountingBloomFilter, ScalableBloomFilter
+from bloomery._core import CountingBloomFilter, ScalableBloomFilter
 from bloomery.errors import AbsentKeyError, require
 from bloomery.guard.pending import Key, Pending
 from bloomery.guard.state import HeldStats, State
@@ -70,8 +70,8 @@ class HeldKeys:
         self._trusted: ScalableBloomFilter | CountingBloomFilter | None = None
         """The filter that is asked; None lets everything pass. All that a question looks at."""
         self.open: WeakSet[Pending] = WeakSet()
-        self._uncertain: list[Key] = []
-        """Keys of commits of which nobody knows how they ended; every new filter gets them."""
+        self._uncertain: set[Key] = set()
+        """Keys of commits that failed, as far as anybody knows; every new filter gets them."""
         self._doubts = 0
         self._holds = 0
         self._generation = 0
@@ -232,10 +232,18 @@ class HeldKeys:
         """The transaction has ended."""
         with self._lock:
             if uncertain:
-                self._uncertain.extend(pending.keys)
+                self._uncertain.update(pending.keys)
                 if pending.unlisted:
-                    self._distrust("a commit of too many keys broke off")
+                    self._distrust("a commit of very many keys failed")
             self.open.discard(pending)
+
+    def after_fork(self) -> None:
+        """In a new process: the parent goes on adding keys that this copy will never see."""
+        self._lock, self._one_build = threading.Lock(), threading.Lock()
+        self.open = WeakSet()
+        self._next = None
+        self._holds = 0
+        self._distrust("this process was forked from the one that built the filter")
 
     # --- building -----------------------------------------------------------------------------
 
@@ -264,7 +272,7 @@ class HeldKeys:
                     self._reason = "a transaction is open whose keys are not known"
                     return False
                 made.add_many(pending.keys)
-            made.add_many(self._uncertain)
+            made.add_many(list(self._uncertain))
             self._next = made
             stale = self._stale
         read = 0

@@ -15,6 +15,7 @@ Invariants, all under the lock of the keys they belong to:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 Key = str | bytes | int
@@ -30,7 +31,9 @@ class Keys(Protocol):
     def generation(self) -> int: ...
     def write(self, pending: Pending, keys: Sequence[Key]) -> None: ...
     def remove_many(self, keys: Iterable[Key], generation: int | None = None) -> None: ...
+    def count_stale(self, rows: int) -> None: ...
     def distrust(self, reason: str) -> None: ...
+    def hold(self) -> AbstractContextManager[None]: ...
     def committing(self, pending: Pending) -> None: ...
     def close(self, pending: Pending, *, uncertain: bool = False) -> None: ...
 
@@ -41,9 +44,13 @@ class Pending:
     __slots__ = (
         "__weakref__",
         "_held",
+        "_hold",
         "_marks",
         "_removals",
+        "_stale",
+        "awaiting",
         "blind",
+        "context",
         "keys",
         "removable",
         "unlisted",
@@ -53,7 +60,14 @@ class Pending:
         self._held = held
         self._removals: list[tuple[int, Key]] = []
         self._marks: list[tuple[str, int]] = []
+        self._stale = 0
+        self._hold: AbstractContextManager[None] | None = None
+        """Open while `awaiting` where each statement is committed at once."""
         self.keys: list[Key] = []
+        self.context: object = None
+        """The execution whose keys were added last."""
+        self.awaiting = False
+        """A statement has been sent whose keys only the database knows so far."""
         self.blind = False
         self.unlisted = False
         self.removable = True
@@ -75,6 +89,10 @@ class Pending:
         if self.removable:
             generation = self._held.generation
             self._removals.extend((generation, key) for key in keys)
+
+    def lose(self, rows: int) -> None:
+        """So many rows lose keys that are not known, so these will stay."""
+        self._stale += max(rows, 0)
 
     def see_nothing(self, reason: str) -> None:
         """It writes keys that cannot be seen."""
@@ -100,6 +118,8 @@ class Pending:
 
     def committing(self) -> None:
         """The commit is about to be sent."""
+        if self.awaiting:
+            self.see_nothing("a statement broke off whose keys only the database knows")
         self._held.committing(self)
 
     def committed(self) -> None:
@@ -107,16 +127,38 @@ class Pending:
         by_generation: dict[int, list[Key]] = {}
         for generation, key in self._removals:
             by_generation.setdefault(generation, []).append(key)
-        self._held.close(self)
+        self._close()
+        self._held.count_stale(self._stale)
         for generation, keys in by_generation.items():
             self._held.remove_many(keys, generation)
 
     def rolled_back(self) -> None:
         """It has ended without a commit."""
-        self._held.close(self)
+        self._close()
 
     def uncertain(self) -> None:
-        """The connection broke while it was committing: nobody knows how it ended, or when."""
+        """Its commit failed: it may be lost, still under way, or left open on its connection."""
         if self.blind:
             self._held.distrust("a commit broke off that wrote keys nobody saw")
-        self._held.close(self, uncertain=True)
+        self._close(uncertain=True)
+
+    def await_keys(self, *, hold: bool) -> None:
+        """A statement is about to be sent whose keys only the database knows."""
+        self.awaiting = True
+        if hold and self._hold is None:
+            self._hold = self._held.hold()
+            self._hold.__enter__()
+
+    def got_keys(self) -> None:
+        """They are known now, and were added; or trust has ended."""
+        self.awaiting = False
+        if self._hold is not None:
+            self._hold.__exit__(None, None, None)
+            self._hold = None
+
+    def _close(self, *, uncertain: bool = False) -> None:
+        if self._hold is not None:
+            if self.awaiting:
+                self._held.distrust("a statement broke off whose keys only the database knows")
+            self.got_keys()
+        self._held.close(self, uncertain=uncertain)

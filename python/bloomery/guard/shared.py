@@ -37,7 +37,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from bloomery import BloomFilter
+from bloomery._core import BloomFilter
 from bloomery.errors import SnapshotError, StorageError, require
 from bloomery.guard.control import Word
 from bloomery.guard.held import Progress, Scan

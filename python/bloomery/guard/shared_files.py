@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from bloomery import BloomFilter
-from bloomery._core import replace_file
+from bloomery._core import BloomFilter, replace_file
 from bloomery.errors import IncompatibleError, NotASnapshotError, StorageError
 from bloomery.guard.control import Control, Word
 from bloomery.guard.sections import FileLock, SharedSections
