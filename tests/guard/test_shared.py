@@ -106,11 +106,10 @@ def test_unseen_writes_of_one_let_everything_pass_everywhere_until_anyone_rebuil
 
 
 def test_while_one_holds_everything_passes_everywhere(pair: Pair) -> None:
-    pair[0].hold()
-    assert says_absent(*pair) == [False, False]
-    assert pair[0].rebuild(scan_of(KEYS))
-    assert says_absent(*pair) == [False, False], "a new filter does not end it"
-    pair[0].release()
+    with pair[0].hold():
+        assert says_absent(*pair) == [False, False]
+        assert pair[0].rebuild(scan_of(KEYS))
+        assert says_absent(*pair) == [False, False], "a new filter does not end it"
     assert says_absent(*pair) == [True, True]
 
 
@@ -263,13 +262,15 @@ def test_the_keys_of_a_commit_that_broke_off_are_in_every_later_filter(
     writer_and_builder: Pair,
 ) -> None:
     writer, builder = writer_and_builder
+    perhaps: list[Key] = ["perhaps", 1 << 40, b"perhaps", '"\n']
     pending = writer.begin()
-    pending.add_many(["perhaps"])
+    pending.add_many(perhaps)
     pending.committing()
     pending.uncertain()
     for _ in range(2):
         assert builder.rebuild(scan_of(KEYS))
-        assert writer.may_exist("perhaps")
+        assert builder.may_exist_many(perhaps).all()
+        assert not builder.may_exist(ABSENT)
 
 
 def test_a_scan_that_fails_changes_nothing_and_leaves_no_file(pair: Pair, tmp_path: Path) -> None:
@@ -422,8 +423,8 @@ def _die(pipe: Connection, directory: Path, where: str) -> None:
     elif where == "building":
         keys.rebuild(scan_of([], tell))
     elif where == "holding":
-        keys.hold()
-        tell()
+        with keys.hold():
+            tell()
     elif where == "alone":
         keys.rebuild(scan_of(KEYS))
         tell()

@@ -50,6 +50,8 @@ _FEW = 32
 class HeldKeys:
     """The set of keys of one column, and whether it can be trusted. Safe to use from any thread."""
 
+    shared = False
+
     def __init__(
         self,
         error_rate: float = 0.01,
@@ -228,6 +230,9 @@ class HeldKeys:
     def committing(self, pending: Pending) -> None:
         """Nothing to do: the transaction stays in `open` until its commit has returned."""
 
+    def landed(self, pending: Pending) -> None:
+        """Nothing to do, likewise."""
+
     def close(self, pending: Pending, *, uncertain: bool = False) -> None:
         """The transaction has ended."""
         with self._lock:
@@ -245,7 +250,15 @@ class HeldKeys:
         self._holds = 0
         self._distrust("this process was forked from the one that built the filter")
 
+    def detach(self) -> None:
+        """Nobody keeps it up any more."""
+        self.distrust("the guard is closed")
+
     # --- building -----------------------------------------------------------------------------
+
+    def may_join(self) -> bool:
+        """Whether another process has built already."""
+        return False
 
     def rebuild(
         self, scan: Scan, *, expected: int | None = None, progress: Progress | None = None

@@ -239,7 +239,7 @@ def outbox_for(
     if dialect.name not in kinds:
         raise ParameterError(
             f"`outbox` works on SQLite and PostgreSQL, got: {dialect.name}",
-            hint='use `refresh="5m"`, or send the keys of other writers to `guard.add_many`',
+            hint='use `refresh="5m"` instead',
             name="outbox", got=dialect.name, allowed="SQLite or PostgreSQL",
         )  # fmt: skip
     return kinds[dialect.name](columns, dialect, every_update=every_update)

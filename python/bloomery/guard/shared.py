@@ -29,7 +29,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -43,6 +44,7 @@ from bloomery.guard.control import Word
 from bloomery.guard.held import Progress, Scan
 from bloomery.guard.pending import Key, Pending
 from bloomery.guard.shared_files import SharedFiles
+from bloomery.guard.shared_progress import SharedProgress
 from bloomery.guard.state import HeldStats, State
 
 _ATTEMPTS = 3
@@ -62,8 +64,11 @@ _LOOK_AGAIN: _View = (-1, None)
 """No generation has this number, so the next question looks."""
 
 
-class SharedKeys:
+class SharedKeys(SharedProgress):
     """The set of keys of one column, shared by processes. Safe to use from any thread."""
+
+    shared = True
+    removals = "never"
 
     def __init__(
         self,
@@ -81,6 +86,8 @@ class SharedKeys:
         self.files = SharedFiles(directory, {**(subject or {}), "error_rate": error_rate})
         self._words: Any = self.files.control.words
         self.detached = False
+        self._paused = ""
+        self._may_join = True
         self._begin_process()
         self.files.on_fork = self._begin_process
 
@@ -95,11 +102,7 @@ class SharedKeys:
         """For an open transaction, the generations that have all keys it wrote."""
         self._sections: dict[Pending, int] = {}
         """Transactions that are committing."""
-        self._holding: list[int] = []
-        """The sections of holds."""
-        self._uncertain: list[Key] = []
-        """Keys of commits of which nobody knows how they ended."""
-        self._paused = ""
+        self._holds = [0, 0]
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -134,7 +137,6 @@ class SharedKeys:
 
     def _catch_up(self, number: int) -> bool:
         """Adds what open transactions of this process wrote; False if that is not known."""
-        self._add(number, self._uncertain)
         return all(self._bring(pending, number) for pending in self.open)
 
     def _filter(self, number: int) -> BloomFilter | None:
@@ -239,65 +241,23 @@ class SharedKeys:
         on_hold = words[Word.HOLDS_EVEN] + words[Word.HOLDS_ODD]
         words[_TRUSTED] = 0 if on_hold else words[Word.CURRENT]
 
-    def hold(self) -> None:
-        """Everything passes until `release`: keys become visible that are known only then."""
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Everything passes meanwhile: keys become visible that are known only afterwards."""
         side = self.files.sections.enter()
-        with self._lock:
-            self._holding.append(side)
         self._count_hold(side, 1)
-
-    def release(self) -> None:
-        """Ends one `hold`."""
-        if not self.detached:
-            with self._lock:
-                side = self._holding.pop()
-            self._count_hold(side, -1)
-            self.files.sections.leave(side)
+        try:
+            yield
+        finally:
+            if not self.detached:
+                self._count_hold(side, -1)
+                self.files.sections.leave(side)
 
     def _count_hold(self, side: int, step: int) -> None:
         with self.files.control.lock() as words:
+            self._holds[side] += step
             words[Word.HOLDS_EVEN + side] += step
             self._publish()
-
-    @property
-    def fresh_until(self) -> float:
-        """Until when answers may be given, on the monotonic clock, which all processes share."""
-        nanoseconds = self._words[Word.FRESH_UNTIL]
-        return nanoseconds / 1e9 if nanoseconds else inf
-
-    @fresh_until.setter
-    def fresh_until(self, moment: float) -> None:
-        if not self.detached:
-            self._words[Word.FRESH_UNTIL] = max(int(moment * 1e9), 1)
-
-    @property
-    def built_at(self) -> float:
-        """When the scan of the filter in use began, if somebody keeps it up; else 0."""
-        return float(self._words[Word.BUILT_AT] / 1e9)
-
-    @built_at.setter
-    def built_at(self, moment: float) -> None:
-        if not self.detached:
-            self._words[Word.BUILT_AT] = int(moment * 1e9)
-
-    @property
-    def position(self) -> str | None:
-        """How far the changes of others are inside; see `others.py`."""
-        return self.files.read_position()
-
-    @position.setter
-    def position(self, text: str | None) -> None:
-        if not self.detached:
-            self.files.write_position(text)
-
-    @property
-    def rebuilding(self) -> bool:
-        """Whether some process is building; one that died while it did is not."""
-        return bool(self._words[Word.BUILDING]) and self.files.is_building()
-
-    def may_follow(self) -> bool:
-        """Whether this is the process that reads the changes of others."""
-        return not self.detached and self.files.may_follow()
 
     def pause(self, reason: str) -> None:
         """This process lets everything pass until `resume`."""
@@ -328,21 +288,32 @@ class SharedKeys:
         if pending.blind or not known:
             self.distrust("a transaction commits whose keys are not known")
 
-    def close(self, pending: Pending, *, uncertain: bool = False) -> None:
-        """The transaction has ended."""
+    def landed(self, pending: Pending) -> None:
+        """What was sent since `committing` is done, and the transaction goes on."""
         with self._lock:
-            if uncertain:
-                self._uncertain.extend(pending.keys)
-            if pending.blind or pending.unlisted:
-                self._view = _LOOK_AGAIN
-            self.open.discard(pending)
             side = self._sections.pop(pending, None)
-        if uncertain and pending.unlisted:
-            self.distrust("a commit of too many keys broke off")
         if side is not None and not self.detached:
             self.files.sections.leave(side)
 
+    def close(self, pending: Pending, *, uncertain: bool = False) -> None:
+        """The transaction has ended; `uncertain` if nobody knows how."""
+        if uncertain and not self.detached:
+            self.files.remember(pending.keys)
+            self.add_many(pending.keys)
+        with self._lock:
+            if pending.blind or pending.unlisted:
+                self._view = _LOOK_AGAIN
+            self.open.discard(pending)
+        if uncertain and pending.unlisted:
+            self.distrust("a commit of very many keys failed")
+        self.landed(pending)
+
     # --- building -----------------------------------------------------------------------------
+
+    def may_join(self) -> bool:
+        """Whether another process has built already; only before the first build here."""
+        first, self._may_join = self._may_join, False
+        return first and bool(self._words[Word.CURRENT])
 
     def rebuild(
         self, scan: Scan, *, expected: int | None = None, progress: Progress | None = None
@@ -385,6 +356,7 @@ class SharedKeys:
                 if not self._catch_up(number):
                     self.files.control.reason = "a transaction is open whose keys are not known"
                     return False
+            made.add_many(self.files.remembered())
             for batch in scan():
                 made.add_many(batch)
                 read += len(batch)
@@ -418,7 +390,7 @@ class SharedKeys:
         side = self.files.sections.settle(begin_epoch, _PATIENCE)
         with self.files.control.lock() as words:
             # All others of the old epoch are over; what they still hold, the dead have left.
-            words[Word.HOLDS_EVEN + side] = self._holding.count(side)
+            words[Word.HOLDS_EVEN + side] = self._holds[side]
             self._publish()
 
     def _abandon(self, number: int) -> None:
@@ -432,7 +404,7 @@ class SharedKeys:
         """Why a rebuild is worth its while now; empty if it is not."""
         number = self._words[Word.CURRENT]
         if not number:
-            return self.files.control.reason or "not built yet"
+            return self._why()
         words, sections = self._words, self.files.sections
         # Once more afterwards: a hold ends before its section.
         if not words[_TRUSTED] and not sections.is_busy() and not words[_TRUSTED]:
@@ -444,14 +416,20 @@ class SharedKeys:
             return "many keys are inside whose rows are gone"
         return ""
 
+    def _why(self) -> str:
+        """Why there is no filter in use."""
+        if self.detached:
+            return "the guard is closed"
+        return self.files.control.reason or "not built yet"
+
     def stats(self) -> HeldStats:
         """What the filter in use is like."""
-        words, control = self._words, self.files.control
+        words = self._words
         with self._lock:
             number = words[Word.CURRENT]
             current = self._filter(number) if number else None
         stats = None if current is None else current.stats()
-        reason = self._paused or ("" if stats else control.reason or "not built yet")
+        reason = self._paused or ("" if stats else self._why())
         return HeldStats(
             state=self.state,
             reason=reason,
@@ -470,6 +448,12 @@ class SharedKeys:
         )
 
     # --- coming and going ---------------------------------------------------------------------
+
+    def after_fork(self) -> None:
+        """In the child: the files have seen to it (`shared_files.py`), but threads do not survive
+        a fork, and nobody here would notice that the answers get old."""
+        if self.fresh_until != inf:
+            self._paused = "the guard was made before a fork: make it in each process"
 
     def detach(self) -> None:
         """Lets go of the directory; from then on everything passes."""

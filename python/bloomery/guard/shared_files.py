@@ -7,6 +7,7 @@
     build.lock     one builds at a time
     keys-7         the filter of generation 7, a mapped `BloomFilter`
     position       how far the change table was read, by the one who holds follow.lock
+    uncertain      keys of commits that failed, as far as anybody knows
 
 Everything but the header is worth something only while somebody is attached; the first to come
 begins anew. All locks are the system's, so a process that dies leaves none.
@@ -17,14 +18,17 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+from sqlalchemy import Column, Engine
+
 from bloomery._core import BloomFilter, replace_file
 from bloomery.errors import IncompatibleError, NotASnapshotError, StorageError
 from bloomery.guard.control import Control, Word
+from bloomery.guard.pending import Key
 from bloomery.guard.sections import FileLock, SharedSections
 
 _FORMAT = 1
@@ -55,8 +59,7 @@ class SharedFiles:
             self._check_header({"format": _FORMAT, **subject})
             if first:
                 self.control.clear()
-                self._remove_keys()
-                self.write_position(None)
+                self._clean()
             self._lock.take(shared=True)
         self._open_sections()
         _attached.add(self)
@@ -125,9 +128,26 @@ class SharedFiles:
         finally:
             lock.close()
 
-    def _remove_keys(self) -> None:
-        for file in self.directory.glob("keys-*"):
-            file.unlink(missing_ok=True)
+    def _clean(self) -> None:
+        for pattern in ("keys-*", "position*", "uncertain"):
+            for file in self.directory.glob(pattern):
+                file.unlink(missing_ok=True)
+
+    # --- commits that failed ------------------------------------------------------------------
+
+    def remember(self, keys: Iterable[Key]) -> None:
+        """Keys that may be committed yet, as far as anybody knows; every generation gets them."""
+        lines = [json.dumps(key.hex() if isinstance(key, bytes) else [key]) for key in keys]
+        with self.control.lock(), (self.directory / "uncertain").open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def remembered(self) -> list[Key]:
+        try:
+            text = (self.directory / "uncertain").read_text()
+        except FileNotFoundError:
+            return []
+        found = {line: json.loads(line) for line in text.splitlines()}
+        return [bytes.fromhex(key) if isinstance(key, str) else key[0] for key in found.values()]
 
     # --- the position in the change table -----------------------------------------------------
 
@@ -176,13 +196,23 @@ class SharedFiles:
             self.sections.close()
             self.mapped.clear()
             if self._lock.try_take():
-                self._remove_keys()
-                self.write_position(None)
+                self._clean()
             self._lock.close()
             if self._follows is not None:
                 self._follows.close()
         self.control.close()
         _attached.discard(self)
+
+
+def subject_of(engine: Engine, columns: Sequence[Column[Any]]) -> dict[str, Any]:
+    """Whose keys a guard holds: what must be the same for all who share them."""
+    url, table = engine.url, columns[0].table
+    return {
+        "database": [url.get_backend_name(), url.host, url.port, url.database],
+        "table": str(table.fullname),
+        "columns": [column.name for column in columns],
+        "types": [repr(column.type) for column in columns],
+    }
 
 
 def _fork_all() -> None:
