@@ -19,7 +19,13 @@ from sqlalchemy import BindParameter, Column, Delete, Insert, Null, Table, TextC
 from sqlalchemy.engine import Compiled
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.compiler import DDLCompiler
-from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList, ClauseElement
+from sqlalchemy.sql.elements import (
+    BinaryExpression,
+    BooleanClauseList,
+    ClauseElement,
+    RollbackToSavepointClause,
+    SavepointClause,
+)
 from sqlalchemy.sql.selectable import TextualSelect
 
 from bloomery.guard.sql_text import Doing, read_text
@@ -36,6 +42,10 @@ class Effect:
     """Why the keys it writes cannot be seen; empty if they can."""
     transaction: bool = False
     """It is a text that begins, ends or rolls back a transaction or a part of one."""
+    savepoint: str = ""
+    """The savepoint that it makes."""
+    back_to: str = ""
+    """The savepoint that it rolls back to."""
     rows: tuple[Names, ...] = ()
     """The rows that each set of parameters writes."""
     old: Names = ()
@@ -81,6 +91,11 @@ class Statements:
         statement: Any = compiled.statement
         if statement is None or isinstance(statement, (TextClause, TextualSelect)):
             return self._read_text(compiled.string)
+        if isinstance(statement, SavepointClause):
+            # Here it has its name, which the event before it has not.
+            return Effect(savepoint=statement.ident)
+        if isinstance(statement, RollbackToSavepointClause):
+            return Effect(back_to=statement.ident)
         if isinstance(compiled, DDLCompiler):
             return self._read_text(str(compiled))
         for cte in getattr(compiled, "ctes", None) or ():

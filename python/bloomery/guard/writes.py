@@ -57,8 +57,6 @@ class Writes:
             ("after_execute", self._after),
             ("begin", self._drop),
             ("rollback", self._drop),
-            ("savepoint", self._savepoint),
-            ("rollback_savepoint", self._rollback_to),
             ("handle_error", self._failed),
             ("checkin", self._checkin),
             ("invalidate", self._invalidate),
@@ -103,6 +101,10 @@ class Writes:
             self._pending(connection).see_nothing(effect.unseen)
         elif effect.transaction:
             self._pending(connection).forget_removals()
+        elif effect.savepoint:
+            self._pending(connection).savepoint(effect.savepoint)
+        elif effect.back_to:
+            self._pending(connection).rollback_to(effect.back_to)
         # For other processes a statement that is committed at once is a commit; and so may be one
         # that the driver does not take for a write.
         writes = self._held.shared and (effect.rows or effect.unseen)
@@ -251,15 +253,6 @@ class Writes:
         pending: Pending | None = info.pop(self, None)
         if pending is not None:
             pending.rolled_back()
-
-    def _savepoint(self, connection: Connection, name: str) -> None:
-        if self._held.removals == "commit":
-            self._pending(connection).savepoint(name)
-
-    def _rollback_to(self, connection: Connection, name: str, context: Any) -> None:
-        pending: Pending | None = connection.info.get(self)
-        if pending is not None:
-            pending.rollback_to(name)
 
     @contextmanager
     def _commit(self, connection: Any, written_elsewhere: bool) -> Iterator[None]:
