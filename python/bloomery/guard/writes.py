@@ -105,11 +105,15 @@ class Writes:
             self._pending(connection).savepoint(effect.savepoint)
         elif effect.back_to:
             self._pending(connection).rollback_to(effect.back_to)
-        # For other processes a statement that is committed at once is a commit; and so may be one
-        # that the driver does not take for a write.
-        writes = self._held.shared and (effect.rows or effect.unseen)
-        if writes and (effect.unseen or _commits_at_once(connection)):
+        if self._held.shared and self._may_commit(connection, effect):
             self._held.committing(self._pending(connection))
+
+    def _may_commit(self, connection: Connection, effect: Effect) -> bool:
+        """Whether a statement commits by itself what it or others have written."""
+        # A driver does not take every statement for a write that is one.
+        if effect.transaction or effect.unseen:
+            return True
+        return bool(effect.rows) and _commits_at_once(connection)
 
     def _sent(self, connection: Connection, *about_the_statement: Any) -> None:
         pending: Pending | None = connection.info.get(self)
