@@ -11,18 +11,18 @@ transaction will not commit by itself. If its client is alive, that one's guard 
 from __future__ import annotations
 
 import time
-
-from sqlalchemy import Connection, Table
-from sqlalchemy import text as sql
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from bloomery.errors import StorageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
 
 _PATIENCE = 60.0
 _GLANCE = 0.02
 
-# Whoever writes to a table has this lock on it until the transaction has ended. Others than those
-# of the same user and machine are no processes of this guard.
-_WRITERS = sql("""
+WRITERS = """
     SELECT lock.virtualtransaction
     FROM pg_locks AS lock JOIN pg_stat_activity AS client USING (pid)
     WHERE lock.relation = to_regclass(:table) AND lock.mode = 'RowExclusiveLock' AND lock.granted
@@ -30,24 +30,38 @@ _WRITERS = sql("""
     AND client.client_addr IS NOT DISTINCT FROM inet_client_addr()
     AND client.pid <> pg_backend_pid()
     AND (client.state = 'active' OR client.state_change > clock_timestamp() - interval '0.5 s')
-""")
+"""
+"""Whoever writes to a table has this lock on it until the transaction has ended. Others than those
+of the same user and machine are no processes of this guard."""
 
 
 def wait_for_writers(connection: Connection, table: Table, patience: float = _PATIENCE) -> None:
     """Returns when all who may be committing to the table now have done so."""
     if connection.dialect.name != "postgresql":
         return
+    from sqlalchemy import text
+
     name = connection.dialect.identifier_preparer.format_table(table)
+
+    def look() -> set[str]:
+        found = set(connection.execute(text(WRITERS), {"table": name}).scalars())
+        connection.rollback()
+        return found
+
+    wait_while(look, table.name, patience)
+
+
+def wait_while(look: Callable[[], Iterable[str]], table: str, patience: float = _PATIENCE) -> None:
+    """Returns when none of those is left whom the first look found."""
     deadline = time.monotonic() + patience
     before: set[str] | None = None
     while before is None or before:
-        now = set(connection.execute(_WRITERS, {"table": name}).scalars())
-        connection.rollback()
+        now = set(look())
         before = now if before is None else before & now
         if before and time.monotonic() > deadline:
             raise StorageError(
-                f"a transaction that writes to `{table.name}` does not end",
-                hint="wait for it, then build again", path=table.name, operation="build",
+                f"a transaction that writes to `{table}` does not end",
+                hint="wait for it, then build again", path=table, operation="build",
             )  # fmt: skip
         if before:
             time.sleep(_GLANCE)

@@ -20,16 +20,17 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
-
-from sqlalchemy import Column, Engine
 
 from bloomery._core import BloomFilter, replace_file
 from bloomery.errors import IncompatibleError, NotASnapshotError, StorageError
 from bloomery.guard.control import Control, Word
 from bloomery.guard.pending import Key
 from bloomery.guard.sections import FileLock, SharedSections
+
+if TYPE_CHECKING:
+    from sqlalchemy import Column, Engine
 
 _FORMAT = 1
 _attached: WeakSet[SharedFiles] = WeakSet()

@@ -1,4 +1,4 @@
-"""Django, set up once, with SQLite in a file and PostgreSQL where it is installed."""
+"""A database with empty tables: SQLite in a file, or PostgreSQL where it is installed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,11 @@ import pytest
 
 pytest.importorskip("django", reason="Django is not installed")
 
-import django
-from django.conf import settings
 from django.db import connections
 
-if not settings.configured:
-    settings.configure(
-        INSTALLED_APPS=["bloomery.integrations.django", "tests.integrations.django.shop"],
-        DATABASES={
-            "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
-            "sqlite": {
-                "ENGINE": "django.db.backends.sqlite3",
-                "OPTIONS": {"timeout": 30, "transaction_mode": "IMMEDIATE"},
-            },
-            "postgresql": {"ENGINE": "django.db.backends.postgresql", "USER": "postgres"},
-        },
-        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-        USE_TZ=True,
-    )
-    django.setup()
+from tests.integrations.django.configured import configure
+
+configure()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -40,7 +26,7 @@ def using(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
     alias: str = request.param
     if alias == "sqlite":
-        place: dict[str, Any] = {"NAME": str(tmp_path / "shop.db")}
+        place: dict[str, Any] = {"NAME": str(tmp_path / "shop.db"), "HOST": ""}
     else:
         url = urlsplit(request.getfixturevalue("postgres").new_database())
         place = {"NAME": url.path[1:], "HOST": parse_qs(url.query)["host"][0]}

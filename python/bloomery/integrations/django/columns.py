@@ -18,6 +18,7 @@ from bloomery.errors import KeyTypeError, ParameterError
 from bloomery.guard.pending import Key
 
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
+_PLACE = ("NAME", "HOST", "PORT")
 _HINT = "guard an integer, a text without `db_collation`, a UUID, or a foreign key to one of them"
 
 
@@ -50,6 +51,16 @@ class KeyColumn:
         while target.is_relation:
             target = target.target_field
         self._written = _kind(name, target)
+
+    def subject(self, connection: Any) -> dict[str, Any]:
+        """Whose keys they are: what must be the same for all who share them."""
+        settings = connection.settings_dict
+        return {
+            "database": [connection.vendor, *(str(settings.get(n, "")) for n in _PLACE)],
+            "table": self.table,
+            "columns": [self.name],
+            "types": [f"django {self._written.__name__}"],
+        }
 
     def asked(self, value: object, connection: Any) -> Key | None:
         """The key of a value that a program asks for; None for None.

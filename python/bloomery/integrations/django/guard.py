@@ -20,6 +20,8 @@ from django.db import DatabaseError, connections, models
 from bloomery.errors import BloomeryError, NullKeyError, ParameterError
 from bloomery.guard.held import HeldKeys, Progress
 from bloomery.guard.pending import Key, Pending
+from bloomery.guard.settle import WRITERS, wait_while
+from bloomery.guard.shared import SharedKeys
 from bloomery.guard.state import GuardStats, State
 from bloomery.integrations.django import watch
 from bloomery.integrations.django.columns import KeyColumn, Unseen
@@ -50,10 +52,18 @@ class ModelGuard:
         *,
         capacity: int | None = None,
         using: str = "default",
+        shared: str | os.PathLike[str] | None = None,
         build: bool = True,
     ) -> None:
-        """`build`: the first question starts a build beside it, and so does the first after a
-        doubt. Otherwise call `build()` yourself."""
+        """A guard of the column of `field`.
+
+        - `capacity`: keys to make room for at least.
+        - `using`: the alias of the database.
+        - `shared`: a directory, for all processes of this machine that use one filter. Without it
+          a guard sees only what its own process writes.
+        - `build`: the first question starts a build beside it, and so does the first after a
+          doubt. Otherwise call `build()` yourself.
+        """
         if not watch.is_watching():
             raise ParameterError(
                 "Django's connections are not watched",
@@ -64,7 +74,12 @@ class ModelGuard:
             )
         self.using = using
         self.column = KeyColumn(model, field, connections[using])
-        self._held = HeldKeys(error_rate, capacity=capacity)
+        self._held: HeldKeys | SharedKeys
+        if shared is None:
+            self._held = HeldKeys(error_rate, capacity=capacity)
+        else:
+            subject = self.column.subject(connections[using])
+            self._held = SharedKeys(shared, error_rate, capacity=capacity, subject=subject)
         self._builds = build
         self._next_look = 0.0
         self._looking = threading.Lock()
@@ -147,18 +162,30 @@ class ModelGuard:
                 got=self.using,
                 allowed="a connection in autocommit mode",
             )
+        if self._held.may_join():
+            return True
         attname = self.column.field.attname
         rows = self.column.model._base_manager.using(self.using)
         keys = rows.exclude(**{attname: None}).values_list(attname, flat=True)
         return self._held.rebuild(
-            lambda: self._batches(keys.iterator(chunk_size=_BATCH), connection),
+            lambda: self._batches(keys, connection),
             expected=keys.count(),
             progress=progress,
         )
 
-    def _batches(self, values: Iterator[Any], connection: Any) -> Iterator[Sequence[Key]]:
+    def _batches(self, keys: Any, connection: Any) -> Iterator[Sequence[Key]]:
+        if connection.vendor == "postgresql":
+            wait_while(lambda: self._writers(connection), self.column.table)
+        values = keys.iterator(chunk_size=_BATCH)
         while batch := list(islice(values, _BATCH)):
             yield [self.column.read(value, connection) for value in batch]
+
+    def _writers(self, connection: Any) -> list[str]:
+        """Who may be committing: a process that was killed may have sent a commit before."""
+        with connection.cursor() as cursor:
+            name = connection.ops.quote_name(self.column.table)
+            cursor.execute(WRITERS.replace(":table", "%s"), [name])
+            return [writer for (writer,) in cursor.fetchall()]
 
     def _look(self) -> None:
         """Starts a build if one is due: in a thread of its own, with a connection of its own."""
@@ -233,7 +260,7 @@ class ModelGuard:
         """It hears of no write any more, and lets all keys pass."""
         watch.forget(self)
         self._builds = False
-        self._held.distrust("closed")
+        self._held.detach()
 
     def __enter__(self) -> Self:
         return self

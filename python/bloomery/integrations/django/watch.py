@@ -19,6 +19,7 @@ from django.db import DataError, IntegrityError, ProgrammingError, connections
 from django.db.backends.signals import connection_created
 
 from bloomery.guard.pending import Key, Pending
+from bloomery.guard.sql_text import Doing, read_text
 from bloomery.integrations.django.columns import KeyColumn, Unseen
 from bloomery.integrations.django.statements import Written, read
 
@@ -98,6 +99,8 @@ class ConnectionWatch:
         if many:
             params = list(params)  # it may be an iterator, and is read twice
         deleting = self._see(sql, params, many)
+        if self._open and (not self._is_open() or self._ends(sql)):
+            self._tell("committing")  # the statement is its own transaction, or the end of one
         try:
             answer = execute(sql, params, many, context)
         except BaseException as error:
@@ -133,6 +136,10 @@ class ConnectionWatch:
         """psycopg also takes statements that are put together from parts."""
         return sql if isinstance(sql, str) else str(sql.as_string(self._connection.connection))
 
+    def _ends(self, sql: Any) -> bool:
+        """COMMIT by hand, and the like."""
+        return read_text(self._text(sql), "") is Doing.TRANSACTION
+
     def _is_open(self) -> bool:
         """Whether the driver knows of an open transaction. A broken connection has none."""
         driver = self._connection.connection
@@ -151,6 +158,8 @@ class ConnectionWatch:
         failed = "uncertain" if name == "commit" else "rolled_back"
 
         def ending() -> None:
+            if name == "commit":
+                self._tell("committing")
             try:
                 original()
             except BaseException as error:
@@ -162,13 +171,19 @@ class ConnectionWatch:
         return ending
 
     def _end_unless_open(self, how: str) -> None:
-        if self._open and not self._is_open():
+        if self._open and self._is_open():
+            self._tell("landed")
+        else:
             self._end(how)
 
     def _end(self, how: str) -> None:
         ended, self._open = self._open, {}
         for pending in ended.values():
             getattr(pending, how)()
+
+    def _tell(self, what: str) -> None:
+        for pending in self._open.values():
+            getattr(pending, what)()
 
 
 def written(
