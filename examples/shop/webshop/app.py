@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from bloomery import DatabaseGuard
 from webshop import pages
 from webshop.baskets import Baskets
 from webshop.seed import seed
@@ -49,9 +50,10 @@ def create_app(settings: Settings) -> Starlette:
         await seed(engine, settings.customers, settings.full)
         guard = None
         if settings.guard:
-            from bloomery import DatabaseGuard
-
-            guard = DatabaseGuard(engine, BasketLine.customer_id, error_rate=settings.error_rate)
+            # Every five minutes it forgets the baskets that were emptied meanwhile.
+            guard = DatabaseGuard(
+                engine, BasketLine.customer_id, error_rate=settings.error_rate, refresh="5m"
+            )
         app.state.baskets = Baskets(engine, guard)
         app.state.customers = settings.customers
         # The shop is open meanwhile: until the guard is ready every page asks the database.
@@ -61,6 +63,7 @@ def create_app(settings: Settings) -> Starlette:
         finally:
             if guard and building:
                 building.cancel()
+                await asyncio.gather(building, return_exceptions=True)
                 guard.close()
             await engine.dispose()
 

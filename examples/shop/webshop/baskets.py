@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 
+from bloomery import DatabaseGuard
 from webshop.tables import BasketLine, Customer
-
-if TYPE_CHECKING:
-    from bloomery import DatabaseGuard
 
 
 @dataclass(frozen=True, slots=True)
