@@ -200,7 +200,7 @@ def test_progress_is_told_after_each_batch() -> None:
     assert told == [(500, 1000), (1000, 1000)]
 
 
-# --- removals -------------------------------------------------------------------------------------
+# --- removals -----------------------------------------------------------------------------------
 
 
 def test_a_key_is_taken_out_after_the_commit_and_not_before() -> None:

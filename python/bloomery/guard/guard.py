@@ -6,7 +6,8 @@
     guard.get(session, 7)          # the same, and asks it
 
 One object binds the parts: `held.py` has the keys, `writes.py` listens to the engine and tells it
-what is written, `values.py` says which values are the same key, `tally.py` counts. The rule that
+what is written, `values.py` says which values are the same key, `tally.py` counts. With other
+processes the keys are in `shared.py`, and `others.py` follows other writers. The rule that
 never breaks is that of `held.py`: the filter holds every committed key, or it is not asked.
 
 The answer is as of now: in a transaction that looks at an older state of the database, a key that
@@ -32,7 +33,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from bloomery.errors import KeyTypeError, NullKeyError, ParameterError, require
 from bloomery.guard.columns import find_columns, is_unique
 from bloomery.guard.held import HeldKeys, Progress
+from bloomery.guard.others import OtherWriters, follow_others, refuse_removals
 from bloomery.guard.pending import Key
+from bloomery.guard.settle import wait_for_writers
+from bloomery.guard.shared import SharedKeys
+from bloomery.guard.shared_files import subject_of
 from bloomery.guard.state import GuardStats, State
 from bloomery.guard.tally import Mode, Tally
 from bloomery.guard.values import Normal, Normalizer, Unseen
@@ -58,6 +63,10 @@ class DatabaseGuard:
         mode: Mode = "on",
         removals: Literal["never", "commit"] = "never",
         normal: Normalizer | None = None,
+        shared: str | os.PathLike[str] | None = None,
+        refresh: Any = None,
+        outbox: Any = False,
+        notify: bool = False,
     ) -> None:
         """`column` is a mapped attribute or a column, or a tuple of them for a composite key.
 
@@ -67,6 +76,11 @@ class DatabaseGuard:
         - `removals`: `"commit"` takes a deleted key out after its commit; needs a unique column.
         - `normal`: from a value to a `str`, `bytes` or `int`, for columns whose comparison is
           special.
+        - `shared`: a directory, for all processes of this machine that use one filter.
+        - `refresh`: read all keys again every so often, such as `"5m"`.
+        - `outbox`: install a change table and follow it, for writers that use no guard; True, or
+          the time between two readings.
+        - `notify`: with `outbox` on PostgreSQL, read it when somebody commits.
         """
         self._async = engine if isinstance(engine, AsyncEngine) else None
         self.engine: Engine = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
@@ -85,10 +99,25 @@ class DatabaseGuard:
         self._tally = Tally(mode)
         self._auto = mode == "auto"
         self._shadow = mode == "shadow"
-        self._held = HeldKeys(error_rate, capacity=capacity, removals=removals)
-        self._writes = Writes(self.engine, self.columns, self._normal, self._held)
+        self._held: HeldKeys | SharedKeys
+        if shared is None:
+            self._held = HeldKeys(error_rate, capacity=capacity, removals=removals)
+        else:
+            refuse_removals("shared", removals)
+            subject = subject_of(self.engine, self.columns)
+            self._held = SharedKeys(shared, error_rate, capacity=capacity, subject=subject)
         self._one_build = asyncio.Lock()
         self._closed = False
+        try:
+            self._others = follow_others(
+                self.engine, self.columns, self._held, self._build_again, normal=normal,
+                is_async=self._async is not None, refresh=refresh, outbox=outbox, notify=notify,
+                removals=removals,
+            )  # fmt: skip
+        except BaseException:
+            self._held.detach()
+            raise
+        self._writes = Writes(self.engine, self.columns, self._normal, self._held)
         _guards.add(self)
 
     # --- questions ----------------------------------------------------------------------------
@@ -280,6 +309,8 @@ class DatabaseGuard:
                 "`build` must be `await abuild()` for an AsyncEngine",
                 name="engine", got="AsyncEngine", allowed="an Engine",
             )  # fmt: skip
+        if self._held.may_join():
+            return True
         with self.engine.connect() as connection:
             return self._build(connection, progress)
 
@@ -297,11 +328,22 @@ class DatabaseGuard:
         # The scan must look at the database as it is after the new filter was made, and with some
         # isolation levels a transaction looks at it as it was when it began.
         connection.rollback()
-        return self._held.rebuild(
+        done = self._held.rebuild(
             lambda: self._scan(connection), expected=expected, progress=progress
         )
+        if done and self._others is not None:
+            self._others.built()
+        return done
+
+    def _build_again(self, connection: Connection) -> bool:
+        return not self._closed and self._build(connection, None)
 
     def _scan(self, connection: Connection) -> Iterator[list[Key]]:
+        wait_for_writers(connection, self.columns[0].table)
+        rows = self._read_all(connection)
+        return rows if self._others is None else self._others.around(connection, rows)
+
+    def _read_all(self, connection: Connection) -> Iterator[list[Key]]:
         query = select(*self._normal.read).where(*(c.is_not(None) for c in self.columns))
         options = {"stream_results": True, "yield_per": _BATCH}
         try:
@@ -322,6 +364,27 @@ class DatabaseGuard:
     def distrust(self, reason: str = "somebody said so") -> None:
         """Says that keys were written which the guard cannot have seen: all pass until a build."""
         self._held.distrust(reason)
+
+    # --- other writers ------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Reads now what others have committed; needs `outbox`."""
+        self._with_outbox().catch_up()
+
+    def uninstall(self) -> None:
+        """Removes the change table and its triggers, for all guards of the column; needs
+        `outbox`."""
+        self._with_outbox().uninstall()
+
+    def _with_outbox(self) -> OtherWriters:
+        self._refuse_closed()
+        others = self._others
+        if others is None or not others.reads_changes:
+            raise ParameterError(
+                "`outbox` must be on for that",
+                hint="DatabaseGuard(..., outbox=True)", name="outbox", got=False, allowed="True",
+            )  # fmt: skip
+        return others
 
     # --- the guard itself ---------------------------------------------------------------------
 
@@ -351,8 +414,10 @@ class DatabaseGuard:
         """Listens no more, and lets everything pass."""
         if not self._closed:
             self._closed = True
+            if self._others is not None:
+                self._others.close()
             self._writes.close()
-            self._held.distrust("the guard is closed")
+            self._held.detach()
 
     def __enter__(self) -> Self:
         return self

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import Literal
 from weakref import WeakSet
 
@@ -49,6 +50,8 @@ _FEW = 32
 class HeldKeys:
     """The set of keys of one column, and whether it can be trusted. Safe to use from any thread."""
 
+    shared = False
+
     def __init__(
         self,
         error_rate: float = 0.01,
@@ -77,6 +80,12 @@ class HeldKeys:
         self._reason = "not built yet"
         self._removed = 0
         self._stale = 0
+        self._paused = ""
+        self.fresh_until = inf
+        """Until when answers may be given, on the monotonic clock; see `follow.py`."""
+        self.built_at = 0.0
+        self.position: str | None = None
+        """How far the changes of others are inside; see `others.py`."""
         self._rebuilds = 0
         self._rebuild_seconds = 0.0
 
@@ -121,7 +130,7 @@ class HeldKeys:
     # --- writes -------------------------------------------------------------------------------
 
     def _publish(self) -> None:
-        self._trusted = None if self._holds else self._filter
+        self._trusted = None if self._holds or self._paused else self._filter
 
     def _add(self, keys: Sequence[Key]) -> None:
         for each in (self._filter, self._next):
@@ -190,6 +199,25 @@ class HeldKeys:
                 self._holds -= 1
                 self._publish()
 
+    def pause(self, reason: str) -> None:
+        """Everything passes until `resume`: what is inside may be out of date."""
+        with self._lock:
+            self._paused = reason
+            self._publish()
+
+    def resume(self) -> None:
+        with self._lock:
+            self._paused = ""
+            self._publish()
+
+    @property
+    def rebuilding(self) -> bool:
+        return self._next is not None
+
+    def may_follow(self) -> bool:
+        """Whether to read the changes of others: nobody else does it for these keys."""
+        return True
+
     # --- transactions -------------------------------------------------------------------------
 
     def begin(self) -> Pending:
@@ -201,6 +229,9 @@ class HeldKeys:
 
     def committing(self, pending: Pending) -> None:
         """Nothing to do: the transaction stays in `open` until its commit has returned."""
+
+    def landed(self, pending: Pending) -> None:
+        """Nothing to do, likewise."""
 
     def close(self, pending: Pending, *, uncertain: bool = False) -> None:
         """The transaction has ended."""
@@ -219,7 +250,15 @@ class HeldKeys:
         self._holds = 0
         self._distrust("this process was forked from the one that built the filter")
 
+    def detach(self) -> None:
+        """Nobody keeps it up any more."""
+        self.distrust("the guard is closed")
+
     # --- building -----------------------------------------------------------------------------
+
+    def may_join(self) -> bool:
+        """Whether another process has built already."""
+        return False
 
     def rebuild(
         self, scan: Scan, *, expected: int | None = None, progress: Progress | None = None
@@ -293,7 +332,7 @@ class HeldKeys:
             stats = None if filter_ is None else filter_.stats()
             return HeldStats(
                 state=self.state,
-                reason="" if stats else self._reason,
+                reason=self._paused or ("" if stats else self._reason),
                 rebuilding=self._next is not None,
                 items=stats.items if stats else 0.0,
                 capacity=stats.capacity if stats else self.capacity,

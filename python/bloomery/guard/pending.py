@@ -35,6 +35,7 @@ class Keys(Protocol):
     def distrust(self, reason: str) -> None: ...
     def hold(self) -> AbstractContextManager[None]: ...
     def committing(self, pending: Pending) -> None: ...
+    def landed(self, pending: Pending) -> None: ...
     def close(self, pending: Pending, *, uncertain: bool = False) -> None: ...
 
 
@@ -121,6 +122,10 @@ class Pending:
         if self.awaiting:
             self.see_nothing("a statement broke off whose keys only the database knows")
         self._held.committing(self)
+
+    def landed(self) -> None:
+        """What was sent since `committing` is done, and the transaction goes on."""
+        self._held.landed(self)
 
     def committed(self) -> None:
         """The commit has succeeded."""

@@ -26,15 +26,23 @@ from bloomery.errors import KeyTypeError
 from bloomery.guard import commits
 from bloomery.guard.held import HeldKeys
 from bloomery.guard.pending import Key, Pending
+from bloomery.guard.shared import SharedKeys
 from bloomery.guard.statements import Effect, Names, Statements
 from bloomery.guard.values import Normal, Unseen
+
+OWN = "bloomery_own"
+"""An option of connections on which a guard installs what it needs itself."""
 
 
 class Writes:
     """Listens to one engine for the key columns of one table, until it is closed."""
 
     def __init__(
-        self, engine: Engine, columns: Sequence[Column[Any]], normal: Normal, held: HeldKeys
+        self,
+        engine: Engine,
+        columns: Sequence[Column[Any]],
+        normal: Normal,
+        held: HeldKeys | SharedKeys,
     ) -> None:
         self._engine = engine
         self._columns = tuple(columns)
@@ -53,6 +61,8 @@ class Writes:
             ("checkin", self._checkin),
             ("invalidate", self._invalidate),
         ]
+        if held.shared:
+            self._listeners.append(("after_cursor_execute", self._sent))
         for name, listener in self._listeners:
             event.listen(engine, name, listener)
         commits.watch(engine.dialect, self._commit)
@@ -86,6 +96,8 @@ class Writes:
         if effect.rows:
             self._add(connection, context, statement, effect)
         elif effect.unseen:
+            if connection.get_execution_options().get(OWN):
+                return
             self._pending(connection).see_nothing(effect.unseen)
         elif effect.transaction:
             self._pending(connection).forget_removals()
@@ -93,6 +105,20 @@ class Writes:
             self._pending(connection).savepoint(effect.savepoint)
         elif effect.back_to:
             self._pending(connection).rollback_to(effect.back_to)
+        if self._held.shared and self._may_commit(connection, effect):
+            self._held.committing(self._pending(connection))
+
+    def _may_commit(self, connection: Connection, effect: Effect) -> bool:
+        """Whether a statement commits by itself what it or others have written."""
+        # A driver does not take every statement for a write that is one.
+        if effect.transaction or effect.unseen:
+            return True
+        return bool(effect.rows) and _commits_at_once(connection)
+
+    def _sent(self, connection: Connection, *about_the_statement: Any) -> None:
+        pending: Pending | None = connection.info.get(self)
+        if pending is not None:
+            pending.landed()
 
     def _add(self, connection: Connection, context: Any, statement: str, effect: Effect) -> None:
         pending = self._pending(connection)
@@ -225,6 +251,7 @@ class Writes:
             pending: Pending | None = connection.info.get(self)
             if pending is not None:
                 pending.forget_removals()
+                pending.landed()
 
     def _end(self, info: dict[Any, Any]) -> None:
         pending: Pending | None = info.pop(self, None)
