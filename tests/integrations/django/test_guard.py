@@ -306,6 +306,26 @@ def test_a_transaction_that_is_begun_by_hand_is_followed_too(guard: ModelGuard) 
     assert not guard.may_exist(800), "the end of the transaction was noticed"
 
 
+def test_transactions_without_autocommit_are_followed_too(guard: ModelGuard) -> None:
+    transaction.set_autocommit(False, using=guard.using)
+    try:
+        baskets(guard).create(customer=800)
+        done = threading.Thread(target=build_in_a_thread, args=(guard,))
+        done.start()
+        done.join()
+        transaction.commit(using=guard.using)
+        assert guard.may_exist(800)
+        baskets(guard).create(customer=801)
+        transaction.rollback(using=guard.using)
+        with pytest.raises(ParameterError, match="transaction"):
+            guard.build()
+    finally:
+        transaction.set_autocommit(True, using=guard.using)
+    assert guard.build()
+    assert guard.may_exist(800)
+    assert not guard.may_exist(801)
+
+
 def build_in_a_thread(guard: ModelGuard) -> None:
     assert guard.build()
     connections[guard.using].close()
@@ -478,7 +498,7 @@ def test_a_build_inside_a_transaction_is_refused(guard: ModelGuard) -> None:
 def test_the_first_question_starts_a_build_beside_it(using: str) -> None:
     Basket.objects.using(using).create(customer=1)
     with ModelGuard(Basket, "customer", using=using) as guard:
-        assert guard.may_exist(ABSENT)
+        assert guard.may_exist(1)
         for thread in threading.enumerate():
             if thread.name == "bloomery-guard":
                 thread.join()

@@ -64,8 +64,13 @@ def read(sql: str, table: str, column: str) -> Written:
     return (_read_once if len(sql) <= _SHORT else _read)(sql, table, column)
 
 
+def what_text_does(sql: str, table: str) -> Doing:
+    """`read_text`, which remembers what it has read, if the text is short."""
+    return (read_text if len(sql) <= _SHORT else read_text.__wrapped__)(sql, table)
+
+
 def _read(sql: str, table: str, column: str) -> Written:
-    if read_text(sql, _last(table)) is not Doing.UNKNOWN:
+    if what_text_does(sql, _last(table)) is not Doing.UNKNOWN:
         return NOTHING
     text = sql.replace("%%", "__").strip().rstrip(";")
     target = _TARGET.match(text)

@@ -19,9 +19,9 @@ from django.db import DataError, IntegrityError, ProgrammingError, connections
 from django.db.backends.signals import connection_created
 
 from bloomery.guard.pending import Key, Pending
-from bloomery.guard.sql_text import Doing, read_text
+from bloomery.guard.sql_text import Doing
 from bloomery.integrations.django.columns import KeyColumn, Unseen
-from bloomery.integrations.django.statements import Written, read
+from bloomery.integrations.django.statements import Written, read, what_text_does
 
 _MARK = "_bloomery_watch"
 _REFUSED = (IntegrityError, DataError, ProgrammingError)
@@ -138,7 +138,7 @@ class ConnectionWatch:
 
     def _ends(self, sql: Any) -> bool:
         """COMMIT by hand, and the like."""
-        return read_text(self._text(sql), "") is Doing.TRANSACTION
+        return what_text_does(self._text(sql), "") is Doing.TRANSACTION
 
     def _is_open(self) -> bool:
         """Whether the driver knows of an open transaction. A broken connection has none."""
