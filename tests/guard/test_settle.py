@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import create_engine, event, text
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import StaticPool
 
 from bloomery import DatabaseGuard
@@ -65,6 +67,26 @@ def test_a_writer_that_is_idle_is_not_waited_for(postgres_basket: Database) -> N
     with postgres_basket.engine.connect() as connection:
         connection.execute(text("INSERT INTO basket (customer) VALUES (1)"))
         wait(postgres_basket, LONG)
+
+
+def test_a_writer_in_the_same_loop_can_end_while_it_is_waited_for(
+    postgres_basket: Database,
+) -> None:
+    async def visit() -> None:
+        engine = create_async_engine(postgres_basket.url)
+        async with engine.connect() as writer, engine.connect() as builder:
+            await writer.execute(text("INSERT INTO basket (customer) VALUES (1)"))
+            commit = asyncio.create_task(_commit_soon(writer))
+            await builder.run_sync(wait_for_writers, BASKET, LONG)
+            assert commit.done(), "the loop went on"
+        await engine.dispose()
+
+    asyncio.run(visit())
+
+
+async def _commit_soon(writer: AsyncConnection) -> None:
+    await asyncio.sleep(0.01)
+    await writer.commit()
 
 
 def test_other_databases_have_nobody_to_wait_for(sqlite_basket: Database) -> None:
