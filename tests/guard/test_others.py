@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, insert, text
+from sqlalchemy import create_engine, event, insert, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -309,6 +310,26 @@ def test_statements_that_are_committed_at_once_are_seen_everywhere(
         assert two.build(), "nor by a statement whose keys are not seen"
         assert two.may_exist(9)
         assert not two.may_exist(ABSENT)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_build_waits_for_a_statement_of_another_process_that_is_committed_at_once(
+    basket: Database, guarded: Make, tmp_path: Path, seen: bool
+) -> None:
+    one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
+    builder = threading.Thread(target=two.build)
+
+    @event.listens_for(one.engine, "before_cursor_execute")
+    def build_before_it_is_sent(*about: object) -> None:
+        builder.start()
+        builder.join(0.3)  # time enough to scan without the row
+
+    with one.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        statement = insert(BASKET).values(customer=7)
+        connection.execute(statement if seen else text("INSERT INTO basket (customer) VALUES (7)"))
+    builder.join()
+    assert two.may_exist(7)
+    assert not two.may_exist(ABSENT), "it did build"
 
 
 def test_one_process_reads_the_changes_and_another_takes_over(

@@ -191,6 +191,17 @@ def test_a_build_waits_for_the_commits_of_others_before_it_scans(pair: Pair) -> 
     assert builder.may_exist("early")
 
 
+def test_a_build_takes_along_the_commits_of_its_own_process(pair: Pair) -> None:
+    """It does not wait for them: its own thread may be in the midst of one."""
+    builder, neighbour = pair
+    pending = builder.begin()
+    pending.add_many(["early"])
+    pending.committing()
+    assert builder.rebuild(scan_of(KEYS))
+    assert neighbour.may_exist("early")
+    pending.committed()
+
+
 def test_a_build_does_not_wait_for_ever(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     builder, writer = pair
     pending = writer.begin()

@@ -48,6 +48,9 @@ from bloomery.guard.writes import Writes
 _BATCH = 10_000
 """Rows that a build fetches at once."""
 
+_GLANCE = 0.02
+"""Seconds between two looks at what another process does."""
+
 _log = logging.getLogger("bloomery.guard")
 _guards: WeakSet[DatabaseGuard] = WeakSet()
 
@@ -329,6 +332,10 @@ class DatabaseGuard:
         require("engine", self.engine, "an AsyncEngine", self._async is not None)
         assert self._async is not None
         # Waiting for another build by the lock of the keys would stop the loop, and so that build.
+        while self._held.shared and self._held.rebuilding:
+            await asyncio.sleep(_GLANCE)
+        if self._held.may_join():
+            return True
         async with self._one_build, self._async.connect() as connection:
             return await connection.run_sync(lambda inner: self._build(inner, progress))
 

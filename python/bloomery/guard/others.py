@@ -74,23 +74,22 @@ class OtherWriters:
         notify: bool = False,
     ) -> None:
         """`refresh` and `every` are seconds: between rebuilds, and between readings."""
-        alarm = Listener(connector(engine), changes.channel) if notify and changes else Alarm()
+        connect = connector(engine) if notify else None  # refuses before anything is made
         self._errands = Errands(engine, is_async=is_async)
         self._keys = keys
         self._build = build
         self._refresh_every = refresh
         self._changes = changes
         self._lag = every * _READINGS if changes else (refresh or 0.0) * _REBUILDS
-        self._scanned: tuple[float, float, Position | None] | None = None
+        self._scanned: tuple[float, float] | None = None
         self._begun = False
         self._freshness = Freshness(keys, "other writers could not be followed for too long")
         self._threads: list[Repeated] = []
         if refresh is not None:
             self._threads.append(Repeated("refresh", self._refresh, refresh / _LOOKS))
         if changes is not None:
+            alarm = Listener(connect, changes.channel) if connect else Alarm()
             self._threads.append(Repeated("changes", self._follow, every, alarm))
-        else:
-            alarm.close()
         for thread in self._threads:
             thread.start()
 
@@ -109,16 +108,16 @@ class OtherWriters:
         if self._changes is not None and since is not None:
             looked_at = time.monotonic()
             since = self._changes.read(connection, since, self._keys.add_many)
-        self._scanned = (began, looked_at, since)
+            # Who follows already goes on from where it is, which cannot be too far.
+            if since is not None and self._keys.position is None:
+                self._keys.position = since.to_json()
+        self._scanned = (began, looked_at)
 
     def built(self) -> None:
         """The filter that was scanned last is in use."""
         if self._scanned is None:
             return  # by another process
-        self._keys.built_at, looked_at, reached = self._scanned
-        # Who follows already goes on from where it is, which cannot be too far.
-        if self._keys.position is None and reached is not None:
-            self._keys.position = reached.to_json()
+        self._keys.built_at, looked_at = self._scanned
         if self._changes is None or self._keys.position is not None:
             self._freshness.renew(looked_at + self._lag)
 

@@ -10,10 +10,12 @@ transaction will not commit by itself. If its client is alive, that one's guard 
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from sqlalchemy import Connection, Table
 from sqlalchemy import text as sql
+from sqlalchemy.util import await_only
 
 from bloomery.errors import StorageError
 
@@ -50,4 +52,11 @@ def wait_for_writers(connection: Connection, table: Table, patience: float = _PA
                 hint="wait for it, then build again", path=table.name, operation="build",
             )  # fmt: skip
         if before:
-            time.sleep(_GLANCE)
+            _sleep(connection)
+
+
+def _sleep(connection: Connection) -> None:
+    if connection.dialect.is_async:
+        await_only(asyncio.sleep(_GLANCE))  # whom it waits for may be in the same loop
+    else:
+        time.sleep(_GLANCE)
