@@ -7,6 +7,7 @@ rightly called absent is counted, too.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -17,6 +18,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, insert, select,
 from bloomery import DatabaseGuard
 from tests.guard.databases import BASKET
 
+TURNS = int(os.environ.get("BLOOMERY_LOAD", "40"))
+"""Transactions of each writer; more of them for a longer look."""
 SPAN = 1_000_000
 """Each writer has keys of its own: this many."""
 NEVER = -1
@@ -99,9 +102,9 @@ class Load:
             raise
 
     def _write(self) -> None:
-        """A fixed number of transactions; every tenth is rolled back, every fortieth is unseen."""
+        """A fixed number of transactions; some are rolled back, some write keys unseen."""
         number = next(self._numbers)
-        for turn in range(40):
+        for turn in range(TURNS):
             key = (number + 1) * SPAN + turn
             with self.guard.engine.connect() as connection:
                 write = unseen if turn % 40 == 39 else SEEN[turn % len(SEEN)]
@@ -128,6 +131,9 @@ class Load:
     def _build(self) -> None:
         while not self._stopped.is_set():
             self.guard.build()
+
+    def is_writing(self) -> bool:
+        return any(thread.is_alive() for thread in self._writers)
 
     def finish(self) -> None:
         """Waits for the writers, stops the others, and looks at every row once more."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from bloomery import DatabaseGuard
 from tests.files.another_process import Worker
@@ -15,6 +17,13 @@ from tests.guard.databases import BASKET, Database
 from tests.guard.load import NEVER, Load, connect
 
 PROCESSES = 4
+
+
+class Process(Worker):
+    """Forked from a server that has imported everything, which takes longer than a test."""
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.guard.load"])
 
 
 def judge(load: Load) -> None:
@@ -43,6 +52,34 @@ def test_eight_threads_never_hear_a_wrong_absent(
     engine.dispose()
 
 
+def test_strangers_at_work_are_known_after_catching_up_whatever_is_rebuilt_meanwhile(
+    basket: Database,
+) -> None:
+    engine, theirs = connect(basket.url), connect(basket.url)
+    with (
+        DatabaseGuard(engine, BASKET.c.customer, 1e-4, outbox="20ms") as guard,
+        DatabaseGuard(theirs, BASKET.c.customer, 1e-4) as unused,
+    ):
+        guard.build()
+        load = Load(unused, 0)
+        load.start(writers=3)
+        rounds = 0
+        while load.is_writing() or rounds < 3:
+            with theirs.connect() as connection:
+                keys = connection.execute(select(BASKET.c.customer)).scalars().all()
+            guard.catch_up()
+            assert [key for key in keys if not guard.may_exist(key)] == []
+            rounds += 1
+            if rounds % 3 == 0:
+                guard.build()
+        load.finish()
+        assert load.errors == []
+        guard.build()
+        assert not guard.may_exist(NEVER)
+    engine.dispose()
+    theirs.dispose()
+
+
 def _work(pipe: Connection, url: str, directory: Path, writer: int) -> None:
     """One web process: threads that write and read, and one that builds."""
     engine = connect(url)
@@ -63,7 +100,7 @@ def test_four_processes_never_hear_a_wrong_absent_though_one_is_killed_and_comes
     basket: Database, tmp_path: Path
 ) -> None:
     arguments = (basket.url, tmp_path / "guard")
-    workers = [Worker(_work, *arguments, number) for number in range(PROCESSES)]
+    workers = [Process(_work, *arguments, number) for number in range(PROCESSES)]
     for worker in workers:
         assert worker.hear() == "ready"
     for worker in workers:
@@ -73,7 +110,7 @@ def test_four_processes_never_hear_a_wrong_absent_though_one_is_killed_and_comes
     victim = workers.pop(0)  # one that builds
     os.kill(victim.process.pid or 0, signal.SIGKILL)
     victim.process.join()
-    workers.append(Worker(_work, *arguments, PROCESSES))
+    workers.append(Process(_work, *arguments, PROCESSES))
     assert workers[-1].hear() == "ready", "whatever lock the victim had"
     workers[-1].tell("go")
     assert workers[-1].hear() == "working"
@@ -100,7 +137,7 @@ def test_four_processes_never_hear_a_wrong_absent_though_one_is_killed_and_comes
 def test_after_all_processes_were_killed_the_next_one_builds_before_it_answers(
     basket: Database, tmp_path: Path
 ) -> None:
-    worker = Worker(_work, basket.url, tmp_path / "guard", 0)
+    worker = Process(_work, basket.url, tmp_path / "guard", 0)
     assert worker.hear() == "ready"
     worker.tell("go")
     assert worker.hear() == "working"

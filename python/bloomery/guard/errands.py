@@ -1,8 +1,8 @@
 """`Errands`: what a guard does with the database in threads of its own.
 
 On connections of their own, so that no request waits for one that a guard took, and so that the
-guard does not listen to itself. An `AsyncEngine` needs a loop to run in, which each thread has for
-the length of an errand.
+guard does not listen to itself. An `AsyncEngine` needs a loop to run in, which there is for the
+length of an errand.
 """
 
 from __future__ import annotations
@@ -24,24 +24,19 @@ class Errands:
     """Runs work on a connection, in whichever thread calls."""
 
     def __init__(self, engine: Engine, *, is_async: bool) -> None:
-        self._is_async = is_async
-        self._shares = isinstance(engine.pool, (StaticPool, SingletonThreadPool))
-        """A database in memory exists only in the connections that are there already."""
-        if self._shares and is_async:
+        pool = engine.pool
+        if isinstance(pool, (StaticPool, SingletonThreadPool)):
             raise ParameterError(
-                "`refresh` and `outbox` need a database that can be connected to again",
-                hint="use a file, or an Engine that is not asynchronous",
+                "`refresh` and `outbox` need a database that can be connected to once more",
+                hint="use a file; a database in memory has no other writers",
                 name="engine", got=str(engine.url), allowed="a database that is not in memory",
             )  # fmt: skip
-        self._engine = engine
-        if not self._shares:
-            pool = engine.pool.recreate()
-            if is_async:
-                # A connection belongs to the loop it was made in, and loops come and go.
-                pool = NullPool(
-                    pool._creator, _dispatch=engine.pool.dispatch, dialect=engine.dialect
-                )
-            self._engine = Engine(pool, engine.dialect, engine.url)
+        self._is_async = is_async
+        own = pool.recreate()
+        if is_async:
+            # A connection belongs to the loop it was made in, and loops come and go.
+            own = NullPool(pool._creator, _dispatch=pool.dispatch, dialect=engine.dialect)
+        self._engine = Engine(own, engine.dialect, engine.url)
 
     def run(self, work: Callable[[Connection], Answer]) -> Answer:
         """What `work` answers; it commits what it wants to keep."""
@@ -56,5 +51,5 @@ class Errands:
         return asyncio.run(errand())
 
     def close(self) -> None:
-        if not self._shares:
+        if not self._is_async:
             self._engine.pool.dispose()

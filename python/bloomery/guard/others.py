@@ -74,7 +74,7 @@ class OtherWriters:
         notify: bool = False,
     ) -> None:
         """`refresh` and `every` are seconds: between rebuilds, and between readings."""
-        alarm = Listener(connector(engine), changes.channel) if notify and changes else Alarm()
+        connect = connector(engine) if notify else None  # refuses before anything is made
         self._errands = Errands(engine, is_async=is_async)
         self._keys = keys
         self._build = build
@@ -88,9 +88,8 @@ class OtherWriters:
         if refresh is not None:
             self._threads.append(Repeated("refresh", self._refresh, refresh / _LOOKS))
         if changes is not None:
+            alarm = Listener(connect, changes.channel) if connect else Alarm()
             self._threads.append(Repeated("changes", self._follow, every, alarm))
-        else:
-            alarm.close()
         for thread in self._threads:
             thread.start()
 

@@ -10,6 +10,7 @@ transaction will not commit by itself. If its client is alive, that one's guard 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ def wait_for_writers(connection: Connection, table: Table, patience: float = _PA
     if connection.dialect.name != "postgresql":
         return
     from sqlalchemy import text
+    from sqlalchemy.util import await_only
 
     name = connection.dialect.identifier_preparer.format_table(table)
 
@@ -48,10 +50,21 @@ def wait_for_writers(connection: Connection, table: Table, patience: float = _PA
         connection.rollback()
         return found
 
-    wait_while(look, table.name, patience)
+    def rest(seconds: float) -> None:
+        if connection.dialect.is_async:
+            await_only(asyncio.sleep(seconds))  # whom it waits for may be in the same loop
+        else:
+            time.sleep(seconds)
+
+    wait_while(look, table.name, patience, rest)
 
 
-def wait_while(look: Callable[[], Iterable[str]], table: str, patience: float = _PATIENCE) -> None:
+def wait_while(
+    look: Callable[[], Iterable[str]],
+    table: str,
+    patience: float = _PATIENCE,
+    rest: Callable[[float], None] = time.sleep,
+) -> None:
     """Returns when none of those is left whom the first look found."""
     deadline = time.monotonic() + patience
     before: set[str] | None = None
@@ -64,4 +77,4 @@ def wait_while(look: Callable[[], Iterable[str]], table: str, patience: float = 
                 hint="wait for it, then build again", path=table, operation="build",
             )  # fmt: skip
         if before:
-            time.sleep(_GLANCE)
+            rest(_GLANCE)
