@@ -152,6 +152,16 @@ def test_pages_that_are_not_there_are_refused(
     assert visitor.getresponse().status == status
 
 
+def test_prometheus_is_told_what_the_guard_did(
+    shop: Shop, visitor: http.client.HTTPConnection
+) -> None:
+    pytest.importorskip("prometheus_client")
+    lines = ask(visitor, "/metrics").decode().splitlines()
+    told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    avoided = float(told['bloomery_guard_avoided_total{guard="baskets"}'])
+    assert avoided == shop.told()["guard"]["avoided"]
+
+
 def test_a_new_visitor_becomes_a_customer(visitor: http.client.HTTPConnection) -> None:
     visitor.request("GET", "/")
     cookie = visitor.getresponse().getheader("Set-Cookie", "")

@@ -78,6 +78,7 @@ def create_app(settings: Settings) -> Starlette:
             Route("/guard", _guard),
             Route("/guard.json", _told),
             Route("/guard/{what}", _switch, methods=["POST"]),
+            Route("/metrics", _metrics),
             Route("/style.css", _style),
         ],
         lifespan=open_shop,
@@ -165,6 +166,20 @@ async def _switch(request: Request) -> Response:
     else:
         baskets.guarded = what == "on"
     return JSONResponse(baskets.told())
+
+
+async def _metrics(request: Request) -> Response:
+    """For Prometheus, if its client is installed."""
+    guard = _baskets(request).guard
+    if not guard:
+        raise HTTPException(404)
+    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+    from bloomery.guard.metrics import GuardMetrics
+
+    registry = CollectorRegistry()
+    registry.register(GuardMetrics({"baskets": guard}))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
 async def _style(request: Request) -> Response:
