@@ -292,6 +292,56 @@ def test_no_build_is_trusted_beside_an_open_transaction_with_unseen_keys(
     assert not guard.may_exist(ABSENT)
 
 
+def test_a_guard_that_comes_late_waits_for_transactions_that_were_open_before(using: str) -> None:
+    written, built = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with transaction.atomic(using=using):
+            Basket.objects.using(using).create(customer=700)
+            written.set()
+            assert built.wait(30)
+        connections[using].close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert written.wait(30)
+    with ModelGuard(Basket, "customer", using=using, build=False) as guard:
+        assert not guard.build()
+        assert guard.may_exist(700)
+        built.set()
+        writer.join()
+        assert guard.build()
+        assert guard.may_exist(700)
+        assert not guard.may_exist(ABSENT)
+
+
+def test_a_guard_that_comes_while_a_statement_is_sent_waits_for_it(using: str) -> None:
+    """The wrapper that is innermost makes the guard, so the statement is under way already."""
+    made: list[ModelGuard] = []
+
+    def late(execute: Any, *given: Any) -> Any:
+        if not made:
+            made.append(ModelGuard(Basket, "customer", using=using, build=False))
+            build = threading.Thread(target=builds_nothing, args=(made[0],))
+            build.start()
+            build.join()
+        return execute(*given)
+
+    with connections[using].execute_wrapper(late):
+        Basket.objects.using(using).create(customer=700)
+    (guard,) = made
+    assert guard.may_exist(700)
+    assert guard.build()
+    assert guard.may_exist(700)
+    assert not guard.may_exist(ABSENT)
+    guard.close()
+
+
+def builds_nothing(guard: ModelGuard) -> None:
+    assert not guard.build()
+    connections[guard.using].close()
+
+
 def test_a_transaction_that_is_begun_by_hand_is_followed_too(guard: ModelGuard) -> None:
     execute(guard, "BEGIN")
     baskets(guard).create(customer=800)

@@ -5,7 +5,8 @@ show them. The keys of a transaction stay listed until its end is known (`guard/
 build that starts beside it gets them too. The end comes by `commit`, `rollback` or `close` of the
 connection, or when the driver says that no transaction is open.
 
-A commit that fails may have reached the database all the same: then its keys stay for ever.
+A commit that fails may have reached the database all the same: then its keys stay for ever. A
+transaction that was open before the guard was made may have written anything.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Watcher(Protocol):
 
 
 _watchers: WeakSet[Watcher] = WeakSet()
+_watches: WeakSet[ConnectionWatch] = WeakSet()
 _changing = threading.Lock()
 _watching = False
 
@@ -66,6 +68,9 @@ def tell(watcher: Watcher) -> None:
     """It hears of all writes from now on."""
     with _changing:
         _watchers.add(watcher)
+        watches = list(_watches)
+    for watch in watches:
+        watch.come_late(watcher)
 
 
 def forget(watcher: Watcher) -> None:
@@ -77,7 +82,10 @@ def forget(watcher: Watcher) -> None:
 def _created(connection: Any, **_: object) -> None:
     # The signal comes again when a connection is opened again; the wrapper object is the same.
     if not hasattr(connection, _MARK):
-        setattr(connection, _MARK, ConnectionWatch(connection))
+        watch = ConnectionWatch(connection)
+        setattr(connection, _MARK, watch)
+        with _changing:
+            _watches.add(watch)
 
 
 class ConnectionWatch:
@@ -86,6 +94,9 @@ class ConnectionWatch:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._open: dict[Watcher, Pending] = {}
+        self._sending = False
+        """A statement is under way, of which guards that come later do not hear."""
+        self._changing = threading.RLock()
         # First, not last: `with connection.execute_wrapper(...)` ends by removing the last one.
         connection.execute_wrappers.insert(0, self)
         for name in ("commit", "rollback", "close"):
@@ -94,8 +105,20 @@ class ConnectionWatch:
     def __call__(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
-        if not _watchers and not self._open:
-            return execute(sql, params, many, context)
+        # In this order: whoever comes too late to be told sees that something is under way.
+        self._sending = True
+        try:
+            if not _watchers and not self._open:
+                return execute(sql, params, many, context)
+            return self._watched(execute, sql, params, many, context)
+        finally:
+            with self._changing:
+                self._sending = False
+            self._end_unless_open("uncertain")  # what guards that came meanwhile have begun
+
+    def _watched(
+        self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
+    ) -> Any:
         if many:
             params = list(params)  # it may be an iterator, and is read twice
         deleting = self._see(sql, params, many)
@@ -111,6 +134,18 @@ class ConnectionWatch:
             watcher.deleted(max(0, context["cursor"].rowcount))
         return answer
 
+    def come_late(self, watcher: Watcher) -> None:
+        """It was made just now, by any thread: an open transaction may have written before."""
+        with self._changing:
+            if (self._sending or self._is_open()) and watcher.concerns(self._connection):
+                self._begin(watcher).see_nothing("a transaction was open when the guard was made")
+
+    def _begin(self, watcher: Watcher) -> Pending:
+        with self._changing:
+            if watcher not in self._open:
+                self._open[watcher] = watcher.begin()
+            return self._open[watcher]
+
     def _see(self, sql: Any, params: Any, many: bool) -> list[Watcher]:
         """Tells the guards what it writes; those whose rows it deletes come back."""
         deleting = []
@@ -124,16 +159,16 @@ class ConnectionWatch:
             keys, unseen = written(column, found, params, many)
             if not keys and not unseen:
                 continue
-            if watcher not in self._open:
-                self._open[watcher] = watcher.begin()
             if unseen:
-                self._open[watcher].see_nothing(unseen)
+                self._begin(watcher).see_nothing(unseen)
             else:
-                self._open[watcher].add_many(keys)
+                self._begin(watcher).add_many(keys)
         return deleting
 
     def _text(self, sql: Any) -> str:
         """psycopg also takes statements that are put together from parts."""
+        if isinstance(sql, bytes):
+            return sql.decode()
         return sql if isinstance(sql, str) else str(sql.as_string(self._connection.connection))
 
     def _ends(self, sql: Any) -> bool:
@@ -171,18 +206,21 @@ class ConnectionWatch:
         return ending
 
     def _end_unless_open(self, how: str) -> None:
-        if self._open and self._is_open():
+        if not self._open:
+            return
+        if self._is_open():
             self._tell("landed")
         else:
             self._end(how)
 
     def _end(self, how: str) -> None:
-        ended, self._open = self._open, {}
+        with self._changing:
+            ended, self._open = self._open, {}
         for pending in ended.values():
             getattr(pending, how)()
 
     def _tell(self, what: str) -> None:
-        for pending in self._open.values():
+        for pending in list(self._open.values()):
             getattr(pending, what)()
 
 
