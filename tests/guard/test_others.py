@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, event, insert, text
+from sqlalchemy import create_engine, event, insert, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -329,6 +329,35 @@ def test_a_build_waits_for_a_statement_of_another_process_that_is_committed_at_o
         connection.execute(statement if seen else text("INSERT INTO basket (customer) VALUES (7)"))
     builder.join()
     assert two.may_exist(7)
+    assert not two.may_exist(ABSENT), "it did build"
+
+
+@pytest.mark.parametrize("way", ["release", "raw"])
+def test_a_build_waits_for_whatever_may_be_a_commit(
+    basket: Database, guarded: Make, tmp_path: Path, way: str
+) -> None:
+    """SQLite commits when it releases a savepoint that stands for the whole transaction."""
+    one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
+    builder = threading.Thread(target=two.build)
+
+    @event.listens_for(one.engine, "before_cursor_execute")
+    def build_before_it_is_sent(*about: Any) -> None:
+        if about[2].startswith(("RELEASE", "COMMIT")):
+            builder.start()
+            builder.join(0.3)  # time enough to scan without the row
+
+    with one.engine.connect() as connection:
+        if way == "release":
+            with connection.begin_nested():
+                connection.execute(insert(BASKET).values(customer=7))
+        else:
+            connection.execute(insert(BASKET).values(customer=7))
+            connection.execute(text("COMMIT"))
+        builder.join()
+        with basket.engine.connect() as witness:
+            is_there = witness.execute(select(BASKET.c.customer)).scalars().all() == [7]
+        assert is_there == (basket.kind == "sqlite" or way == "raw")
+        assert two.may_exist(7) or not is_there
     assert not two.may_exist(ABSENT), "it did build"
 
 
