@@ -29,10 +29,12 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Connection, Engine, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
 from bloomery.errors import KeyTypeError, NullKeyError, ParameterError, require
 from bloomery.guard.columns import find_columns, is_unique
 from bloomery.guard.held import HeldKeys, Progress
+from bloomery.guard.keeper import Keeper
 from bloomery.guard.others import OtherWriters, follow_others, refuse_removals
 from bloomery.guard.pending import Key
 from bloomery.guard.settle import wait_for_writers
@@ -70,6 +72,7 @@ class DatabaseGuard:
         refresh: Any = None,
         outbox: Any = False,
         notify: bool = False,
+        rebuild: Literal["auto", "manual"] = "auto",
     ) -> None:
         """`column` is a mapped attribute or a column, or a tuple of them for a composite key.
 
@@ -84,6 +87,8 @@ class DatabaseGuard:
         - `outbox`: install a change table and follow it, for writers that use no guard; True, or
           the time between two readings.
         - `notify`: with `outbox` on PostgreSQL, read it when somebody commits.
+        - `rebuild`: `"auto"` builds again, in a thread, when that is worth its while; a database
+          in memory, which only its own thread can see, is left alone.
         """
         self._async = engine if isinstance(engine, AsyncEngine) else None
         self.engine: Engine = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
@@ -97,6 +102,10 @@ class DatabaseGuard:
                 got=removals,
                 allowed='"never"',
             )
+        require("rebuild", rebuild, '"auto" or "manual"', rebuild in ("auto", "manual"))
+        in_memory = isinstance(self.engine.pool, (SingletonThreadPool, StaticPool))
+        self._keeps = rebuild == "auto" and not in_memory
+        self._keeper: Keeper | None = None
         self._normal = Normal(self.columns, self.engine.dialect, normal)
         self._plain = self._normal.plain
         self._tally = Tally(mode)
@@ -340,6 +349,10 @@ class DatabaseGuard:
         )
         if done and self._others is not None:
             self._others.built()
+        if done and self._keeps and self._keeper is None and not self._closed:
+            self._keeper = Keeper(
+                self.engine, self._held, self._build_again, is_async=self._async is not None
+            )
         return done
 
     def _build_again(self, connection: Connection) -> bool:
@@ -421,6 +434,8 @@ class DatabaseGuard:
         """Listens no more, and lets everything pass."""
         if not self._closed:
             self._closed = True
+            if self._keeper is not None:
+                self._keeper.close()
             if self._others is not None:
                 self._others.close()
             self._writes.close()
@@ -440,6 +455,7 @@ class DatabaseGuard:
 def _after_fork() -> None:
     for guard in list(_guards):
         guard._held.after_fork()
+        guard._keeper = None  # its thread is in the other process
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -277,7 +277,9 @@ class HeldKeys:
     def _build(self, scan: Scan, expected: int | None, progress: Progress | None) -> bool | None:
         """One attempt; None if it was spoilt, False if another one would be at once."""
         begun = time.monotonic()
-        made = self._make(expected)
+        with self._lock:
+            unread = sum(len(pending.keys) for pending in self.open)
+        made = self._make((expected or 0) + unread)
         with self._lock:
             doubts = self._doubts
             for pending in self.open:
