@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -383,6 +384,42 @@ def test_a_shared_filter_is_refreshed_for_all(
     basket.insert([7])
     until(lambda: one.may_exist(7) and not one.may_exist(ABSENT))
     until(lambda: two.may_exist(7) and not two.may_exist(ABSENT))
+
+
+def test_a_process_that_joined_builds_again_when_it_is_time_if_the_builder_is_gone(
+    guarded: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bloomery.guard.keeper._LOOK", 0.02)
+    monkeypatch.setattr("bloomery.guard.keeper._REST", 0.0)
+    one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
+    one.close()
+    two.distrust()
+    until(lambda: not two.may_exist(ABSENT))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize(("options", "answers"), [({}, True), ({"outbox": NEVER}, False)])
+def test_a_forked_child_shares_the_keys_unless_threads_have_to_keep_them_up(
+    sqlite_basket: Database, tmp_path: Path, options: dict[str, Any], answers: bool
+) -> None:
+    with DatabaseGuard(
+        sqlite_basket.engine, BASKET.c.customer, 1e-6, shared=tmp_path / "guard", **options
+    ) as guard:
+        guard.build()
+        child = os.fork()
+        if not child:
+            verdict = 2
+            try:
+                sqlite_basket.engine.dispose(close=False)
+                verdict = int(guard.may_exist(ABSENT))
+                with sqlite_basket.engine.begin() as connection:
+                    connection.execute(insert(BASKET), {"customer": 7})
+            finally:
+                os._exit(verdict)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == int(not answers)
+        assert guard.may_exist(7), "what the child wrote"
+        assert not guard.may_exist(ABSENT)
 
 
 # --- asynchronous engines -----------------------------------------------------------------------
