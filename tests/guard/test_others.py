@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, event, insert, text
+from sqlalchemy import create_engine, event, insert, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -332,6 +333,35 @@ def test_a_build_waits_for_a_statement_of_another_process_that_is_committed_at_o
     assert not two.may_exist(ABSENT), "it did build"
 
 
+@pytest.mark.parametrize("way", ["release", "raw"])
+def test_a_build_waits_for_whatever_may_be_a_commit(
+    basket: Database, guarded: Make, tmp_path: Path, way: str
+) -> None:
+    """SQLite commits when it releases a savepoint that stands for the whole transaction."""
+    one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
+    builder = threading.Thread(target=two.build)
+
+    @event.listens_for(one.engine, "before_cursor_execute")
+    def build_before_it_is_sent(*about: Any) -> None:
+        if about[2].startswith(("RELEASE", "COMMIT")):
+            builder.start()
+            builder.join(0.3)  # time enough to scan without the row
+
+    with one.engine.connect() as connection:
+        if way == "release":
+            with connection.begin_nested():
+                connection.execute(insert(BASKET).values(customer=7))
+        else:
+            connection.execute(insert(BASKET).values(customer=7))
+            connection.execute(text("COMMIT"))
+        builder.join()
+        with basket.engine.connect() as witness:
+            is_there = witness.execute(select(BASKET.c.customer)).scalars().all() == [7]
+        assert is_there == (basket.kind == "sqlite" or way == "raw")
+        assert two.may_exist(7) or not is_there
+    assert not two.may_exist(ABSENT), "it did build"
+
+
 def test_one_process_reads_the_changes_and_another_takes_over(
     basket: Database, guarded: Make, tmp_path: Path
 ) -> None:
@@ -354,6 +384,42 @@ def test_a_shared_filter_is_refreshed_for_all(
     basket.insert([7])
     until(lambda: one.may_exist(7) and not one.may_exist(ABSENT))
     until(lambda: two.may_exist(7) and not two.may_exist(ABSENT))
+
+
+def test_a_process_that_joined_builds_again_when_it_is_time_if_the_builder_is_gone(
+    guarded: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bloomery.guard.keeper._LOOK", 0.02)
+    monkeypatch.setattr("bloomery.guard.keeper._REST", 0.0)
+    one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
+    one.close()
+    two.distrust()
+    until(lambda: not two.may_exist(ABSENT))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize(("options", "answers"), [({}, True), ({"outbox": NEVER}, False)])
+def test_a_forked_child_shares_the_keys_unless_threads_have_to_keep_them_up(
+    sqlite_basket: Database, tmp_path: Path, options: dict[str, Any], answers: bool
+) -> None:
+    with DatabaseGuard(
+        sqlite_basket.engine, BASKET.c.customer, 1e-6, shared=tmp_path / "guard", **options
+    ) as guard:
+        guard.build()
+        child = os.fork()
+        if not child:
+            verdict = 2
+            try:
+                sqlite_basket.engine.dispose(close=False)
+                verdict = int(guard.may_exist(ABSENT))
+                with sqlite_basket.engine.begin() as connection:
+                    connection.execute(insert(BASKET), {"customer": 7})
+            finally:
+                os._exit(verdict)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == int(not answers)
+        assert guard.may_exist(7), "what the child wrote"
+        assert not guard.may_exist(ABSENT)
 
 
 # --- asynchronous engines -----------------------------------------------------------------------

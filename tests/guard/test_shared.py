@@ -472,6 +472,7 @@ def test_after_all_were_killed_nothing_is_trusted(
     assert keys.state is State.UNKNOWN
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_adds_and_sees_as_any_other_process(pair: Pair) -> None:
     _, neighbour = pair
     inside = neighbour.begin()

@@ -322,6 +322,7 @@ class DatabaseGuard:
                 name="engine", got="AsyncEngine", allowed="an Engine",
             )  # fmt: skip
         if self._held.may_join():
+            self._keep()
             return True
         with self.engine.connect() as connection:
             return self._build(connection, progress)
@@ -335,6 +336,7 @@ class DatabaseGuard:
         while self._held.shared and self._held.rebuilding:
             await asyncio.sleep(_GLANCE)
         if self._held.may_join():
+            self._keep()
             return True
         async with self._one_build, self._async.connect() as connection:
             return await connection.run_sync(lambda inner: self._build(inner, progress))
@@ -349,11 +351,16 @@ class DatabaseGuard:
         )
         if done and self._others is not None:
             self._others.built()
-        if done and self._keeps and self._keeper is None and not self._closed:
+        if done:
+            self._keep()
+        return done
+
+    def _keep(self) -> None:
+        """From the first filter on, no matter which process has built it."""
+        if self._keeps and self._keeper is None and not self._closed:
             self._keeper = Keeper(
                 self.engine, self._held, self._build_again, is_async=self._async is not None
             )
-        return done
 
     def _build_again(self, connection: Connection) -> bool:
         return not self._closed and self._build(connection, None)

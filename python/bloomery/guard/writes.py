@@ -16,6 +16,7 @@ functions and triggers that write on their own, and everybody who does not use t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -32,6 +33,8 @@ from bloomery.guard.values import Normal, Unseen
 
 OWN = "bloomery_own"
 """An option of connections on which a guard installs what it needs itself."""
+
+_COMMITS_NOTHING = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH|VALUES|SAVEPOINT)\b", re.I)
 
 
 class Writes:
@@ -105,15 +108,18 @@ class Writes:
             self._pending(connection).savepoint(effect.savepoint)
         elif effect.back_to:
             self._pending(connection).rollback_to(effect.back_to)
-        if self._held.shared and self._may_commit(connection, effect):
+        if self._held.shared and self._may_commit(connection, effect, statement):
             self._held.committing(self._pending(connection))
 
-    def _may_commit(self, connection: Connection, effect: Effect) -> bool:
-        """Whether a statement commits by itself what it or others have written."""
-        # A driver does not take every statement for a write that is one.
-        if effect.transaction or effect.unseen:
+    def _may_commit(self, connection: Connection, effect: Effect, statement: str) -> bool:
+        """Whether what this connection wrote may be committed by the statement itself."""
+        if effect.unseen:
             return True
-        return bool(effect.rows) and _commits_at_once(connection)
+        if effect.rows:
+            return _commits_at_once(connection)
+        # SQLite commits when it releases a savepoint that nothing was begun before, MySQL before it
+        # makes a table; so whatever is not known to leave a transaction open may end it.
+        return self in connection.info and not _COMMITS_NOTHING.match(statement)
 
     def _sent(self, connection: Connection, *about_the_statement: Any) -> None:
         pending: Pending | None = connection.info.get(self)
