@@ -18,7 +18,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build test lint bench proof crawl kills equal experiments docs plots fuzz lock clean
+.PHONY: help run build test lint bench proof crawl kills shop equal experiments docs plots fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,17 +50,21 @@ bench: rust $(VENV)/.build $(VENV)/.bench ## measure against the peers (long); w
 proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, needs gigabytes)
 	$(BIN)/python -m benchmarks.proof
 
-experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
+experiments: $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
 	$(BIN)/python experiments/multi-layer-bloom-filter-url all --size paper
 	$(BIN)/python experiments/multi-bloom-filters-history all --size paper
+	$(BIN)/python experiments/beach-web-caching all --size paper
 
 crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
 	$(BIN)/python -m benchmarks.crawl
 
 kills: $(VENV)/.build $(VENV)/.dev ## a history's writer killed two hundred times in each way, then every event looked for (minutes)
 	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
+
+shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch
+	$(BIN)/python examples/shop
 
 equal: $(VENV)/.build ## a million operations on every structure that counts: all answer alike
 	$(BIN)/python -m benchmarks.equivalence

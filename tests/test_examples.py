@@ -73,6 +73,16 @@ def test_open_baskets_counts_removes_and_refuses() -> None:
     ]
 
 
+def test_badges_asks_only_for_the_one_who_has_a_basket() -> None:
+    pytest.importorskip("sqlalchemy")
+    assert run("badges.py").stdout.decode().splitlines() == [
+        "customer 7: 2 by ASGI, 2 by WSGI",
+        "customer 8: 0 by ASGI, 0 by WSGI",
+        "customer 9: 0 by ASGI, 0 by WSGI",
+        "2 queries for 6 pages",
+    ]
+
+
 def test_hot_pages_counts_hits_in_less_memory_and_forgets_an_hour() -> None:
     pytest.importorskip("pyarrow")
     lines = run("hot_pages.py").stdout.decode().replace(",", "").splitlines()

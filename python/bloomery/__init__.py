@@ -36,6 +36,7 @@ from bloomery.hot import HotFilter
 from bloomery.records import Estimate, HotItem, Plan, Stats
 
 if TYPE_CHECKING:
+    from bloomery.guard import DatabaseGuard
     from bloomery.history import History
     from bloomery.recent import RecentFilter
 
@@ -44,6 +45,7 @@ __all__ = [
     "BloomeryError",
     "CountFilter",
     "CountingBloomFilter",
+    "DatabaseGuard",
     "Dedup",
     "DynamicCountFilter",
     "Estimate",
@@ -71,7 +73,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`RecentFilter` and `History` when first asked for: what they need takes long to import."""
+    """What takes long to import, or needs an extra, when it is first asked for."""
+    if name == "DatabaseGuard":
+        from bloomery.guard import DatabaseGuard
+
+        return DatabaseGuard
     if name == "History":
         from bloomery.history import History
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -19,11 +20,14 @@ PATIENCE = 20.0
 class Worker:
     """A process running `task(connection, *arguments)`; `hear`, `tell` and `ask` talk to it."""
 
+    context: BaseContext = SPAWN
+
     def __init__(self, task: Callable[..., None], *arguments: Any) -> None:
-        self._pipe, theirs = SPAWN.Pipe()
+        self._pipe, theirs = self.context.Pipe()
         # A daemon dies with the tests, so that a failed test leaves nothing running behind it.
         arguments = (theirs, *arguments)
-        self.process: BaseProcess = SPAWN.Process(target=task, args=arguments, daemon=True)
+        make: Any = self.context.Process  # type: ignore[attr-defined]
+        self.process: BaseProcess = make(target=task, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
 

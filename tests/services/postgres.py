@@ -78,7 +78,7 @@ class Postgres:
             try:
                 yield server
             finally:
-                server.stop()
+                server.stop("immediate")  # nobody needs its data any more
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -97,9 +97,9 @@ class Postgres:
         log = str(self._root / "log")
         self._run("pg_ctl", "-w", "-l", log, "-o", f"{_SETTINGS} -k {self._root}", "start")
 
-    def stop(self) -> None:
+    def stop(self, how: str = "fast") -> None:
         """Ends every connection; `start` brings the same data back."""
-        self._run("pg_ctl", "-w", "-m", "fast", "stop")
+        self._run("pg_ctl", "-w", "-m", how, "stop")
 
     def url(self, database: str = _USER, *, driver: str = "psycopg") -> str:
         """For SQLAlchemy."""

@@ -1,0 +1,169 @@
+"""`Pending`: what one open transaction has written.
+
+A key is added to the filter when its row is written, which is before its commit. That alone is not
+enough: a build that starts after the write and reads before the commit would see neither. So the
+keys of a transaction stay listed here until its end is known, and every new filter gets them too.
+
+Invariants, all under the lock of the keys they belong to:
+
+1. From the first write to the end of the transaction it is in the set `open` of its `HeldKeys`.
+2. `keys` has every key it wrote, unless `unlisted` or `blind` is set.
+3. Removals are applied once, after the commit has succeeded, and only to the filter that was in
+   use when the row was deleted: only of that one it is certain that the key is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+Key = str | bytes | int
+
+_LISTED = 1_000_000
+"""Keys remembered for one transaction; no build that starts beside one with more is valid."""
+
+
+class Keys(Protocol):
+    """Where a transaction's keys go: `HeldKeys`, or a store of the same shape."""
+
+    @property
+    def generation(self) -> int: ...
+    def write(self, pending: Pending, keys: Sequence[Key]) -> None: ...
+    def remove_many(self, keys: Iterable[Key], generation: int | None = None) -> None: ...
+    def count_stale(self, rows: int) -> None: ...
+    def distrust(self, reason: str) -> None: ...
+    def hold(self) -> AbstractContextManager[None]: ...
+    def committing(self, pending: Pending) -> None: ...
+    def landed(self, pending: Pending) -> None: ...
+    def close(self, pending: Pending, *, uncertain: bool = False) -> None: ...
+
+
+class Pending:
+    """The keys written and the rows deleted by one transaction that has not ended."""
+
+    __slots__ = (
+        "__weakref__",
+        "_held",
+        "_hold",
+        "_marks",
+        "_removals",
+        "_stale",
+        "awaiting",
+        "blind",
+        "context",
+        "keys",
+        "removable",
+        "unlisted",
+    )
+
+    def __init__(self, held: Keys) -> None:
+        self._held = held
+        self._removals: list[tuple[int, Key]] = []
+        self._marks: list[tuple[str, int]] = []
+        self._stale = 0
+        self._hold: AbstractContextManager[None] | None = None
+        """Open while `awaiting` where each statement is committed at once."""
+        self.keys: list[Key] = []
+        self.context: object = None
+        """The execution whose keys were added last."""
+        self.awaiting = False
+        """A statement has been sent whose keys only the database knows so far."""
+        self.blind = False
+        self.unlisted = False
+        self.removable = True
+
+    def add_many(self, keys: Sequence[Key]) -> None:
+        """Keys that this transaction writes, or may have written."""
+        self._held.write(self, keys)
+
+    def list(self, keys: Sequence[Key]) -> None:
+        """Remembers the keys; called by the `Keys` under their lock."""
+        if self.unlisted:
+            return
+        self.keys.extend(keys)
+        if len(self.keys) > _LISTED:
+            self.keys, self.unlisted = [], True
+
+    def remove_many(self, keys: Iterable[Key]) -> None:
+        """Keys of rows that this transaction certainly deletes."""
+        if self.removable:
+            generation = self._held.generation
+            self._removals.extend((generation, key) for key in keys)
+
+    def lose(self, rows: int) -> None:
+        """So many rows lose keys that are not known, so these will stay."""
+        self._stale += max(rows, 0)
+
+    def see_nothing(self, reason: str) -> None:
+        """It writes keys that cannot be seen."""
+        self.blind = True
+        self._held.distrust(reason)
+
+    def forget_removals(self) -> None:
+        """Parts of it may be rolled back unseen, so nothing that it deletes is taken out."""
+        self.removable = False
+        self._removals.clear()
+
+    def savepoint(self, name: str) -> None:
+        self._marks.append((name, len(self._removals)))
+
+    def rollback_to(self, name: str) -> None:
+        """Drops the removals since the savepoint. Keys stay: too many of them do no harm."""
+        while self._marks:
+            mark, length = self._marks.pop()
+            if mark == name:
+                del self._removals[length:]
+                return
+        self.forget_removals()
+
+    def committing(self) -> None:
+        """The commit is about to be sent."""
+        if self.awaiting:
+            self.see_nothing("a statement broke off whose keys only the database knows")
+        self._held.committing(self)
+
+    def landed(self) -> None:
+        """What was sent since `committing` is done, and the transaction goes on."""
+        self._held.landed(self)
+
+    def committed(self) -> None:
+        """The commit has succeeded."""
+        by_generation: dict[int, list[Key]] = {}
+        for generation, key in self._removals:
+            by_generation.setdefault(generation, []).append(key)
+        self._close()
+        self._held.count_stale(self._stale)
+        for generation, keys in by_generation.items():
+            self._held.remove_many(keys, generation)
+
+    def rolled_back(self) -> None:
+        """It has ended without a commit."""
+        self._close()
+
+    def uncertain(self) -> None:
+        """Its commit failed: it may be lost, still under way, or left open on its connection."""
+        if self.blind:
+            self._held.distrust("a commit broke off that wrote keys nobody saw")
+        self._close(uncertain=True)
+
+    def await_keys(self, *, hold: bool) -> None:
+        """A statement is about to be sent whose keys only the database knows."""
+        self.awaiting = True
+        if hold and self._hold is None:
+            self._hold = self._held.hold()
+            self._hold.__enter__()
+
+    def got_keys(self) -> None:
+        """They are known now, and were added; or trust has ended."""
+        self.awaiting = False
+        if self._hold is not None:
+            self._hold.__exit__(None, None, None)
+            self._hold = None
+
+    def _close(self, *, uncertain: bool = False) -> None:
+        if self._hold is not None:
+            if self.awaiting:
+                self._held.distrust("a statement broke off whose keys only the database knows")
+            self.got_keys()
+        self._held.close(self, uncertain=uncertain)

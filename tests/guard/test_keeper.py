@@ -1,0 +1,92 @@
+"""A filter is built again by itself when that is worth its while, and not all the time."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from sqlalchemy import Engine, create_engine, delete, insert, text
+from sqlalchemy.orm import Session
+
+from bloomery import DatabaseGuard
+from bloomery.guard import keeper
+from bloomery.guard.state import State
+from tests.guard.shop import ABSENT, Base, Basket
+
+
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "_LOOK", 0.01)
+    monkeypatch.setattr(keeper, "_REST", 0.0)
+    monkeypatch.setattr(keeper, "_SHARE", 0)
+
+
+def wait_for(guard: DatabaseGuard, rebuilds: int) -> None:
+    end = time.monotonic() + 60
+    while guard.stats().rebuilds < rebuilds:
+        assert time.monotonic() < end
+        threading.Event().wait(0.01)
+
+
+def test_an_unseen_write_is_followed_by_a_build(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(monkeypatch)
+    with DatabaseGuard(engine, Basket.owner, 1e-6) as guard:
+        guard.build()
+        with engine.begin() as connection:
+            connection.execute(text("INSERT INTO basket (customer_id, items) VALUES (7, 1)"))
+        wait_for(guard, 2)
+        assert guard.state is State.READY
+        assert guard.may_exist(7)
+        assert not guard.may_exist(ABSENT)
+
+
+def test_many_deleted_rows_are_followed_by_a_build(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(monkeypatch)
+    with Session(engine) as session, session.begin():
+        session.execute(insert(Basket), [{"owner": key} for key in range(100)])
+    with DatabaseGuard(engine, Basket.owner, 1e-6) as guard:
+        guard.build()
+        with Session(engine) as session, session.begin():
+            session.execute(delete(Basket).where(Basket.owner < 50))
+        wait_for(guard, 2)
+        assert not guard.may_exist(7)
+        assert guard.may_exist(70)
+        assert guard.stats().stale == 0
+
+
+def test_more_keys_than_a_counting_filter_is_made_for_are_followed_by_a_build(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(monkeypatch)
+    with DatabaseGuard(engine, Basket.owner, 0.01, removals="commit") as guard:
+        guard.build()
+        with Session(engine) as session, session.begin():
+            session.execute(insert(Basket), [{"owner": key} for key in range(5000)])
+        wait_for(guard, 2)
+        assert guard.stats().predicted_error <= 0.01, "rows not yet committed were reckoned with"
+        assert all(guard.may_exist_many(range(5000)))
+
+
+def test_between_two_builds_there_is_a_rest(engine: Engine) -> None:
+    with DatabaseGuard(engine, Basket.owner, 1e-6) as guard:
+        guard.build()
+        guard.distrust()
+        assert guard._keeper is not None
+        guard._keeper.look()
+        assert guard.stats().rebuilds == 1
+
+
+def test_nobody_builds_if_it_is_manual_or_in_memory(engine: Engine) -> None:
+    with DatabaseGuard(engine, Basket.owner, rebuild="manual") as guard:
+        guard.build()
+        assert guard._keeper is None
+    memory = create_engine("sqlite://")
+    Base.metadata.create_all(memory)
+    with DatabaseGuard(memory, Basket.owner) as guard:
+        guard.build()
+        assert guard._keeper is None
+    memory.dispose()

@@ -1,0 +1,502 @@
+"""The keys that processes share: no committed key is ever called absent by any of them.
+
+Two that are attached to one directory meet only through its files and locks, so two in one process
+are neighbours as two processes are, and each order of events can be written down. What only real
+processes can show, that they die and fork, is at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from bloomery.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
+from bloomery.guard.pending import Key
+from bloomery.guard.shared import SharedKeys
+from bloomery.guard.state import State
+from tests.guard.processes import Process
+from tests.guard.test_held import ABSENT, KEYS, scan_of
+
+SUBJECT = {"table": "basket", "columns": ["customer"]}
+Pair = tuple[SharedKeys, SharedKeys]
+
+
+@pytest.fixture
+def attach(tmp_path: Path) -> Iterator[Callable[[], SharedKeys]]:
+    there: list[SharedKeys] = []
+
+    def attach() -> SharedKeys:
+        there.append(SharedKeys(tmp_path / "guard", 1e-6, subject=SUBJECT))
+        return there[-1]
+
+    yield attach
+    for keys in there:
+        if not keys.detached:
+            keys.detach()
+
+
+@pytest.fixture
+def pair(attach: Callable[[], SharedKeys]) -> Pair:
+    builder, neighbour = attach(), attach()
+    assert builder.rebuild(scan_of(KEYS), expected=len(KEYS))
+    return builder, neighbour
+
+
+@pytest.fixture(params=["the builder itself", "a neighbour"])
+def writer_and_builder(request: pytest.FixtureRequest, pair: Pair) -> Pair:
+    """Who writes may be who builds, or another process."""
+    return (pair[0], pair[0]) if request.param == "the builder itself" else (pair[1], pair[0])
+
+
+def says_absent(*processes: SharedKeys) -> list[bool]:
+    return [not keys.may_exist(ABSENT) for keys in processes]
+
+
+# --- sharing ------------------------------------------------------------------------------------
+
+
+def test_what_one_built_all_can_ask(pair: Pair) -> None:
+    for keys in pair:
+        assert keys.state is State.READY
+        assert keys.may_exist_many(KEYS).all()
+        assert not keys.may_exist(ABSENT)
+        assert keys.may_exist_many([0, ABSENT]).tolist() == [True, False]
+
+
+def test_before_the_first_build_everything_may_exist(attach: Callable[[], SharedKeys]) -> None:
+    keys = attach()
+    assert keys.state is State.UNKNOWN
+    assert keys.may_exist(ABSENT)
+    assert keys.may_exist_many([ABSENT]).all()
+    assert keys.due() == "not built yet"
+
+
+def test_what_one_writes_all_see_at_once(pair: Pair) -> None:
+    for writer, reader in (pair, reversed(pair)):
+        key = f"by {id(writer)}"
+        assert not reader.may_exist(key)
+        writer.begin().add_many([key])
+        assert reader.may_exist(key)
+
+
+def test_a_rebuild_reaches_everybody(pair: Pair) -> None:
+    builder, neighbour = pair
+    assert neighbour.rebuild(scan_of(["other"]))
+    for keys in pair:
+        assert keys.may_exist("other")
+        assert not keys.may_exist(0), "the new filter is in use"
+    assert builder.generation == neighbour.generation == 2
+
+
+def test_unseen_writes_of_one_let_everything_pass_everywhere_until_anyone_rebuilds(
+    pair: Pair,
+) -> None:
+    pair[1].distrust("text()")
+    for keys in pair:
+        assert (keys.state, keys.stats().reason) == (State.DEGRADED, "text()")
+    assert says_absent(*pair) == [False, False]
+    assert pair[1].rebuild(scan_of(KEYS))
+    assert says_absent(*pair) == [True, True]
+
+
+def test_while_one_holds_everything_passes_everywhere(pair: Pair) -> None:
+    with pair[0].hold():
+        assert says_absent(*pair) == [False, False]
+        assert pair[0].rebuild(scan_of(KEYS))
+        assert says_absent(*pair) == [False, False], "a new filter does not end it"
+    assert says_absent(*pair) == [True, True]
+
+
+def test_a_pause_is_a_process_own_affair(pair: Pair) -> None:
+    pair[0].pause("the database is away")
+    assert says_absent(*pair) == [False, True]
+    assert pair[0].stats().reason == "the database is away"
+    assert pair[1].rebuild(scan_of(KEYS))
+    assert says_absent(*pair) == [False, True], "a new filter does not end it"
+    pair[0].resume()
+    assert says_absent(*pair) == [True, True]
+
+
+# --- writes that overlap with a build -----------------------------------------------------------
+
+
+def test_a_key_written_during_a_build_is_in_the_new_filter(writer_and_builder: Pair) -> None:
+    writer, builder = writer_and_builder
+    pending = writer.begin()
+    assert builder.rebuild(scan_of(KEYS, lambda: pending.add_many(["late"])))
+    assert builder.may_exist("late")
+
+
+def test_a_key_written_before_a_build_and_committed_after_it_is_not_lost(
+    writer_and_builder: Pair,
+) -> None:
+    writer, builder = writer_and_builder
+    pending = writer.begin()
+    pending.add_many(["early"])
+    assert builder.rebuild(scan_of(KEYS))
+    pending.committing()
+    assert builder.may_exist("early"), "before the commit is sent"
+    pending.committed()
+
+
+def test_a_transaction_is_not_told_that_what_it_wrote_is_absent(writer_and_builder: Pair) -> None:
+    writer, builder = writer_and_builder
+    pending = writer.begin()
+    pending.add_many(["mine"])
+    assert builder.rebuild(scan_of(KEYS))
+    assert writer.may_exist("mine")
+    blind = writer.begin()
+    blind.see_nothing("text()")
+    if writer is not builder:
+        assert builder.rebuild(scan_of(KEYS))
+    assert writer.may_exist("whatever it wrote")
+    blind.rolled_back()
+    pending.rolled_back()
+
+
+def test_later_keys_of_a_transaction_bring_the_earlier_ones_along(pair: Pair) -> None:
+    builder, writer = pair
+    pending = writer.begin()
+    pending.add_many(["first"])
+    assert builder.rebuild(scan_of(KEYS))
+    pending.add_many(["second"])
+    assert builder.may_exist_many(["first", "second"]).all()
+
+
+def test_a_build_waits_for_the_commits_of_others_before_it_scans(pair: Pair) -> None:
+    """Whose key is not in the new filter is in the scan: the commit comes first."""
+    builder, writer = pair
+    table: list[Key] = []
+    pending = writer.begin()
+    pending.add_many(["early"])
+    pending.committing()
+    waited: list[float] = []
+
+    def commit_now(seconds: float) -> None:
+        if not waited:
+            table.append("early")
+            pending.committed()
+        waited.append(seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bloomery.guard.sections.time.sleep", commit_now)
+        assert builder.rebuild(scan_of(table))
+    assert waited, "the scan would have been too early"
+    assert builder.may_exist("early")
+
+
+def test_a_build_takes_along_the_commits_of_its_own_process(pair: Pair) -> None:
+    """It does not wait for them: its own thread may be in the midst of one."""
+    builder, neighbour = pair
+    pending = builder.begin()
+    pending.add_many(["early"])
+    pending.committing()
+    assert builder.rebuild(scan_of(KEYS))
+    assert neighbour.may_exist("early")
+    pending.committed()
+
+
+def test_a_build_does_not_wait_for_ever(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder, writer = pair
+    pending = writer.begin()
+    pending.add_many(["stuck"])
+    pending.committing()
+    monkeypatch.setattr("bloomery.guard.shared._PATIENCE", 0.02)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="does not end"):
+            builder.rebuild(scan_of(KEYS))
+        assert says_absent(*pair) == [True, True], "the filter in use is as good as before"
+    pending.committed()
+    assert builder.rebuild(scan_of([*KEYS, "stuck"]))
+    assert builder.may_exist("stuck")
+
+
+def test_an_unseen_write_during_a_build_makes_it_start_again(writer_and_builder: Pair) -> None:
+    writer, builder = writer_and_builder
+    table: list[Key] = []
+
+    def unseen_write() -> None:
+        if not table:
+            writer.distrust("text()")
+            table.append("unseen")
+
+    assert builder.rebuild(scan_of(table, unseen_write))
+    assert builder.may_exist("unseen")
+    assert not builder.may_exist(ABSENT)
+
+
+def test_unseen_writes_during_every_attempt_leave_the_guard_passing(
+    writer_and_builder: Pair,
+) -> None:
+    writer, builder = writer_and_builder
+    assert not builder.rebuild(scan_of(KEYS, lambda: writer.distrust("text()")))
+    assert says_absent(writer, builder) == [False, False]
+
+
+def test_no_filter_is_trusted_after_the_commit_of_an_unseen_write_that_came_before_its_build(
+    pair: Pair,
+) -> None:
+    builder, writer = pair
+    pending = writer.begin()
+    pending.see_nothing("text()")
+    assert builder.rebuild(scan_of(KEYS))
+    assert says_absent(builder, writer) == [True, False], "only the writer knows of it, as yet"
+    pending.committing()
+    assert says_absent(*pair) == [False, False]
+    pending.committed()
+    assert builder.rebuild(scan_of([*KEYS, "unseen"]))
+    assert says_absent(*pair) == [True, True]
+
+
+def test_a_transaction_of_too_many_keys_ends_the_trust_if_a_filter_came_in_between(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bloomery.guard.pending._LISTED", 10)
+    builder, writer = pair
+    pending = writer.begin()
+    pending.add_many(list(range(5000, 5020)))
+    assert says_absent(*pair) == [True, True], "the filter in use has all of its keys"
+    assert builder.rebuild(scan_of(KEYS))
+    assert says_absent(writer) == [False], "its own keys are not in the new one"
+    pending.committing()
+    assert says_absent(*pair) == [False, False]
+    pending.committed()
+
+
+def test_the_keys_of_a_commit_that_broke_off_are_in_every_later_filter(
+    writer_and_builder: Pair,
+) -> None:
+    writer, builder = writer_and_builder
+    perhaps: list[Key] = ["perhaps", 1 << 40, b"perhaps", '"\n']
+    pending = writer.begin()
+    pending.add_many(perhaps)
+    pending.committing()
+    pending.uncertain()
+    for _ in range(2):
+        assert builder.rebuild(scan_of(KEYS))
+        assert builder.may_exist_many(perhaps).all()
+        assert not builder.may_exist(ABSENT)
+
+
+def test_a_scan_that_fails_changes_nothing_and_leaves_no_file(pair: Pair, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise ConnectionError("away")
+
+    with pytest.raises(ConnectionError):
+        pair[0].rebuild(scan_of([], fail))
+    assert pair[1].may_exist_many(KEYS).all()
+    assert says_absent(*pair) == [True, True]
+    assert not pair[1].stats().rebuilding
+    assert [file.name for file in (tmp_path / "guard").glob("keys-*")] == ["keys-1"]
+
+
+def test_who_waited_for_a_builder_takes_what_it_built(attach: Callable[[], SharedKeys]) -> None:
+    first, second = attach(), attach()
+    scans: list[str] = []
+
+    def scan(name: str, meanwhile: Callable[[], object] | None = None) -> object:
+        scans.append(name)
+        return scan_of(KEYS, meanwhile)()
+
+    class Waits:
+        """Lets the neighbour build while this one waits for its turn."""
+
+        def __enter__(self) -> None:
+            first.rebuild(lambda: scan("first"))  # type: ignore[arg-type, return-value]
+
+        def __exit__(self, *exc: object) -> None: ...
+
+    second._one_build = Waits()  # type: ignore[assignment]
+    assert second.rebuild(lambda: scan("second"))  # type: ignore[arg-type, return-value]
+    assert scans == ["first"]
+    assert says_absent(second) == [True]
+
+
+# --- what is worth a rebuild --------------------------------------------------------------------
+
+
+def test_a_filter_that_became_too_small_is_due(pair: Pair) -> None:
+    assert pair[0].due() == ""
+    pair[1].add_many([f"more {number}" for number in range(20_000)])
+    assert "error" in pair[0].due()
+
+
+def test_deleted_rows_of_all_processes_are_counted(pair: Pair) -> None:
+    pair[0].remove_many(KEYS[:150])
+    pair[1].count_stale(150)
+    assert pair[0].stats().stale == pair[1].stats().stale == 300
+    assert "rows are gone" in pair[1].due()
+    assert pair[0].rebuild(scan_of(KEYS))
+    assert pair[1].stats().stale == 0
+
+
+# --- whose directory it is ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error_rate", "subject", "field"),
+    [
+        (0.01, SUBJECT, "error_rate"),
+        (1e-6, SUBJECT | {"table": "customer"}, "table"),
+        (1e-6, SUBJECT | {"columns": ["customer", "shop"]}, "columns"),
+        (1e-6, {"table": "basket"}, "columns"),
+    ],
+)
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_directory_of_another_guard_is_refused(
+    pair: Pair, tmp_path: Path, error_rate: float, subject: dict[str, object], field: str,
+    alone: bool,
+) -> None:  # fmt: skip
+    if alone:
+        for keys in pair:
+            keys.detach()
+    with pytest.raises(IncompatibleError) as caught:
+        SharedKeys(tmp_path / "guard", error_rate, subject=subject)
+    assert caught.value.field == field
+    if not alone:
+        assert says_absent(*pair) == [True, True], "and those who are there notice nothing"
+
+
+def test_a_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError) as caught:
+        SharedKeys(tmp_path / "file" / "guard")
+    assert "directory" in caught.value.hint
+
+
+def test_a_header_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "header.json").write_text("basket")
+    with pytest.raises(NotASnapshotError):
+        SharedKeys(tmp_path)
+
+
+@pytest.mark.parametrize(("field", "value"), [("error_rate", 0), ("capacity", 0)])
+def test_bad_parameters_are_refused_before_anything_is_made(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    with pytest.raises(ParameterError, match=field):
+        SharedKeys(tmp_path / "guard", **{field: value})  # type: ignore[arg-type]
+    assert not (tmp_path / "guard").exists()
+
+
+def test_the_header_says_whose_keys_these_are(pair: Pair, tmp_path: Path) -> None:
+    header = json.loads((tmp_path / "guard" / "header.json").read_text())
+    assert header == {**SUBJECT, "format": 1, "error_rate": 1e-6}
+
+
+# --- coming and going ---------------------------------------------------------------------------
+
+
+def test_the_first_to_come_trusts_nothing_it_finds(attach: Callable[[], SharedKeys]) -> None:
+    keys = attach()
+    keys.rebuild(scan_of(KEYS))
+    neighbour = attach()
+    keys.detach()
+    assert not neighbour.may_exist(ABSENT), "somebody is there still"
+    assert neighbour.may_exist_many(KEYS).all()
+    neighbour.detach()
+    assert attach().may_exist(ABSENT), "nobody was"
+
+
+def test_who_went_lets_everything_pass_and_disturbs_nobody(pair: Pair) -> None:
+    pending = pair[0].begin()
+    pending.add_many(["open"])
+    pair[0].detach()
+    assert pair[0].may_exist(ABSENT)
+    pending.committing()
+    pending.committed()
+    pair[0].distrust("too late")
+    pair[0].add_many(["nowhere"])
+    assert not pair[1].may_exist(ABSENT)
+    assert pair[1].rebuild(scan_of(KEYS))
+
+
+def _die(pipe: Connection, directory: Path, where: str) -> None:
+    keys = SharedKeys(directory, 1e-6, subject=SUBJECT)
+    pending = keys.begin()
+
+    def tell() -> None:
+        pipe.send("there")
+        pipe.recv()
+
+    if where == "attached":
+        tell()
+    elif where == "committing":
+        pending.add_many(["dying"])
+        pending.committing()
+        tell()
+    elif where == "building":
+        keys.rebuild(scan_of([], tell))
+    elif where == "holding":
+        with keys.hold():
+            tell()
+    elif where == "alone":
+        keys.rebuild(scan_of(KEYS))
+        tell()
+
+
+@pytest.mark.parametrize("where", ["attached", "committing", "building", "holding"])
+def test_a_process_that_is_killed_leaves_no_lock(pair: Pair, tmp_path: Path, where: str) -> None:
+    worker = Process(_die, tmp_path / "guard", where)
+    assert worker.hear() == "there"
+    os.kill(worker.process.pid or 0, signal.SIGKILL)
+    worker.process.join()
+    for keys in pair:
+        assert keys.may_exist_many(KEYS).all()
+    if where == "holding":
+        assert says_absent(*pair) == [False, False], "its key is unknown to all"
+        assert "died" in pair[0].due()
+    assert pair[0].rebuild(scan_of(KEYS))
+    assert says_absent(*pair) == [True, True]
+    assert not pair[1].stats().rebuilding
+
+
+def test_after_all_were_killed_nothing_is_trusted(
+    tmp_path: Path, attach: Callable[[], SharedKeys]
+) -> None:
+    worker = Process(_die, tmp_path / "guard", "alone")
+    assert worker.hear() == "there"
+    neighbour = attach()
+    assert not neighbour.may_exist(ABSENT)
+    neighbour.detach()
+    worker.process.kill()
+    worker.process.join()
+    keys = attach()
+    assert keys.may_exist(ABSENT)
+    assert keys.state is State.UNKNOWN
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_adds_and_sees_as_any_other_process(pair: Pair) -> None:
+    _, neighbour = pair
+    inside = neighbour.begin()
+    inside.add_many(["parent's"])
+    inside.committing()
+    to_parent, from_child = os.pipe()
+    child = os.fork()
+    if not child:
+        passed = b"no"
+        try:
+            pending = neighbour.begin()
+            pending.add_many(["child's"])
+            pending.committing()
+            pending.committed()
+            if not neighbour.may_exist(ABSENT) and neighbour.may_exist("parent's"):
+                passed = b"yes"
+        finally:
+            os.write(from_child, passed)
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(to_parent, 10) == b"yes"
+    os.close(to_parent)
+    os.close(from_child)
+    assert neighbour.may_exist("child's")
+    assert not neighbour.may_exist(ABSENT)
+    inside.committed()
+    assert pair[0].rebuild(scan_of(KEYS)), "the child took no lock of its parent along"

@@ -1,0 +1,1 @@
+"""`ModelGuard` on SQLite and PostgreSQL, with a small Django app."""

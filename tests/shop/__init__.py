@@ -1,0 +1,1 @@
+"""The example shop: over HTTP, in a browser, and with many visitors."""
