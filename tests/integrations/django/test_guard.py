@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -532,6 +534,20 @@ def test_a_key_that_no_integer_column_holds_is_left_to_the_database(guard: Model
 def test_a_column_that_cannot_be_guarded_is_refused(model: Any, field: str, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
         ModelGuard(model, field, using="sqlite")
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"), [("sqlalchemy", "ModelGuard'>"), ("django", "bloomery[django]")]
+)
+def test_it_needs_django_and_nothing_else(missing: str, told: str) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "try:\n    from bloomery.integrations.django import ModelGuard\n    print(ModelGuard)\n"
+        "except ModuleNotFoundError as error:\n    print(error)"
+    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert told in done.stdout
 
 
 def test_without_the_app_there_is_no_guard(monkeypatch: pytest.MonkeyPatch) -> None:
