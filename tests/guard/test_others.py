@@ -480,6 +480,15 @@ def test_the_directory_of_another_column_or_rate_is_refused(
         assert caught.value.field == field
 
 
+def test_who_shares_keys_follows_others_in_the_same_way(guarded: Make, tmp_path: Path) -> None:
+    one = guarded(shared=tmp_path, outbox=NEVER)
+    with pytest.raises(IncompatibleError) as caught:
+        guarded(shared=tmp_path)
+    assert caught.value.field == "follows"
+    one.close()
+    assert not guarded(shared=tmp_path).may_exist(ABSENT), "nobody is there to be misled"
+
+
 def test_only_a_guard_with_a_change_table_can_catch_up(guarded: Make) -> None:
     guard = guarded()
     for verb in (guard.catch_up, guard.uninstall):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -18,6 +18,9 @@ from tests.integrations.django.configured import configure
 from tests.services.postgres import Postgres
 
 configure()
+
+if TYPE_CHECKING:
+    from bloomery.integrations.django import ModelGuard
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +54,15 @@ def using(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             for model in reversed(MODELS):
                 editor.delete_model(model)
         connections[alias].close()
+
+
+@pytest.fixture
+def guard(using: str) -> Iterator[ModelGuard]:
+    """Of a table with the customers 0 to 49."""
+    from bloomery.integrations.django import ModelGuard
+    from tests.integrations.django.shop.models import Basket
+
+    Basket.objects.using(using).bulk_create(Basket(customer=i) for i in range(50))
+    with ModelGuard(Basket, "customer", using=using, build=False) as guard:
+        assert guard.build()
+        yield guard

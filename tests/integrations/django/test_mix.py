@@ -127,7 +127,7 @@ class Machine:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=st.lists(STEPS, max_size=12))
 def test_no_mix_of_writes_makes_a_wrong_absent(using: str, steps: list[Any]) -> None:

@@ -20,7 +20,13 @@ __all__ = ["ModelGuard"]
 def __getattr__(name: str) -> Any:
     """When it is first asked for: Django imports this package before its models can be."""
     if name == "ModelGuard":
-        from bloomery.integrations.django.guard import ModelGuard
-
+        try:
+            from bloomery.integrations.django.guard import ModelGuard
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "django":
+                raise
+            raise ModuleNotFoundError(
+                "`ModelGuard` needs Django: pip install 'bloomery[django]'", name=error.name
+            ) from error
         return ModelGuard
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
