@@ -320,7 +320,7 @@ def test_a_build_waits_for_a_statement_of_another_process_that_is_committed_at_o
     one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
     builder = threading.Thread(target=two.build)
 
-    @event.listens_for(one.engine, "before_cursor_execute")
+    @event.listens_for(one.engine, "do_execute")
     def build_before_it_is_sent(*about: object) -> None:
         builder.start()
         builder.join(0.3)  # time enough to scan without the row
@@ -341,9 +341,9 @@ def test_a_build_waits_for_whatever_may_be_a_commit(
     one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
     builder = threading.Thread(target=two.build)
 
-    @event.listens_for(one.engine, "before_cursor_execute")
+    @event.listens_for(one.engine, "do_execute")
     def build_before_it_is_sent(*about: Any) -> None:
-        if about[2].startswith(("RELEASE", "COMMIT")):
+        if about[1].startswith(("RELEASE", "COMMIT")):
             builder.start()
             builder.join(0.3)  # time enough to scan without the row
 
