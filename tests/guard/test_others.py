@@ -183,6 +183,26 @@ def test_changes_are_pruned_when_everybody_has_had_the_time_to_read_them(
     until(lambda: changes() == 0)
 
 
+def test_changes_that_cannot_be_deleted_are_read_all_the_same(
+    basket: Database, guarded: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[bool] = []
+
+    def no_rights(*arguments: object) -> None:
+        tried.append(True)
+        raise OperationalError("DELETE", {}, PermissionError("no rights"))
+
+    monkeypatch.setattr("bloomery.guard.changes._KEEP", 0.0)
+    monkeypatch.setattr("bloomery.guard.outbox.Outbox.prune", no_rights)
+    guard = guarded(outbox=NEVER)
+    for key in (7, 8):
+        basket.insert([key])
+        guard.catch_up()
+        assert guard.may_exist(key)
+    assert tried
+    assert not guard.may_exist(ABSENT)
+
+
 def test_a_key_that_a_stranger_writes_is_read_as_the_column_compares_it(
     sqlite_basket: Database,
 ) -> None:
