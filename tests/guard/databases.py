@@ -45,10 +45,12 @@ class Database:
         self.run(f"INSERT INTO basket (customer) VALUES {', '.join(f'({c})' for c in customers)}")
 
 
-def _made(url: str) -> Iterator[Database]:
+def _made(url: str, *clean: str) -> Iterator[Database]:
     engine = create_engine(url)
+    database = Database(engine)
+    database.run(*clean)
     METADATA.create_all(engine)
-    yield Database(engine)
+    yield database
     engine.dispose()
 
 
@@ -57,9 +59,22 @@ def sqlite_basket(tmp_path: Path) -> Iterator[Database]:
     yield from _made(f"sqlite:///{tmp_path}/shop.db")
 
 
+@pytest.fixture(scope="session")
+def basket_url(postgres: Postgres) -> str:
+    """One database for all tests: each new one is 8 MB that have to be written and deleted."""
+    return postgres.new_database()
+
+
 @pytest.fixture
-def postgres_basket(postgres: Postgres) -> Iterator[Database]:
-    yield from _made(postgres.new_database())
+def postgres_basket(basket_url: str) -> Iterator[Database]:
+    yield from _made(
+        basket_url,
+        "SET LOCAL lock_timeout = '20s'",  # an earlier test may have left something open
+        "DROP SCHEMA IF EXISTS shop CASCADE",
+        "DROP SCHEMA public CASCADE",
+        "CREATE SCHEMA public",
+        "GRANT USAGE ON SCHEMA public TO PUBLIC",
+    )
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

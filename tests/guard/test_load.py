@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from multiprocessing.connection import Connection
@@ -12,18 +11,11 @@ import pytest
 from sqlalchemy import select
 
 from bloomery import DatabaseGuard
-from tests.files.another_process import Worker
 from tests.guard.databases import BASKET, Database
 from tests.guard.load import NEVER, Load, connect
+from tests.guard.processes import Process
 
 PROCESSES = 4
-
-
-class Process(Worker):
-    """Forked from a server that has imported everything, which takes longer than a test."""
-
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.guard.load"])
 
 
 def judge(load: Load) -> None:

@@ -183,6 +183,26 @@ def test_changes_are_pruned_when_everybody_has_had_the_time_to_read_them(
     until(lambda: changes() == 0)
 
 
+def test_changes_that_cannot_be_deleted_are_read_all_the_same(
+    basket: Database, guarded: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[bool] = []
+
+    def no_rights(*arguments: object) -> None:
+        tried.append(True)
+        raise OperationalError("DELETE", {}, PermissionError("no rights"))
+
+    monkeypatch.setattr("bloomery.guard.changes._KEEP", 0.0)
+    monkeypatch.setattr("bloomery.guard.outbox.Outbox.prune", no_rights)
+    guard = guarded(outbox=NEVER)
+    for key in (7, 8):
+        basket.insert([key])
+        guard.catch_up()
+        assert guard.may_exist(key)
+    assert tried
+    assert not guard.may_exist(ABSENT)
+
+
 def test_a_key_that_a_stranger_writes_is_read_as_the_column_compares_it(
     sqlite_basket: Database,
 ) -> None:
@@ -478,6 +498,15 @@ def test_the_directory_of_another_column_or_rate_is_refused(
         with pytest.raises(IncompatibleError) as caught:
             DatabaseGuard(basket.engine, column, rate, shared=tmp_path)
         assert caught.value.field == field
+
+
+def test_who_shares_keys_follows_others_in_the_same_way(guarded: Make, tmp_path: Path) -> None:
+    one = guarded(shared=tmp_path, outbox=NEVER)
+    with pytest.raises(IncompatibleError) as caught:
+        guarded(shared=tmp_path)
+    assert caught.value.field == "follows"
+    one.close()
+    assert not guarded(shared=tmp_path).may_exist(ABSENT), "nobody is there to be misled"
 
 
 def test_only_a_guard_with_a_change_table_can_catch_up(guarded: Make) -> None:

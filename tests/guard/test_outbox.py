@@ -398,6 +398,21 @@ def test_a_writer_needs_no_rights_on_the_change_table(postgres_basket: Database)
     postgres_basket.run("DROP OWNED BY clerk", "DROP ROLE clerk")
 
 
+def test_who_finds_everything_installed_needs_no_rights_to_install(
+    postgres_basket: Database,
+) -> None:
+    reader = Reader(postgres_basket)
+    assert isinstance(reader.outbox, PostgresOutbox)
+    with postgres_basket.engine.connect() as connection:
+        reader.outbox.install_wake_up(connection)
+        connection.execute(text("CREATE ROLE visitor"))
+        connection.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor"))
+        connection.execute(text("SET LOCAL ROLE visitor"))
+        reader.outbox.install(connection)
+        reader.outbox.install_wake_up(connection)
+        connection.rollback()
+
+
 def test_tables_in_a_schema_have_their_changes_there(postgres_basket: Database) -> None:
     postgres_basket.run("CREATE SCHEMA shop", "CREATE TABLE shop.visit (key integer)")
     visit = Table("visit", MetaData(), Column("key", Integer), schema="shop")

@@ -20,7 +20,7 @@ from bloomery.errors import IncompatibleError, NotASnapshotError, ParameterError
 from bloomery.guard.pending import Key
 from bloomery.guard.shared import SharedKeys
 from bloomery.guard.state import State
-from tests.files.another_process import Worker
+from tests.guard.processes import Process
 from tests.guard.test_held import ABSENT, KEYS, scan_of
 
 SUBJECT = {"table": "basket", "columns": ["customer"]}
@@ -443,7 +443,7 @@ def _die(pipe: Connection, directory: Path, where: str) -> None:
 
 @pytest.mark.parametrize("where", ["attached", "committing", "building", "holding"])
 def test_a_process_that_is_killed_leaves_no_lock(pair: Pair, tmp_path: Path, where: str) -> None:
-    worker = Worker(_die, tmp_path / "guard", where)
+    worker = Process(_die, tmp_path / "guard", where)
     assert worker.hear() == "there"
     os.kill(worker.process.pid or 0, signal.SIGKILL)
     worker.process.join()
@@ -460,7 +460,7 @@ def test_a_process_that_is_killed_leaves_no_lock(pair: Pair, tmp_path: Path, whe
 def test_after_all_were_killed_nothing_is_trusted(
     tmp_path: Path, attach: Callable[[], SharedKeys]
 ) -> None:
-    worker = Worker(_die, tmp_path / "guard", "alone")
+    worker = Process(_die, tmp_path / "guard", "alone")
     assert worker.hear() == "there"
     neighbour = attach()
     assert not neighbour.may_exist(ABSENT)

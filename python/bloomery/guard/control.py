@@ -96,6 +96,5 @@ class Control:
         self._within = Lock()
 
     def close(self) -> None:
-        self.words.release()
-        self._page.close()
+        """Lets go of the lock; the page stays until the last who is looking at it is gone."""
         self._across.close()

@@ -116,7 +116,8 @@ class DatabaseGuard:
             self._held = HeldKeys(error_rate, capacity=capacity, removals=removals)
         else:
             refuse_removals("shared", removals)
-            subject = subject_of(self.engine, self.columns)
+            follows = [name for name, on in (("refresh", refresh), ("outbox", outbox)) if on]
+            subject = subject_of(self.engine, self.columns, follows)
             self._held = SharedKeys(shared, error_rate, capacity=capacity, subject=subject)
         self._one_build = asyncio.Lock()
         self._closed = False

@@ -93,6 +93,22 @@ class Outbox(ABC):
 
     # --- what every database has ----------------------------------------------------------------
 
+    def install(self, connection: Connection) -> None:
+        """Makes the change table and the triggers that are missing. Commits nothing.
+
+        What is there already needs no rights and no lock.
+        """
+        if not self._is_complete(connection):
+            self._install(connection)
+
+    def _is_complete(self, connection: Connection) -> bool:
+        return (
+            self._is_there(connection)
+            and connection.execute(self._state_query(), {"name": self.name}).first() is not None
+            and self._has_trigger(connection, "insert")
+            and self._has_trigger(connection, self._suffix())
+        )
+
     def position(self, connection: Connection) -> Position:
         """Everything that is committed now."""
         return Position(self._token(connection), self._now(connection))
@@ -189,8 +205,10 @@ class Outbox(ABC):
     # --- what differs -----------------------------------------------------------------------------
 
     @abstractmethod
-    def install(self, connection: Connection) -> None:
-        """Makes the change table and the triggers that are missing. Commits nothing."""
+    def _install(self, connection: Connection) -> None: ...
+
+    @abstractmethod
+    def _has_trigger(self, connection: Connection, suffix: str) -> bool: ...
 
     @abstractmethod
     def _begin_reading(self, connection: Connection) -> None: ...

@@ -29,7 +29,7 @@ class PostgresOutbox(Outbox):
         """Where `NOTIFY` says that there is something to read."""
         return self.name
 
-    def install(self, connection: Connection) -> None:
+    def _install(self, connection: Connection) -> None:
         run = connection.exec_driver_sql
         run(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
         # IF NOT EXISTS alone fails when two processes come at once.
@@ -62,6 +62,8 @@ class PostgresOutbox(Outbox):
 
     def install_wake_up(self, connection: Connection) -> None:
         """Makes each writing statement NOTIFY at its commit. Commits nothing."""
+        if self._has_trigger(connection, "wake"):
+            return
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
         connection.execute(
             sql("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": STATE_TABLE}
@@ -83,21 +85,26 @@ class PostgresOutbox(Outbox):
         self, connection: Connection, suffix: str, events: str, each: str, function: str,
         condition: str = "",
     ) -> None:  # fmt: skip
-        name = f"{self.name}_{suffix}"
-        source = self._in_schema(self._source.name)
-        found = connection.execute(
-            sql("SELECT 1 FROM pg_trigger WHERE tgname = :name AND tgrelid = to_regclass(:table)"),
-            {"name": name, "table": source},
-        )
-        if found.first() is not None:
+        if self._has_trigger(connection, suffix):
             return  # making it again would stop all writers for a moment
-        quoted = self._quote.quote(name)
+        source = self._in_schema(self._source.name)
+        quoted = self._quote.quote(f"{self.name}_{suffix}")
         function = self._in_schema(f"{self.name}_{function}")
         connection.exec_driver_sql(
             f"CREATE TRIGGER {quoted} AFTER {events} ON {source} FOR EACH {each} {condition} "
             f"EXECUTE FUNCTION {function}()"
         )
         connection.exec_driver_sql(f"ALTER TABLE {source} ENABLE ALWAYS TRIGGER {quoted}")
+
+    def _has_trigger(self, connection: Connection, suffix: str) -> bool:
+        query = sql(
+            "SELECT 1 FROM pg_trigger WHERE tgname = :name AND tgrelid = to_regclass(:table)"
+        )
+        names = {
+            "name": f"{self.name}_{suffix}",
+            "table": self._in_schema(self._source.name),
+        }
+        return connection.execute(query, names).first() is not None
 
     def _schema(self, connection: Connection) -> str:
         schema = self._source.schema

@@ -11,7 +11,7 @@ from bloomery.guard.outbox import STATE_TABLE, Outbox, Position
 class SqliteOutbox(Outbox):
     """Changes are numbered, and committed in that order since there is one writer at a time."""
 
-    def install(self, connection: Connection) -> None:
+    def _install(self, connection: Connection) -> None:
         run = connection.exec_driver_sql
         anew = not self._has_table(connection, self.name)
         # No types: values are kept exactly as the guarded table has them.
@@ -42,10 +42,14 @@ class SqliteOutbox(Outbox):
             )
         self._register(connection, anew=anew)
 
+    def _has_trigger(self, connection: Connection, suffix: str) -> bool:
+        return self._has_table(connection, f"{self.name}_{suffix}")
+
     def _begin_reading(self, connection: Connection) -> None:
         pass
 
     def _has_table(self, connection: Connection, name: str) -> bool:
+        """Or whatever else has a name."""
         query = f"SELECT 1 FROM {self._in_schema('sqlite_master')} WHERE name = :name"
         return connection.execute(sql(query), {"name": name}).first() is not None
 

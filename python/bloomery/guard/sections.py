@@ -79,6 +79,7 @@ class SharedSections:
         self._mutex = Lock()
         self._locks = [FileLock(path) for path in self._paths]
         self._open = [0, 0]
+        self._closed = False
 
     def enter(self) -> int:
         """Begins a section; `leave` needs what it answers."""
@@ -99,7 +100,7 @@ class SharedSections:
     def leave(self, side: int) -> None:
         with self._mutex:
             self._open[side] -= 1
-            if not self._open[side]:
+            if not self._closed and not self._open[side]:
                 self._locks[side].release()
 
     def settle(self, begin_epoch: Callable[[], None], patience: float) -> int:
@@ -143,5 +144,13 @@ class SharedSections:
         return any(self._open) or not (self._is_left(0) and self._is_left(1))
 
     def close(self) -> None:
+        """Leaves all of them."""
+        with self._mutex:
+            self._closed = True
+            for lock in self._locks:
+                lock.close()
+
+    def forget(self) -> None:
+        """In a forked child, where nobody knows who holds the mutex: drops what is the parent's."""
         for lock in self._locks:
             lock.close()

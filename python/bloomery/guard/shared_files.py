@@ -32,6 +32,9 @@ from bloomery.guard.pending import Key
 from bloomery.guard.sections import FileLock, SharedSections
 
 _FORMAT = 1
+_FOLLOWS = "follows"
+"""How other writers are followed: may change while nobody is attached, but is the same for all who
+are, since each of them has to notice when nobody follows any more."""
 _attached: WeakSet[SharedFiles] = WeakSet()
 
 
@@ -56,7 +59,7 @@ class SharedFiles:
         with self.control.lock():
             # All come and go with this lock held, so who gets the other one alone is the first.
             first = self._lock.try_take()
-            self._check_header({"format": _FORMAT, **subject})
+            self._check_header({"format": _FORMAT, **subject}, first=first)
             if first:
                 self.control.clear()
                 self._clean()
@@ -68,10 +71,11 @@ class SharedFiles:
         words = self.control.words
         self.sections = SharedSections(self.directory, lambda: words[Word.EPOCH])
 
-    def _check_header(self, subject: Mapping[str, Any]) -> None:
+    def _check_header(self, subject: Mapping[str, Any], *, first: bool) -> None:
         path = self.directory / "header.json"
+        written = json.dumps(subject, indent=1)
         if not path.exists():
-            replace_file(path, json.dumps(subject, indent=1).encode())
+            replace_file(path, written.encode())
             return
         try:
             found = dict(json.loads(path.read_text()))
@@ -80,16 +84,18 @@ class SharedFiles:
                 f"{path} is no header of a shared guard",
                 hint="give another directory", path=str(path), offset=0,
             ) from error  # fmt: skip
-        # As JSON has them, where a tuple is a list.
-        expected = json.loads(json.dumps(subject))
+        expected = json.loads(written)
         for field in expected | found:
-            if found.get(field) != expected.get(field):
+            changed = found.get(field) != expected.get(field)
+            if changed and not (first and field == _FOLLOWS):
                 raise IncompatibleError(
                     f"{self.directory} belongs to a guard with another `{field}`: "
                     f"{found.get(field)} and not {expected.get(field)}",
                     hint="give each guard a directory of its own, or delete this one",
                     field=field, expected=expected.get(field), got=found.get(field),
                 )  # fmt: skip
+        if found != expected:
+            replace_file(path, written.encode())
 
     # --- generations --------------------------------------------------------------------------
 
@@ -182,7 +188,7 @@ class SharedFiles:
     def after_fork(self) -> None:
         """In the child: locks and mappings of its own. It is attached by what it inherited."""
         self.control.after_fork()
-        self.sections.close()
+        self.sections.forget()
         self._open_sections()
         if self._follows is not None:
             self._follows.close()  # the parent's
@@ -204,7 +210,9 @@ class SharedFiles:
         _attached.discard(self)
 
 
-def subject_of(engine: Engine, columns: Sequence[Column[Any]]) -> dict[str, Any]:
+def subject_of(
+    engine: Engine, columns: Sequence[Column[Any]], follows: Sequence[str]
+) -> dict[str, Any]:
     """Whose keys a guard holds: what must be the same for all who share them."""
     url, table = engine.url, columns[0].table
     return {
@@ -212,6 +220,7 @@ def subject_of(engine: Engine, columns: Sequence[Column[Any]]) -> dict[str, Any]
         "table": str(table.fullname),
         "columns": [column.name for column in columns],
         "types": [repr(column.type) for column in columns],
+        _FOLLOWS: list(follows),
     }
 
 
