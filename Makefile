@@ -44,7 +44,7 @@ lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types
 	$(BIN)/python -m mypy.stubtest bloomery._core
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: rust $(VENV)/.build $(VENV)/.bench ## measure against the peers (long); writes benchmarks/results
+bench: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench ## measure against the peers (long); writes benchmarks/results
 	$(BIN)/python -m benchmarks
 
 proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, needs gigabytes)

@@ -82,6 +82,7 @@ def floors(run: Run) -> list[Floor]:
         *_logs(run),
         *_urls(run),
         *_dedup(run),
+        *_guard(run),
     ]
 
 
@@ -238,6 +239,18 @@ def _dedup(run: Run) -> Iterator[Floor]:
     more = longer[0].peak_bytes / ours.peak_bytes if ours and longer else None
     work = f"{DEDUP}: memory on {LONGER * lines:,} lines, times that on {lines:,}"
     yield Floor(work, "at most", 1.05, more)
+
+
+def _guard(run: Run) -> Iterator[Floor]:
+    """A question must be cheap beside any query, and a write must not notice the hooks."""
+    for row in run.guard:
+        if row.plain is None:
+            taken = None if run.quick else row.guarded / 1e3
+            yield Floor(f"DatabaseGuard.{row.work}: microseconds", "at most", 1.0, taken)
+        else:
+            slower = None if run.quick else row.guarded / row.plain
+            work = f"{row.work}, with a guard: times the time without"
+            yield Floor(work, "at most", 1.05, slower)
 
 
 def short(capacity: int) -> str:

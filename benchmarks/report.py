@@ -30,6 +30,12 @@ Whole commands with all cores in the C locale, from start to end, output to a fi
 awk's: the same lines in the same order, but for no more lost ones than that error allows."""
 
 
+_GUARD = """### A guard in front of a database
+
+Microseconds, the best round of each. A row goes in and is committed by itself, through SQLAlchemy's
+Core, with a guard on one of its columns and without."""
+
+
 def full_report(run: Run) -> str:
     """Everything, for docs/benchmarks.md and the terminal."""
     capacities = (run.sizes.small.capacity, run.sizes.large.capacity)
@@ -52,6 +58,7 @@ def full_report(run: Run) -> str:
     parts += [layered, nanoseconds(run.urls, run.sizes.small.keys)]
     parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
     parts += [_LOGS, log_speeds(run), _DEDUP, dedup_speeds(run)]
+    parts += [_GUARD, guard_costs(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]
     return "\n\n".join(parts)
 
@@ -168,6 +175,16 @@ def dedup_speeds(run: Run) -> str:
     ]
     header = ["command", "lines", "file, MB", "lines kept", "seconds", "peak memory, MB"]
     return table(rows, header)
+
+
+def guard_costs(run: Run) -> str:
+    """A question, and INSERTs on both sides."""
+    rows = [
+        [row.work, NOTHING if row.plain is None else f"{row.plain / 1e3:.1f}",
+         f"{row.guarded / 1e3:.2f}"]
+        for row in run.guard
+    ]  # fmt: skip
+    return table(rows, ["work", "without a guard", "with it"])
 
 
 def must_be(rows: list[Floor]) -> str:

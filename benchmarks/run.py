@@ -11,6 +11,7 @@ from benchmarks import (
     counting,
     dedup,
     engines,
+    guard,
     hot,
     logs,
     machine,
@@ -20,6 +21,7 @@ from benchmarks import (
 from benchmarks.answers import OURS, Quality
 from benchmarks.dedup import DedupSpeed
 from benchmarks.engines.contract import Missing
+from benchmarks.guard import GuardCost
 from benchmarks.logs import LogSpeed
 from benchmarks.measure import Timings, collector_off
 from benchmarks.membership import HugePages, Scale
@@ -41,6 +43,9 @@ class Sizes:
     dedup_lines: int
     """Lines that are made distinct."""
     dedup_rounds: int
+    inserts: int
+    """Rows that go in one by one, with a guard and without, in each round."""
+    insert_rounds: int
     build_limit: bool
     """Compile the bare loop first; otherwise it is used only if it is there."""
 
@@ -54,6 +59,8 @@ FULL = Sizes(
     log_rounds=5,
     dedup_lines=5_000_000,
     dedup_rounds=3,
+    inserts=500,
+    insert_rounds=10,
     build_limit=True,
 )
 QUICK = Sizes(
@@ -65,6 +72,8 @@ QUICK = Sizes(
     log_rounds=1,
     dedup_lines=20_000,
     dedup_rounds=1,
+    inserts=20,
+    insert_rounds=1,
     build_limit=False,
 )
 
@@ -88,6 +97,7 @@ class Run:
     counted: list[Quality] = field(default_factory=list)
     logs: list[LogSpeed] = field(default_factory=list)
     dedup: list[DedupSpeed] = field(default_factory=list)
+    guard: list[GuardCost] = field(default_factory=list)
     huge: HugePages | None = None
     missing: list[Missing] = field(default_factory=list)
     lacks: dict[str, str] = field(default_factory=dict)
@@ -112,6 +122,7 @@ class Run:
                 {**asdict(row), "lines_per_second": row.lines_per_second} for row in self.logs
             ],
             "dedup": [asdict(row) for row in self.dedup],
+            "guard": [asdict(row) for row in self.guard],
             "missing": [asdict(row) for row in self.missing],
             "lacks": self.lacks,
         }
@@ -157,11 +168,15 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         hot.measure(lists, sizes.events, sizes.counting_rounds, result.hot)
         say(f"URLs, {sizes.small.keys:,}, {sizes.counting_rounds} rounds")
         urls.measure(sizes.small.keys, sizes.counting_rounds, result.urls)
+        say(f"guard, {sizes.inserts:,} rows, {sizes.insert_rounds} rounds")
+        result.guard, missing_guard = guard.measure(
+            sizes.small.keys, sizes.inserts, sizes.insert_rounds
+        )
     say(f"logs, {sizes.log_lines:,} lines, {sizes.log_rounds} rounds")
     result.logs, missing_logs = logs.measure(sizes.log_lines, sizes.log_rounds)
     say(f"dedup, {sizes.dedup_lines:,} lines, {sizes.dedup_rounds} rounds")
     result.dedup, missing_dedup = dedup.measure(sizes.dedup_lines, sizes.dedup_rounds)
-    for lost in (*missing_logs, *missing_dedup):
+    for lost in (*missing_guard, *missing_logs, *missing_dedup):
         say(f"not measured: {lost.name} ({lost.reason})")
-    result.missing += [*missing_logs, *missing_dedup]
+    result.missing += [*missing_guard, *missing_logs, *missing_dedup]
     return result

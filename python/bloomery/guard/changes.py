@@ -9,7 +9,9 @@ from typing import Any
 
 from sqlalchemy import Column, Connection
 from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import SQLAlchemyError
 
+from bloomery.guard.follow import log
 from bloomery.guard.outbox import Position, outbox_for
 from bloomery.guard.outbox_postgres import PostgresOutbox
 from bloomery.guard.pending import Key
@@ -81,5 +83,10 @@ class Changes:
         if not self._seen or now - self._seen[-1][0] >= _KEEP / _STEPS:
             self._seen.append((now, reached))
         if now - self._seen[0][0] > _KEEP:
-            self._outbox.prune(connection, self._seen.popleft()[1])
-            connection.commit()
+            until = self._seen.popleft()[1]
+            try:
+                self._outbox.prune(connection, until)
+                connection.commit()
+            except SQLAlchemyError as error:  # what was read is read all the same
+                connection.rollback()
+                log.warning("old changes could not be deleted: %s", error)

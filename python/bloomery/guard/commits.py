@@ -1,58 +1,102 @@
-"""When a commit has really succeeded. SQLAlchemy has an event before it, and none after it.
+"""What a dialect does, told when it has been done: statements, commits, rollbacks.
 
-The methods of the dialect that commit are wrapped, once for each dialect object, which belongs to
-one engine. Nothing else would do: the event before a commit says nothing of its success, that of a
+The methods of the dialect are wrapped, once for each dialect object, which belongs to one engine.
+The events of SQLAlchemy would not do. That before a commit says nothing of its success, that of a
 `Session` also comes when a savepoint is released, a bare connection has none, and what was prepared
-elsewhere is committed without any event.
+elsewhere is committed without any event. And an engine with a single event pays for all of them, at
+every connection: more than everything else here together.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from sqlalchemy.engine import Dialect
 
-Around = Callable[[Any, bool], AbstractContextManager[None]]
-"""Surrounds a commit. Gets a connection with its `info`, and whether another one has written."""
+
+class Watcher(Protocol):
+    """A `connection` is whatever has the `info` of a connection from the pool."""
+
+    def executed(self, cursor: Any, statement: str, context: Any) -> None: ...
+    def begins(self, connection: Any) -> None: ...
+    def rolls_back(self, connection: Any) -> None: ...
+    def commits(self, connection: Any, *, written_elsewhere: bool) -> None: ...
+    def committed(self, connection: Any) -> None: ...
+    def commit_failed(self, connection: Any) -> None: ...
+
 
 _lock = threading.Lock()
-_watched: WeakKeyDictionary[Dialect, tuple[Around, ...]] = WeakKeyDictionary()
+_watched: WeakKeyDictionary[Dialect, list[Watcher]] = WeakKeyDictionary()
 
 
-def watch(dialect: Dialect, around: Around) -> None:
-    """From now on every commit happens inside of `around`."""
+def watch(dialect: Dialect, watcher: Watcher) -> None:
+    """From now on the watcher is told."""
     with _lock:
-        before = _watched.get(dialect)
-        if before is None:
-            _wrap(dialect)
-        _watched[dialect] = (*(before or ()), around)
+        if dialect not in _watched:
+            _watched[dialect] = []
+            _wrap(dialect, _watched[dialect])
+        _watched[dialect].append(watcher)
 
 
-def unwatch(dialect: Dialect, around: Around) -> None:
-    """Ends what `watch` began. The wrapper stays, for whoever has wrapped it in turn."""
+def unwatch(dialect: Dialect, watcher: Watcher) -> None:
+    """Ends what `watch` began. The wrappers stay, for whoever has wrapped them in turn."""
     with _lock:
-        _watched[dialect] = tuple(each for each in _watched[dialect] if each != around)
+        _watched[dialect].remove(watcher)
 
 
-def _wrap(dialect: Dialect) -> None:
-    commit, commit_twophase = dialect.do_commit, dialect.do_commit_twophase
+def _wrap(dialect: Dialect, watchers: list[Watcher]) -> None:
+    # A list is copied before each round: somebody may come or go meanwhile.
+    begin, rollback, commit = dialect.do_begin, dialect.do_rollback, dialect.do_commit
+    commit_twophase = dialect.do_commit_twophase
+
+    def do_begin(connection: Any) -> None:
+        for watcher in [*watchers]:
+            watcher.begins(connection)
+        begin(connection)
+
+    def do_rollback(connection: Any) -> None:
+        for watcher in [*watchers]:
+            watcher.rolls_back(connection)
+        rollback(connection)
+
+    def surround(connection: Any, written_elsewhere: bool, work: Any, *arguments: Any) -> None:
+        present = [*watchers]
+        for watcher in present:
+            watcher.commits(connection, written_elsewhere=written_elsewhere)
+        try:
+            work(*arguments)
+        except BaseException:
+            for watcher in present:
+                watcher.commit_failed(connection)
+            raise
+        for watcher in present:
+            watcher.committed(connection)
 
     def do_commit(connection: Any) -> None:
-        with ExitStack() as stack:
-            for around in _watched[dialect]:
-                stack.enter_context(around(connection, False))
-            commit(connection)
+        surround(connection, False, commit, connection)
 
     def do_commit_twophase(
         connection: Any, xid: Any, is_prepared: bool = True, recover: bool = False
     ) -> None:
-        with ExitStack() as stack:
-            for around in _watched[dialect]:
-                stack.enter_context(around(connection, recover))
-            commit_twophase(connection, xid, is_prepared, recover)
+        surround(connection, recover, commit_twophase, connection, xid, is_prepared, recover)
 
-    dialect.__dict__.update(do_commit=do_commit, do_commit_twophase=do_commit_twophase)
+    def and_tell(execute: Any) -> Any:
+        def do_execute(cursor: Any, statement: str, *rest: Any, **words: Any) -> None:
+            execute(cursor, statement, *rest, **words)
+            context = words.get("context", rest[-1] if rest else None)
+            for watcher in [*watchers]:
+                watcher.executed(cursor, statement, context)
+
+        return do_execute
+
+    dialect.__dict__.update(
+        do_begin=do_begin,
+        do_rollback=do_rollback,
+        do_commit=do_commit,
+        do_commit_twophase=do_commit_twophase,
+        do_execute=and_tell(dialect.do_execute),
+        do_executemany=and_tell(dialect.do_executemany),
+        do_execute_no_params=and_tell(dialect.do_execute_no_params),
+    )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 Key = str | bytes | int
 
@@ -65,7 +65,7 @@ class Pending:
         self._hold: AbstractContextManager[None] | None = None
         """Open while `awaiting` where each statement is committed at once."""
         self.keys: list[Key] = []
-        self.context: object = None
+        self.context: Any = None
         """The execution whose keys were added last."""
         self.awaiting = False
         """A statement has been sent whose keys only the database knows so far."""

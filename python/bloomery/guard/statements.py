@@ -71,15 +71,20 @@ class Statements:
         self._table: Table = columns[0].table
         self._parents = frozenset(_cascading(columns, set()))
         self._known: WeakKeyDictionary[Compiled, Effect] = WeakKeyDictionary()
+        self._last: tuple[Compiled | None, Effect] = (None, NOTHING)
 
     def read(self, compiled: Compiled | None, text: str) -> Effect:
         """The effect of a compiled statement, or of a text that was not compiled."""
         if compiled is None:
             return self._read_text(text)
-        effect = self._known.get(compiled)
-        if effect is None:
-            effect = self._known[compiled] = self._read(compiled)
-        return effect
+        last, effect = self._last
+        if compiled is last:  # as a rule, and quicker than a look into the table
+            return effect
+        known = self._known.get(compiled)
+        if known is None:
+            known = self._known[compiled] = self._read(compiled)
+        self._last = (compiled, known)
+        return known
 
     def _read_text(self, text: str) -> Effect:
         doing = read_text(text, self._table.name)

@@ -306,6 +306,8 @@ class Normal:
         None if the value, or one of them, is None. Raises `Unseen` if the database may store
         another value than this one, and `KeyTypeError` if the column cannot hold such a value.
         """
+        if self._width == 1 and self._own is None:
+            return None if value is None else self._parts[0](value)
         return self._key((value,) if self._width == 1 else self._tuple(value), self._parts)
 
     def stored(self, values: Sequence[Any]) -> Key | None:

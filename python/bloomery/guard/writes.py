@@ -17,8 +17,7 @@ functions and triggers that write on their own, and everybody who does not use t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, event
@@ -34,6 +33,7 @@ from bloomery.guard.values import Normal, Unseen
 OWN = "bloomery_own"
 """An option of connections on which a guard installs what it needs itself."""
 
+_ASKS = re.compile(r"\s*SELECT\b", re.I)
 _COMMITS_NOTHING = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH|VALUES|SAVEPOINT)\b", re.I)
 
 
@@ -55,46 +55,42 @@ class Writes:
         self._table = columns[0].table.name
         primary = list(columns[0].table.primary_key.columns)
         self._primary = [primary.index(c) if c in primary else None for c in columns]
+        # First of all: who handles a statement himself, ends the row of those who are told.
         self._listeners: list[tuple[str, Callable[..., None]]] = [
-            ("before_cursor_execute", self._before),
-            ("after_execute", self._after),
-            ("begin", self._drop),
-            ("rollback", self._drop),
+            ("do_execute", self._before),
+            ("do_executemany", self._before),
+            ("do_execute_no_params", self._before),
             ("handle_error", self._failed),
             ("checkin", self._checkin),
             ("invalidate", self._invalidate),
         ]
-        if held.shared:
-            self._listeners.append(("after_cursor_execute", self._sent))
+        if any(place is not None for place in self._primary):
+            self._listeners.append(("after_execute", self._after))
         for name, listener in self._listeners:
-            event.listen(engine, name, listener)
-        commits.watch(engine.dialect, self._commit)
+            event.listen(engine, name, listener, insert=True)
+        commits.watch(engine.dialect, self)
 
     def close(self) -> None:
         """Listens no more. What is written from now on is not seen."""
         for name, listener in self._listeners:
             event.remove(self._engine, name, listener)
         self._listeners.clear()
-        commits.unwatch(self._engine.dialect, self._commit)
+        commits.unwatch(self._engine.dialect, self)
 
     # --- statements ---------------------------------------------------------------------------
 
     def _pending(self, connection: Connection) -> Pending:
-        info = connection.info
+        info = _info(connection)
         pending: Pending | None = info.get(self)
         if pending is None:
             pending = info[self] = self._held.begin()
         return pending
 
-    def _before(
-        self,
-        connection: Connection,
-        cursor: Any,
-        statement: str,
-        parameters: Any,
-        context: Any,
-        executemany: bool,
-    ) -> None:
+    def _before(self, cursor: Any, statement: str, *rest: Any) -> None:
+        context: Any = rest[-1]
+        connection: Connection = context.root_connection
+        if connection.engine.pool is not self._engine.pool:
+            return  # an engine that a guard has for itself, with the same dialect
         effect = self._statements.read(context.compiled, statement)
         if effect.rows:
             self._add(connection, context, statement, effect)
@@ -119,12 +115,21 @@ class Writes:
             return _commits_at_once(connection)
         # SQLite commits when it releases a savepoint that nothing was begun before, MySQL before it
         # makes a table; so whatever is not known to leave a transaction open may end it.
-        return self in connection.info and not _COMMITS_NOTHING.match(statement)
+        return self in _info(connection) and not _COMMITS_NOTHING.match(statement)
 
-    def _sent(self, connection: Connection, *about_the_statement: Any) -> None:
-        pending: Pending | None = connection.info.get(self)
-        if pending is not None:
-            pending.landed()
+    def executed(self, cursor: Any, statement: str, context: Any) -> None:
+        """A statement has been carried out."""
+        if context is None or context.root_connection.engine.pool is not self._engine.pool:
+            return
+        if context.isupdate or context.isdelete:
+            effect = self._statements.read(context.compiled, statement)
+            # Otherwise it only asked for a default.
+            if effect.loses and statement == context.statement:
+                self._lose(context.root_connection, cursor.rowcount, context, effect)
+        if self._held.shared:
+            pending: Pending | None = _info(context.root_connection).get(self)
+            if pending is not None:
+                pending.landed()
 
     def _add(self, connection: Connection, context: Any, statement: str, effect: Effect) -> None:
         pending = self._pending(connection)
@@ -143,7 +148,7 @@ class Writes:
                         generated = True
         except KeyError:
             # It may be a statement of its own that asks the database for a default first.
-            if statement == context.statement:
+            if not _ASKS.match(statement):
                 pending.see_nothing(f"an INSERT into `{self._table}` is not understood")
             return
         except (Unseen, KeyTypeError):
@@ -176,19 +181,10 @@ class Writes:
         execution_options: Any,
         result: Any,
     ) -> None:
-        context = result.context
-        compiled = context.compiled
-        if not (context.isinsert or context.isupdate or context.isdelete):
-            return
-        effect = self._statements.read(compiled, "")
-        if effect.loses:
-            self._lose(connection, result, effect)
-        elif effect.rows:
-            pending = self._pending(connection)
-            if pending.awaiting:
-                self._fetch(pending, context, effect)
-            elif pending.context is not context and not pending.blind:
-                pending.see_nothing(f"a write to `{self._table}` is not understood")
+        context: Any = result.context
+        pending: Pending | None = _info(connection).get(self)
+        if pending is not None and pending.awaiting and context is pending.context:
+            self._fetch(pending, context, self._statements.read(context.compiled, ""))
 
     def _fetch(self, pending: Pending, context: Any, effect: Effect) -> None:
         """Adds the keys that the database has made."""
@@ -221,12 +217,11 @@ class Writes:
             pending.add_many(keys)
         pending.got_keys()
 
-    def _lose(self, connection: Connection, result: Any, effect: Effect) -> None:
-        rows = result.rowcount
+    def _lose(self, connection: Connection, rows: int, context: Any, effect: Effect) -> None:
         if not rows:
             return
         pending = self._pending(connection)
-        given = result.context.compiled_parameters
+        given = context.compiled_parameters
         if effect.old and rows == len(given) and self._held.removals == "commit":
             try:
                 old = [self._key(effect.old, each) for each in given]
@@ -240,9 +235,11 @@ class Writes:
 
     # --- transactions -------------------------------------------------------------------------
 
-    def _drop(self, connection: Connection) -> None:
-        if not connection.invalidated:
-            self._end(connection.info)
+    def begins(self, connection: Any) -> None:
+        self._end(_info(connection))
+
+    def rolls_back(self, connection: Any) -> None:
+        self._end(_info(connection))
 
     def _checkin(self, dbapi_connection: Any, record: Any) -> None:
         self._end(record.info)
@@ -254,7 +251,7 @@ class Writes:
         """After an error PostgreSQL answers a commit with a rollback, and no driver says so."""
         connection: Connection | None = context.connection
         if connection is not None and not connection.invalidated and not connection.closed:
-            pending: Pending | None = connection.info.get(self)
+            pending: Pending | None = _info(connection).get(self)
             if pending is not None:
                 pending.forget_removals()
                 pending.landed()
@@ -264,25 +261,33 @@ class Writes:
         if pending is not None:
             pending.rolled_back()
 
-    @contextmanager
-    def _commit(self, connection: Any, written_elsewhere: bool) -> Iterator[None]:
-        info = connection.info
+    def commits(self, connection: Any, *, written_elsewhere: bool) -> None:
+        info = _info(connection)
         pending: Pending | None = info.get(self)
         if written_elsewhere:
             pending = pending or info.setdefault(self, self._held.begin())
             pending.see_nothing("a transaction is committed that was prepared elsewhere")
-        if pending is None:
-            yield
-            return
-        pending.committing()
-        try:
-            yield
-        except BaseException:
-            del info[self]
+        if pending is not None:
+            pending.committing()
+
+    def committed(self, connection: Any) -> None:
+        pending: Pending | None = _info(connection).pop(self, None)
+        if pending is not None:
+            pending.committed()
+
+    def commit_failed(self, connection: Any) -> None:
+        pending: Pending | None = _info(connection).pop(self, None)
+        if pending is not None:
             pending.uncertain()
-            raise
-        del info[self]
-        pending.committed()
+
+
+def _info(connection: Any) -> dict[Any, Any]:
+    """What is kept with a connection; nothing with one that is no member of a pool yet."""
+    try:
+        info = connection.info
+    except NotImplementedError:
+        return {}
+    return info if isinstance(info, dict) else {}
 
 
 def _commits_at_once(connection: Connection) -> bool:
