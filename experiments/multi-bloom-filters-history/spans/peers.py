@@ -75,9 +75,10 @@ def truths(events: Events, asked: list[Question]) -> list[int]:
     return [sum(n for at, n in by_key.get(key, []) if a <= at < b) for key, a, b in asked]
 
 
-def measured(events: Events, make: Callable[[Path, int], Store], asked: list[Question]) -> Row:
+def measured(
+    events: Events, make: Callable[[Path, int], Store], asked: list[Question], truth: list[int]
+) -> Row:
     """One store with one stream."""
-    truth = truths(events, asked)
     with tempfile.TemporaryDirectory() as folder:
         store = make(Path(folder), events.width)
         gc.collect()
@@ -119,7 +120,8 @@ def peers(
     streams = [*logs(data, limit), generated_pages(*pages), generated_urls(*urls, 0.3)]
     for events in streams:
         asked = questions(events, count)
-        rows += [measured(events, make, asked) for make in STORES.values()]
+        truth = truths(events, asked)
+        rows += [measured(events, make, asked, truth) for make in STORES.values()]
     of = {(row["stream"], row["store"]): row for row in rows}
     claims: list[Claim] = []
     for events in streams:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bloomery import HistoryBuffer, HistorySegment
+from bloomery._core import Digests, HistoryBuffer, HistorySegment
 from bloomery.reference.history import Sizes
 from spans.arrays import Numbers, Segment
 from spans.formulas import ABSENT, KINDS, SEED, windows
@@ -31,8 +31,6 @@ def sealed(streams: list[Numbers], error_rate: float, policy: str) -> HistorySeg
 
 def _wrong(segment: HistorySegment, streams: list[Numbers]) -> tuple[float, float]:
     """Shares of the keys inside and of absent ones that the whole segment counts too high."""
-    from bloomery import Digests
-
     keys, truth = np.unique(np.concatenate(streams), return_counts=True)
     upper = segment.count_many(Digests(keys), 0, len(streams))
     assert (upper >= truth.astype(np.uint64)).all(), "an upper bound below the truth"
