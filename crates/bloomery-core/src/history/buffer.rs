@@ -439,3 +439,7 @@ impl Sink for Buffer {
         Buffer::add(self, Key::Bytes(key), 1, microseconds(at))
     }
 }
+
+#[cfg(test)]
+#[path = "buffer_tests.rs"]
+mod tests;
