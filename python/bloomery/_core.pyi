@@ -20,6 +20,7 @@ from bloomery.records import (
     OpenSegment,
     Plan,
     SealedSegment,
+    SegmentInfo,
     Stats,
 )
 
@@ -35,6 +36,7 @@ _HashName: TypeAlias = Literal["xxh3", "keyed"]
 _Policy: TypeAlias = Literal["plain", "conservative"]
 _Counts: TypeAlias = Iterable[int] | Any
 _Partitions: TypeAlias = int | Literal["auto", "adaptive"] | PartitionModel
+_CellPolicy: TypeAlias = Literal["largest", "plain"]
 _Nulls: TypeAlias = Literal["refuse", "skip"]
 _Duration: TypeAlias = str | float | timedelta
 _Instant: TypeAlias = datetime | str | float | np.datetime64
@@ -62,8 +64,10 @@ __all__ = [
     "CountFilter",
     "CountingBloomFilter",
     "Dedup",
+    "Digests",
     "DynamicCountFilter",
     "HistoryBuffer",
+    "HistorySegment",
     "HotList",
     "LogCounter",
     "LogReader",
@@ -77,6 +81,8 @@ __all__ = [
     "canonical_url",
     "digest",
     "from_bytes",
+    "history_formulas",
+    "history_paper_sizes",
     "history_roll_up",
     "load",
     "parse_duration",
@@ -120,6 +126,19 @@ def parse_instant(value: _Instant | _Instants, name: str = "at") -> Any: ...
 def replace_file(path: _Path, data: bytes) -> None: ...
 def load(path: _Path) -> _Filter | Any: ...
 def from_bytes(data: Buffer) -> _Filter | Any: ...
+def history_paper_sizes(
+    row_elements: int, rows: int, *, gate_error: float = 0.01, row_error: float = 0.01
+) -> dict[str, int]: ...
+def history_formulas(
+    *,
+    elements: float,
+    row_elements: float,
+    rows: int,
+    gate_hashes: int,
+    gate_bits: int,
+    hashes: int,
+    columns: int,
+) -> dict[str, float]: ...
 
 @final
 class BloomFilter:
@@ -1066,9 +1085,15 @@ class HistoryBuffer:
     def drop(self, index: int) -> None: ...
     def row_records(self, index: int) -> dict[str, npt.NDArray[Any]]: ...
     def rows_of(self, index: int, key: _Key) -> npt.NDArray[np.uint64]: ...
-    def count(self, index: int, key: _Key, first: int, last: int) -> int: ...
+    def count(self, index: int, key: _Key, first: int = 0, last: int | None = None) -> int: ...
     def count_many(
-        self, index: int, keys: _Keys, first: int, last: int, *, nulls: _Nulls = "refuse"
+        self,
+        index: int,
+        keys: _Keys | Digests,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        nulls: _Nulls = "refuse",
     ) -> npt.NDArray[np.uint64]: ...
     def names(self, index: int) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
     @property
@@ -1105,3 +1130,60 @@ class LogReader:
     def settle(self) -> list[LogRecord]: ...
     def finish(self) -> list[LogRecord]: ...
     def report(self) -> LogReport: ...
+
+@final
+class Digests:
+    def __new__(
+        cls,
+        keys: _Keys,
+        *,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+        nulls: _Nulls = "refuse",
+        threads: int = 1,
+    ) -> Self: ...
+    def __len__(self) -> int: ...
+
+@final
+class HistorySegment:
+    @staticmethod
+    def open(path: _Path) -> HistorySegment: ...
+    @staticmethod
+    def from_bytes(data: Buffer) -> HistorySegment: ...
+    @staticmethod
+    def build(
+        keys: _Keys,
+        rows: Iterable[int] | Any,
+        counts: _Counts | None = None,
+        *,
+        row_count: int,
+        begin: int = 0,
+        window: int = 1,
+        error_rate: float = 0.01,
+        gate_error: float | None = None,
+        policy: _CellPolicy = "largest",
+        sizes: dict[str, int] | None = None,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> bytes: ...
+    @property
+    def info(self) -> SegmentInfo: ...
+    def row_records(self) -> dict[str, npt.NDArray[Any]]: ...
+    def contains(self, key: _Key) -> bool: ...
+    def count(self, key: _Key, first: int = 0, last: int | None = None) -> int: ...
+    def count_many(
+        self,
+        keys: Digests | _Keys,
+        first: int = 0,
+        last: int | None = None,
+        *,
+        nulls: _Nulls = "refuse",
+    ) -> npt.NDArray[np.uint64]: ...
+    def rows_of(self, key: _Key) -> npt.NDArray[np.uint64]: ...
+    def names(self) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
+    def positions(self, key: _Key) -> tuple[list[int], list[int]]: ...
+    def validate(self) -> None: ...
+    def merge_rows(self, factor: int = 2, *, max_error: float) -> bytes: ...
+    def join(self, other: HistorySegment, *, max_error: float) -> bytes: ...

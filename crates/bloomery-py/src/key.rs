@@ -8,7 +8,7 @@ use crate::errors::{key_type, text_type};
 use bloomery_core::{Hasher, Key, KeyHash};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
+use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 
 /// A key that is plain memory: an exact `str` of ASCII, `bytes`, or an `int` of 64 bits.
 ///
@@ -100,6 +100,20 @@ pub(crate) fn with_key<T>(
     with_other(&key.clone(), row, then)
 }
 
+/// A key as it is handed back.
+pub(crate) fn to_object<'py>(py: Python<'py>, key: Key<'_>) -> Bound<'py, PyAny> {
+    match key {
+        // A producer of text may have broken its word; then it is bytes.
+        Key::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => PyString::new(py, text).into_any(),
+            Err(_) => PyBytes::new(py, bytes).into_any(),
+        },
+        Key::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        Key::Unsigned(value) => PyInt::new(py, value).into_any(),
+        Key::Negative(value) => PyInt::new(py, value).into_any(),
+    }
+}
+
 /// The same for structures whose keys are texts: an integer is none.
 #[inline(always)]
 pub(crate) fn with_text<T>(
@@ -121,7 +135,7 @@ fn with_other<T>(
     row: Option<usize>,
     then: impl FnOnce(Key<'_>) -> T,
 ) -> PyResult<T> {
-    if let Ok(text) = key.cast::<pyo3::types::PyString>() {
+    if let Ok(text) = key.cast::<PyString>() {
         return match text.to_str() {
             Ok(text) => Ok(then(Key::Text(text.as_bytes()))),
             Err(surrogate) => Err(key_type(key, row, Some(surrogate))),

@@ -49,7 +49,10 @@ mod _core {
     #[pymodule_export]
     use super::decaying::TimeDecayingBloomFilter;
     #[pymodule_export]
-    use super::history::{HistoryBuffer, history_roll_up};
+    use super::history::{
+        Digests, HistoryBuffer, HistorySegment, history_formulas, history_paper_sizes,
+        history_roll_up,
+    };
     #[pymodule_export]
     use super::hot::HotList;
     #[pymodule_export]

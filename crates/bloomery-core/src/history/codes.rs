@@ -140,10 +140,10 @@ mod tests {
             let window = |bit| Ok::<_, Infallible>(window_of(out.words(), bit));
             let mut cursor = Cursor::new(window, 0, order);
             assert!(counts.iter().all(|count| cursor.next().unwrap() == Some(*count)));
-            for skipped in 0..counts.len() {
+            for (skipped, count) in counts.iter().enumerate() {
                 let mut cursor = Cursor::new(window, 0, order);
                 assert!(cursor.skip(skipped as u64).unwrap());
-                assert_eq!(cursor.next().unwrap(), Some(counts[skipped]));
+                assert_eq!(cursor.next().unwrap(), Some(*count));
             }
         }
     }

@@ -33,7 +33,6 @@ mod header;
 mod items;
 mod journal;
 mod mark;
-mod marks;
 mod names;
 mod open;
 mod plan;
@@ -50,8 +49,7 @@ pub use build::build;
 pub use compress::{join, merge_rows};
 pub use items::{Items, encode_items};
 pub use journal::{Record, Scan, scan};
-pub use mark::Mark;
-pub use marks::marks;
+pub use mark::{Mark, mark_rows};
 pub use open::{OpenRows, Seen};
 pub use plan::{Formulas, formulas, paper_sizes};
 pub use recover::JournalReport;
@@ -162,6 +160,38 @@ pub const MAX_ROWS: usize = 1 << 16;
 pub const MAX_EVENTS: u64 = 1 << 62;
 
 impl Contents {
+    /// Contents of level 0 without names, from events in any order, as (mark, row, count).
+    pub fn of_events(
+        rows: Vec<RowRecord>,
+        events: impl Iterator<Item = (Mark, u32, u64)>,
+    ) -> Result<Self> {
+        let mut this = Contents { rows, ..Contents::default() };
+        let (begin, end) = (this.rows.first(), this.rows.last());
+        (this.begin, this.end) = (begin.map_or(0, |row| row.begin), end.map_or(0, |row| row.end));
+        let mut items: Vec<Item> =
+            events.map(|(mark, row, count)| Item { mark, row, count }).collect();
+        items.sort_unstable_by_key(|item| (item.mark, item.row));
+        items.dedup_by(|next, item| {
+            let same = (next.mark, next.row) == (item.mark, item.row);
+            if same {
+                item.count = item.count.saturating_add(next.count);
+            }
+            same
+        });
+        for item in &items {
+            if let Some(row) = this.rows.get_mut(item.row as usize) {
+                row.events = row.events.saturating_add(item.count);
+                row.last = row.last.max(row.end - 1);
+            }
+        }
+        let total =
+            |one: &[Item]| one.iter().fold(0u64, |sum, item| sum.saturating_add(item.count));
+        this.unlisted = items.chunk_by(|a, b| a.mark == b.mark).map(total).max().unwrap_or(0);
+        this.items = items;
+        this.check()?;
+        Ok(this)
+    }
+
     /// Refuses what is out of order; what a segment answers depends on it.
     pub fn check(&self) -> Result<()> {
         let broken = |what: &str| Err(Error::Invariant { invariant: what.to_owned() });

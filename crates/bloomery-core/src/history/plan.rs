@@ -178,13 +178,14 @@ pub struct Formulas {
 }
 
 /// The formulas for n1 keys in l rows of n2 keys each.
-pub fn formulas(sizes: &Sizes, n1: f64, n2: f64, l: u32) -> Formulas {
+pub fn formulas(sizes: &Sizes, n1: f64, n2: f64, l: u32) -> Result<Formulas> {
+    let sizes = checked(*sizes)?;
     let gate = |n: f64| classic_error(n, sizes.gate_bits as f64, sizes.gate_hashes);
     let row = |n: f64| classic_error(n, sizes.columns as f64, sizes.hashes);
     let rows = |p: f64, l: u32| compound_error(std::iter::repeat_n(p, l as usize));
     let (p_bf, p_cbf, p_cbf_merged) = (gate(n1), row(n2), row(2.0 * n2));
     let p_cm = rows(p_cbf, l);
-    Formulas {
+    Ok(Formulas {
         p_bf,
         p_cbf,
         p_cm,
@@ -193,5 +194,5 @@ pub fn formulas(sizes: &Sizes, n1: f64, n2: f64, l: u32) -> Formulas {
         p_cbf_merged,
         p_ff_merged: rows(p_cbf_merged, l.div_ceil(2)),
         p_bf_joined: gate(2.0 * n1),
-    }
+    })
 }

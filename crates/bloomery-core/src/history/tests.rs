@@ -438,7 +438,7 @@ fn the_papers_example_has_the_papers_numbers() {
     let sizes = paper_sizes(10_000, 10, 0.01, 0.01).unwrap();
     assert_eq!((sizes.hashes, sizes.gate_hashes), (7, 7));
     assert_eq!(sizes.columns, (10_000.0 * 7.0 / std::f64::consts::LN_2).ceil() as u64);
-    let formulas = formulas(&sizes, 1e5, 1e4, 10);
+    let formulas = formulas(&sizes, 1e5, 1e4, 10).unwrap();
     let near = |a: f64, b: f64| (a - b).abs() < 0.01 * b;
     assert!(near(formulas.p_cbf, 0.5f64.powi(7)) && near(formulas.p_bf, 0.5f64.powi(7)));
     assert!(near(formulas.p_cm, 0.0754) && near(formulas.p_ff, 0.0754));

@@ -3,19 +3,19 @@
 //! One lock around all of it. Nobody asks for the interpreter while holding it, so waiting for it cannot
 //! deadlock.
 
+use super::digests::Digests;
 use super::naming::{self, Marks, locked};
 use super::sealed;
 use crate::errors::{OrRaise, parameter};
-use crate::hot::Owned;
 use crate::instants::{Micros, micros};
-use crate::key::{hash_key, with_key};
+use crate::key::{hash_key, to_object, with_key};
 use crate::keys::{Options, to_numpy};
 use crate::logs::Chunk;
 use crate::records::record;
 use crate::{params, weights};
 use bloomery_core::Hasher;
 use bloomery_core::history::{
-    Buffer, BufferPlan, JournalReport, Moments, Named, RowRecord, RowsBy, Seen,
+    Buffer, BufferPlan, JournalReport, Mark, Moments, RowRecord, RowsBy, Seen,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -230,49 +230,58 @@ impl HistoryBuffer {
     }
 
     /// The key's count in the rows from `first` up to `last`, which is not one of them.
+    #[pyo3(signature = (index, key, first=0, last=None))]
     fn count(
         &self,
         py: Python<'_>,
         index: i64,
         key: &Bound<'_, PyAny>,
         first: u32,
-        last: u32,
+        last: Option<u32>,
     ) -> PyResult<u64> {
         let mark = hash_key(&self.hasher, key, None)?.mark();
+        let last = last.unwrap_or(u32::MAX);
         let counted = self.write().segment(index).map(|open| open.count(mark, first, last));
         counted.or_raise(py)
     }
 
-    /// The same of many keys, as an array.
-    #[pyo3(signature = (index, keys, first, last, *, nulls="refuse"))]
+    /// The same of many keys, or of `Digests` of them, as an array; 0 for rows without a key.
+    #[pyo3(signature = (index, keys, first=0, last=None, *, nulls="refuse"))]
     fn count_many<'py>(
         &self,
         py: Python<'py>,
         index: i64,
         keys: &Bound<'py, PyAny>,
         first: u32,
-        last: u32,
+        last: Option<u32>,
         nulls: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let marks = Marks::of(self.hasher, keys, Options::parse(py, nulls, 1)?)?;
+        let options = Options::parse(py, nulls, 1)?;
+        let (own, hashed);
+        let marks = if let Ok(digests) = keys.cast::<Digests>() {
+            digests.get().require(py, &self.hasher)?;
+            hashed = digests.clone();
+            hashed.get().marks()
+        } else {
+            own = Digests::of(keys, self.hasher, options)?;
+            own.marks()
+        };
+        let last = last.unwrap_or(u32::MAX);
         let counted = py.detach(|| {
             let core = self.write();
             let open = core.segment(index)?;
-            Ok(marks.all.iter().map(|mark| open.count(*mark, first, last)).collect::<Vec<u64>>())
+            let count = |mark: &Option<Mark>| mark.map_or(0, |mark| open.count(mark, first, last));
+            Ok(marks.iter().map(count).collect::<Vec<u64>>())
         });
         to_numpy(py, &counted.or_raise(py)?, "uint64")
     }
 
     /// A segment's most frequent keys with their counts, and the largest count of all others.
-    fn names<'py>(
-        &self,
-        py: Python<'py>,
-        index: i64,
-    ) -> PyResult<(Vec<(Bound<'py, PyAny>, u64)>, u64)> {
+    fn names<'py>(&self, py: Python<'py>, index: i64) -> PyResult<(Bound<'py, PyList>, u64)> {
         let listed = self.write().segment(index).map(|open| open.top());
         let (names, unlisted) = listed.or_raise(py)?;
-        let named = |Named { key, count }| (Owned::of(key.view()).into_object(py), count);
-        Ok((names.into_iter().map(named).collect(), unlisted))
+        let named = names.iter().map(|named| (to_object(py, named.key.view()), named.count));
+        Ok((PyList::new(py, named)?, unlisted))
     }
 
     /// Pairs of key and row that are held.

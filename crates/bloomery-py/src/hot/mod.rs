@@ -6,15 +6,15 @@
 use crate::errors::{OrRaise, to_python};
 use crate::files;
 use crate::instants::{self, Clock, Instants, require_near};
-use crate::key::{hash_key, with_key};
+use crate::key::{hash_key, to_object, with_key};
 use crate::keys::{self, Options};
 use crate::params;
 use crate::records::record;
 use crate::weights;
 use bloomery_core::snapshot::{Kind, Loaded};
-use bloomery_core::{Error, Hasher, HotList as Core, HotPlan, Key};
+use bloomery_core::{Error, Hasher, HotList as Core, HotPlan, OwnedKey};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
+use pyo3::types::{PyBytes, PyList, PyType};
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 mod add;
@@ -28,38 +28,6 @@ pub(crate) struct HotList {
     plan: HotPlan,
     hasher: Hasher,
     clock: Clock,
-}
-
-/// A key as it is handed back.
-pub(crate) enum Owned {
-    Text(String),
-    Bytes(Vec<u8>),
-    Unsigned(u64),
-    Negative(i64),
-}
-
-impl Owned {
-    pub(crate) fn of(key: Key<'_>) -> Self {
-        match key {
-            // A producer of text may have broken its word; then it is bytes.
-            Key::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Owned::Text(text.to_owned()),
-                Err(_) => Owned::Bytes(bytes.to_vec()),
-            },
-            Key::Bytes(bytes) => Owned::Bytes(bytes.to_vec()),
-            Key::Unsigned(value) => Owned::Unsigned(value),
-            Key::Negative(value) => Owned::Negative(value),
-        }
-    }
-
-    pub(crate) fn into_object(self, py: Python<'_>) -> Bound<'_, PyAny> {
-        match self {
-            Owned::Text(text) => PyString::new(py, &text).into_any(),
-            Owned::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
-            Owned::Unsigned(value) => PyInt::new(py, value).into_any(),
-            Owned::Negative(value) => PyInt::new(py, value).into_any(),
-        }
-    }
 }
 
 impl HotList {
@@ -270,14 +238,14 @@ impl HotList {
             let core = self.read();
             let items = core.top(n, at)?;
             let copied = |item: &bloomery_core::HotItem<'_>| {
-                (Owned::of(item.key), item.count, item.lower, item.share)
+                Ok((OwnedKey::of(item.key)?, item.count, item.lower, item.share))
             };
-            Ok(items.iter().map(copied).collect::<Vec<_>>())
+            items.iter().map(copied).collect::<bloomery_core::Result<Vec<_>>>()
         });
         let class = py.import("bloomery.records")?.getattr("HotItem")?;
         let list = PyList::empty(py);
         for (key, count, lower, share) in answer.or_raise(py)? {
-            list.append(class.call1((key.into_object(py), count, lower, share))?)?;
+            list.append(class.call1((to_object(py, key.view()), count, lower, share))?)?;
         }
         Ok(list)
     }

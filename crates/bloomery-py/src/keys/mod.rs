@@ -244,7 +244,7 @@ impl<B: Batch> Answers<B> {
         Ok(())
     }
 
-    /// The answers.
+    /// The answers themselves.
     pub(crate) fn into_values(mut self) -> Vec<B::Answer> {
         self.values.truncate(self.rows);
         self.values
