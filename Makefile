@@ -18,7 +18,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build test lint bench proof crawl equal experiments docs plots fuzz lock clean
+.PHONY: help run build test lint bench proof crawl kills equal experiments docs plots fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,9 +54,13 @@ experiments: $(VENV)/.build $(VENV)/.docs ## the papers' experiments at their si
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
 	$(BIN)/python experiments/multi-layer-bloom-filter-url all --size paper
+	$(BIN)/python experiments/multi-bloom-filters-history all --size paper
 
 crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
 	$(BIN)/python -m benchmarks.crawl
+
+kills: $(VENV)/.build $(VENV)/.dev ## a history's writer killed two hundred times in each way, then every event looked for (minutes)
+	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
 
 equal: $(VENV)/.build ## a million operations on every structure that counts: all answer alike
 	$(BIN)/python -m benchmarks.equivalence
@@ -65,7 +69,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 plots: $(VENV)/.build $(VENV)/.docs ## draw the plots of the documentation again and print their numbers
-	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading url_layers; do \
+	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading url_layers history_segments; do \
 		$(BIN)/python -m docs.plots.$$plot || exit 1; done
 
 # Stable Rust refuses the sanitizer's flags unless RUSTC_BOOTSTRAP is set.

@@ -25,7 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "records"}),
     frozenset({"memory_models", "partitions"}),
     frozenset({"_core"}),
-    frozenset({"hot", "recent"}),
+    frozenset({"hot", "recent", "history"}),
     frozenset({FACADE}),
     frozenset({"store", "guard", "monitor", "stream"}),
     frozenset({"cli", "integrations", "server"}),

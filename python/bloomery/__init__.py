@@ -36,6 +36,7 @@ from bloomery.hot import HotFilter
 from bloomery.records import Estimate, HotItem, Plan, Stats
 
 if TYPE_CHECKING:
+    from bloomery.history import History
     from bloomery.recent import RecentFilter
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Dedup",
     "DynamicCountFilter",
     "Estimate",
+    "History",
     "HotFilter",
     "HotItem",
     "HotList",
@@ -69,7 +71,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`RecentFilter` when it is first asked for: it needs NumPy, which takes long to import."""
+    """`RecentFilter` and `History` when first asked for: what they need takes long to import."""
+    if name == "History":
+        from bloomery.history import History
+
+        return History
     if name == "RecentFilter":
         from bloomery.recent import RecentFilter
 

@@ -19,6 +19,7 @@
     │   ├── ChecksumError                  expected, got
     │   └── UnsealedError                  a shared file that nobody closed
     └── StorageError (OSError)             path, operation
+        └── LockedError                    pid of the process that writes
 
 Each class is also the natural built-in, so `except ValueError` keeps working.
 """
@@ -196,6 +197,13 @@ class StorageError(BloomeryError, OSError):
     code = "storage"
     path: str
     operation: str
+
+
+class LockedError(StorageError):
+    """Another process has the store open for writing."""
+
+    code = "locked"
+    pid: int | None
 
 
 def list_error_codes() -> dict[str, type[BloomeryError]]:

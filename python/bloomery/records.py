@@ -248,6 +248,62 @@ class LogReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentInfo:
+    """A sealed segment of a history: what it is, how large its parts are, how often it errs."""
+
+    level: int
+    """Its place in the ladder of windows; 0 has the finest rows."""
+    begin: int
+    """Where its time begins, in microseconds since 1970 (UTC)."""
+    end: int
+    """Where its time ends; not part of it."""
+    rows: int
+    """Rows of its matrix, the paper's l."""
+    events: int
+    """All counts together."""
+    keys: int
+    """Different keys; at most, if it was joined of others."""
+    items: int
+    """Different pairs of key and row; at most, if it was joined of others."""
+    hashes: int
+    """Columns of a key, the paper's k2."""
+    columns: int
+    """Columns of the matrix, the paper's m2."""
+    gate_hashes: int
+    """Bits of a key in the gate, the paper's k1."""
+    gate_bits: int
+    """Bits of the gate, the paper's m1."""
+    bytes: int
+    """The whole file."""
+    gate_bytes: int
+    """Of the gate."""
+    map_bytes: int
+    """Of the maps, which say which cells are not zero, and of their index."""
+    code_bytes: int
+    """Of the counts above one."""
+    name_bytes: int
+    """Of the list of the most frequent keys."""
+    error_rate: float
+    """Asked for: the chance that a count is not exact, in any range of the rows."""
+    gate_error: float
+    """Asked for: the chance that the gate lets a key pass that never came."""
+    predicted_error: float
+    """The chance that a count is not exact, by how full the rows are."""
+    predicted_gate_error: float
+    """The chance that the gate lets a key pass that never came, by how full it is."""
+    policy: str
+    """What a cell holds of keys that share it: the `"largest"` count, or their sum (`"plain"`)."""
+    hash: str
+    """The hash function, `"xxh3"` or `"keyed"`."""
+    seed: int
+    """Its seed; 0 for the keyed one."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSegment:
     """A segment of a history that still takes events. Times are microseconds since 1970."""
 
@@ -303,59 +359,3 @@ class JournalReport:
     """Whether anything follows."""
     damaged: int | None
     """Where damage begins that has sound records behind it; what they say was added."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentInfo:
-    """A sealed segment of a history: what it is, how large its parts are, how often it errs."""
-
-    level: int
-    """Its place in the ladder of windows; 0 has the finest rows."""
-    begin: int
-    """Where its time begins, in microseconds since 1970 (UTC)."""
-    end: int
-    """Where its time ends; not part of it."""
-    rows: int
-    """Rows of its matrix, the paper's l."""
-    events: int
-    """All counts together."""
-    keys: int
-    """Different keys; at most, if it was joined of others."""
-    items: int
-    """Different pairs of key and row; at most, if it was joined of others."""
-    hashes: int
-    """Columns of a key, the paper's k2."""
-    columns: int
-    """Columns of the matrix, the paper's m2."""
-    gate_hashes: int
-    """Bits of a key in the gate, the paper's k1."""
-    gate_bits: int
-    """Bits of the gate, the paper's m1."""
-    bytes: int
-    """The whole file."""
-    gate_bytes: int
-    """Of the gate."""
-    map_bytes: int
-    """Of the maps, which say which cells are not zero, and of their index."""
-    code_bytes: int
-    """Of the counts above one."""
-    name_bytes: int
-    """Of the list of the most frequent keys."""
-    error_rate: float
-    """Asked for: the chance that a count is not exact, in any range of the rows."""
-    gate_error: float
-    """Asked for: the chance that the gate lets a key pass that never came."""
-    predicted_error: float
-    """The chance that a count is not exact, by how full the rows are."""
-    predicted_gate_error: float
-    """The chance that the gate lets a key pass that never came, by how full it is."""
-    policy: str
-    """What a cell holds of keys that share it: the `"largest"` count, or their sum (`"plain"`)."""
-    hash: str
-    """The hash function, `"xxh3"` or `"keyed"`."""
-    seed: int
-    """Its seed; 0 for the keyed one."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)

@@ -48,6 +48,14 @@ def test_hot_pages_are_counted_right_in_less_memory_the_finer_the_pieces(
     assert sizes[0] < 0.75 * sizes[-1]
 
 
+def test_a_week_of_the_past_is_counted_and_never_too_low(measured: dict[str, Any]) -> None:
+    chapter = measured["how_many_between"]
+    assert all(chapter["counted"][page] >= exact for page, exact in chapter["exact"].items())
+    assert sorted(chapter["exact"].values(), reverse=True) == list(chapter["exact"].values())
+    assert chapter["wrong"] < 0.05 * chapter["pages"]
+    assert chapter["visits"] > chapter["pages"] > 100
+
+
 def test_the_page_of_the_morning_has_faded_and_that_of_the_evening_is_hottest(
     measured: dict[str, Any],
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -12,10 +13,21 @@ from bloomery.cli.app import app
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text()
 SECTIONS = dict(
-    re.findall(r"^## `bloomery (\w+)`\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    re.findall(r"^## `bloomery ([\w ]+)`\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
 )
 PROGRAM = get_command(app)
-COMMANDS = PROGRAM.commands  # type: ignore[attr-defined]
+
+
+def commands_of(group: Any, before: str = "") -> dict[str, Any]:
+    """Every command by what one types; those of a group by both words."""
+    found: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        inner = hasattr(command, "commands")
+        found |= commands_of(command, f"{name} ") if inner else {before + name: command}
+    return found
+
+
+COMMANDS = commands_of(PROGRAM)
 
 
 def options_of(name: str) -> set[str]:

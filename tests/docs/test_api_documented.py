@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import records
+from bloomery import history, records
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "api.md").read_text()
@@ -45,6 +45,13 @@ def test_a_class_is_documented_whole(name: str) -> None:
     assert public_names(CLASSES[name]) - told == set()
 
 
+def test_the_history_is_documented_whole() -> None:
+    source = ast.parse((ROOT / "python" / "bloomery" / "history" / "store.py").read_text())
+    [store] = (node for node in source.body if isinstance(node, ast.ClassDef))
+    assert {"open", "count", "rollups"} <= public_names(store)
+    assert public_names(store) - words_in_code(SECTIONS["History"]) == set()
+
+
 def test_every_function_is_documented() -> None:
     functions = {node.name for node in STUB.body if isinstance(node, ast.FunctionDef)}
     assert functions
@@ -62,6 +69,17 @@ def test_every_function_is_documented() -> None:
         records.LogReport,
         records.LineReport,
         records.BadLine,
+        records.SegmentInfo,
+        records.OpenSegment,
+        records.SealedSegment,
+        records.JournalReport,
+        history.RangeCount,
+        history.DecayedCount,
+        history.TopKeys,
+        history.SegmentReport,
+        history.HistoryStats,
+        history.CompactionReport,
+        history.VerifyReport,
     ],
 )
 def test_every_field_of_a_record_is_documented(record: type) -> None:

@@ -22,6 +22,7 @@ from bloomery.cli.check import check
 from bloomery.cli.count import count
 from bloomery.cli.dedup import dedup
 from bloomery.cli.demo import demo
+from bloomery.cli.history import history
 from bloomery.cli.info import info
 from bloomery.cli.light import for_typer
 from bloomery.cli.merge import merge
@@ -117,3 +118,4 @@ def program(
 
 for command in COMMANDS:
     app.command()(command)
+app.add_typer(history)

@@ -16,13 +16,15 @@ LONG = 8 << 20
 
 
 @contextlib.contextmanager
-def reading(sources: Sequence[str], *, prints_lines: bool = False) -> Iterator[Advance]:
-    """Show how much of the key files was read; yields the function that counts bytes."""
+def reading(
+    sources: Sequence[str], *, prints_lines: bool = False, what: str = "keys"
+) -> Iterator[Advance]:
+    """Show how much of the files was read; yields the function that counts bytes."""
     total = _total_bytes(sources)
     typed = "-" in sources and _is_terminal(sys.stdin)
     crowded = prints_lines and _is_terminal(sys.stdout)
     wanted = not typed and not crowded and (total is None or total >= LONG)
-    with _bar("reading keys", total, wanted=wanted) as advance:
+    with _bar(f"reading {what}", total, wanted=wanted) as advance:
         yield advance
 
 

@@ -53,6 +53,14 @@ def parse_error_rate(text: str) -> float:
     return rate
 
 
+def number_or_text(text: str) -> float | str:
+    """An instant as `parse_instant` takes it: Unix seconds, or else ISO 8601."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def show_count(value: float | None) -> str:
     """`12,345,678`; nothing known is a dash."""
     if value is None:

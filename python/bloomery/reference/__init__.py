@@ -14,6 +14,7 @@ nothing but the 128-bit digest of a key.
     decaying.py       the time-decaying filter   cells: list[int], a stamp for each block of them
     hot_list.py       the hot list               places: list of keys with two fractions
     url.py            the multi-layer filter     layers and X: to the letter, and repaired
+    history.py        multi-Bloom filters        a gate, and rows: list of list[int]
     logs.py           lines of web logs          regular expressions, json and datetime
     policies.py       the verbs of these four: plain, conservative, recurring minimum
     positions.py      digest -> cells: the three derivations and the blocked layouts
@@ -28,6 +29,7 @@ from bloomery.reference.decaying import (
     ReferenceTimeDecayingBloomFilter,
 )
 from bloomery.reference.dynamic_count import ReferenceDynamicCountFilter
+from bloomery.reference.history import ReferenceHistory, ReferenceMultiBloomFilter
 from bloomery.reference.hot_list import ReferenceHotList
 from bloomery.reference.partitioned import (
     ReferencePartitionedDynamicCountFilter,
@@ -42,7 +44,9 @@ __all__ = [
     "ReferenceBloomFilter",
     "ReferenceCountingBloomFilter",
     "ReferenceDynamicCountFilter",
+    "ReferenceHistory",
     "ReferenceHotList",
+    "ReferenceMultiBloomFilter",
     "ReferenceMultiLayerBloomFilter",
     "ReferencePartitionedDynamicCountFilter",
     "ReferencePartitionedSpectralBloomFilter",

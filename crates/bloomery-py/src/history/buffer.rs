@@ -256,22 +256,21 @@ impl HistoryBuffer {
         last: Option<u32>,
         nulls: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = Options::parse(py, nulls, 1)?;
-        let (own, hashed);
-        let marks = if let Ok(digests) = keys.cast::<Digests>() {
-            digests.get().require(py, &self.hasher)?;
-            hashed = digests.clone();
-            hashed.get().marks()
-        } else {
-            own = Digests::of(keys, self.hasher, options)?;
-            own.marks()
+        let made;
+        let digests = match keys.cast::<Digests>() {
+            Ok(given) => given.get(),
+            Err(_) => {
+                made = Digests::of(keys, self.hasher, Options::parse(py, nulls, 1)?)?;
+                &made
+            }
         };
+        digests.require(py, &self.hasher)?;
         let last = last.unwrap_or(u32::MAX);
         let counted = py.detach(|| {
             let core = self.write();
             let open = core.segment(index)?;
             let count = |mark: &Option<Mark>| mark.map_or(0, |mark| open.count(mark, first, last));
-            Ok(marks.iter().map(count).collect::<Vec<u64>>())
+            Ok(digests.marks().iter().map(count).collect::<Vec<u64>>())
         });
         to_numpy(py, &counted.or_raise(py)?, "uint64")
     }

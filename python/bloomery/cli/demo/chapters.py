@@ -8,6 +8,7 @@ from typing import Any
 from bloomery.cli.demo.counting import how_often
 from bloomery.cli.demo.fading import how_hot_now
 from bloomery.cli.demo.growing import unknown_size
+from bloomery.cli.demo.history import how_many_between
 from bloomery.cli.demo.membership import seen_before
 from bloomery.cli.demo.sharing import many_processes
 from bloomery.cli.demo.skew import hot_pages
@@ -21,6 +22,7 @@ CHAPTERS: tuple[tuple[str, Chapter], ...] = (
     ("How often was it visited?", how_often),
     ("And when a few pages are far hotter than the rest?", hot_pages),
     ("How hot is it now?", how_hot_now),
+    ("How many between two instants?", how_many_between),
     ("And when nobody knows how many will come?", unknown_size),
     ("Can I trust the file?", damaged_file),
     ("Can many processes use one filter?", many_processes),

@@ -15,16 +15,15 @@ import typer
 from bloomery import LogCounter
 from bloomery._core import parse_duration, parse_instant
 from bloomery.cli import console
+from bloomery.cli.logs import FORM, WHAT, finish
 from bloomery.cli.options import AsJson
+from bloomery.cli.quantities import number_or_text
 from bloomery.cli.sources import CHUNK, chunks, is_packed, stdin
 from bloomery.cli.top.follow import Follower
 from bloomery.cli.top.hotness import PLACES, Hotness, latest
 from bloomery.cli.top.views import Json, Live, Table, View
 from bloomery.errors import require
-from bloomery.records import BadLine, LogReport
-
-WHAT = "a log"
-FORM = "one request per line"
+from bloomery.records import LogReport
 
 
 def top(
@@ -96,7 +95,7 @@ def top(
         raise console.CommandError(
             "--at shows the past and --follow waits for what comes", hint="give one of the two"
         )
-    until = None if at is None else float(parse_instant(_number_or_text(at), "at"))
+    until = None if at is None else float(parse_instant(number_or_text(at), "at"))
     hotness = Hotness(
         by,
         None if half_life == "never" else parse_duration(half_life, "half_life"),
@@ -159,11 +158,6 @@ class Reading:
         """Which files are not there now."""
         gone = [str(follower.path) for follower, _ in self.followers if follower.gone]
         return f"waiting for {', '.join(gone)} to come back" if gone else ""
-
-    def bad_lines(self) -> Iterator[tuple[str, BadLine]]:
-        """The first lines that were not understood, each with the name of its log."""
-        for name, report in zip(self.names, self.reports(), strict=True):
-            yield from ((name, bad) for bad in report.bad)
 
     def reports(self) -> list[LogReport]:
         """Of each log, in the order of `names`."""
@@ -242,28 +236,14 @@ class Top:
 
     def _finish(self, interrupted: bool) -> int:
         """Tell what was wrong with the logs."""
-        reports = self.reading.reports()
-        counted = sum(report.counted for report in reports)
-        skipped = sum(report.skipped for report in reports)
-        for problem in self.reading.problems:
-            console.error(problem.message, problem.hint)
-        bad = list(self.reading.bad_lines())
-        if skipped and not sum(report.parsed for report in reports):
-            name, line = bad[0]
-            console.error(f"no line was understood: {_told(name, line)}", "name it with --format")
-            return 2
-        if skipped:
-            console.message(f"lines skipped: {skipped:,}; the first:")
-            for name, line in bad:
-                console.message(f"  {_told(name, line)}")
-        if not counted and (without := sum(report.without for report in reports)):
-            by = self.reading.hotness.options["by"]
-            console.message(f"lines without a {by}: {without:,}; the format may not have it")
-        if self.reading.problems:
-            return 2
-        if interrupted:
-            return 130
-        return 0 if counted else 1
+        reading = self.reading
+        return finish(
+            reading.names,
+            reading.reports(),
+            reading.problems,
+            by=reading.hotness.options["by"],
+            interrupted=interrupted,
+        )
 
 
 def _view(by: str, json: bool, reading: Reading) -> View:
@@ -279,21 +259,3 @@ def _take(counter: LogCounter, chunk: bytes) -> None:
         counter.feed(chunk)
     else:
         counter.settle()
-
-
-def _told(name: str, line: BadLine) -> str:
-    """Where the line is, what is wrong with it, and how it starts."""
-    where = f"{'stdin' if name == '-' else name}, line {line.number:,}"
-    why = {
-        "format": f"not {' or '.join(line.tried)}",
-        "length": "longer than 65,536 bytes",
-        "time": "more than a hundred years from the lines before",
-    }[line.reason]
-    return f"{where}: {why}: {line.text[:80].decode('utf-8', 'backslashreplace')}"
-
-
-def _number_or_text(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text

@@ -1,0 +1,1 @@
+"""The experiments on counts in spans of time."""

@@ -1,0 +1,37 @@
+"""The tests here act power cuts (faults.py), so nothing has to wait for a real disk.
+
+The processes of test_kill.py are others, and do wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bloomery.history import catalogue
+from bloomery.history.disk import Disk
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_disk() -> Iterator[None]:
+    """SQLite and the store's files without waiting until they are on the disk."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(
+        catalogue,
+        "_make_commits_durable",
+        lambda connection, _record: connection.execute("PRAGMA synchronous=OFF"),
+    )
+    patch.setattr(Disk, "sync", _do_nothing)
+    patch.setattr(Disk, "sync_directory", _forget)
+    yield
+    patch.undo()
+
+
+def _do_nothing(_disk: Disk, _handle: int, _path: Path) -> None:
+    """In place of `Disk.sync`."""
+
+
+def _forget(_disk: Disk, _path: Path) -> None:
+    """In place of `Disk.sync_directory`."""

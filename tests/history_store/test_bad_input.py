@@ -1,0 +1,322 @@
+"""What a store refuses, with the name of what is wrong, and without changing anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery.errors import (
+    BloomeryError,
+    ChecksumError,
+    ClosedError,
+    IncompatibleError,
+    KeyTypeError,
+    LockedError,
+    NotASnapshotError,
+    ParameterError,
+    SnapshotError,
+    StorageError,
+    VersionError,
+)
+from bloomery.history import History
+from tests.history_store.exact import DAY, HOUR, START
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[History]:
+    with History.open(
+        tmp_path / "store", "1m", durability="always", background=False, clock=lambda: START + DAY
+    ) as made:
+        made.add("a", at=START)
+        made.add("a", at=START + 2 * HOUR)
+        yield made
+
+
+def journal_of(path: Path) -> Path:
+    [found] = path.glob("journal-*")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ({"start": START + 2, "end": START + 1}, "start"),
+        ({"start": datetime(2026, 1, 1), "end": START}, "start"),  # noqa: DTZ001
+        ({"start": START, "end": "2026-02-01"}, "end"),
+        ({"start": START, "last": "1h"}, "last"),
+        ({"last": "soon"}, "last"),
+        ({"last": "1h", "now": "now"}, "now"),
+        ({"end": float("nan")}, "end"),
+    ],
+)
+def test_a_range_that_makes_no_sense_is_refused_by_name(
+    store: History, words: dict[str, Any], name: str
+) -> None:
+    for verb in (store.count, store.series, store.contains):
+        with pytest.raises(ParameterError) as caught:
+            verb("a", **words)
+        assert caught.value.name == name
+    with pytest.raises(ParameterError):
+        store.total(**words)
+
+
+def test_aware_datetimes_text_and_numbers_may_be_mixed(store: History) -> None:
+    start = datetime.fromtimestamp(START, UTC)
+    assert store.count("a", start, "2026-01-01T01:00:00+00:00").upper == 1
+    assert store.count("a", "2026-01-01T02:00:00+02:00", START + 3 * HOUR).upper == 2
+
+
+def test_ranges_outside_of_the_store_are_empty(store: History) -> None:
+    for start, end in ((0, 10), (START + 900 * DAY, START + 901 * DAY), (START, START)):
+        found = store.count("a", start, end)
+        assert (found.upper, found.rows, found.missing) == (0, 0, ())
+    assert store.series("a", START, START, "1m").upper.tolist() == []
+
+
+def test_an_empty_store_answers_with_nothing(tmp_path: Path) -> None:
+    with History.open(tmp_path / "new", background=False) as store:
+        assert store.count("a").upper == 0
+        assert store.count_many(["a", 5]).tolist() == [0, 0]
+        assert store.top().items == ()
+        assert len(store.series("a")) == 0
+        assert store.compact().sealed == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ({"window": "0s"}, "window"),
+        ({"window": "1m", "arrivals": 10}, "arrivals"),
+        ({"arrivals": 0}, "arrivals"),
+        ({"arrivals": 10, "retention": "1m for 1d"}, "retention"),
+        ({"window": "1m", "rows": 5}, "rows"),
+        ({"error_rate": 1.5}, "error_rate"),
+        ({"durability": "sometimes"}, "durability"),
+        ({"lateness": "-1s"}, "lateness"),
+        ({"retention": "1m for 1d, 90s for 2d"}, "retention"),
+        ({"mode": "a"}, "mode"),
+        ({"hash": "md5"}, "hash"),
+        ({"policy": "smallest"}, "policy"),
+    ],
+)
+def test_a_store_is_not_made_of_nonsense(tmp_path: Path, words: dict[str, Any], name: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        History.open(tmp_path / "store", **words)
+    assert caught.value.name == name
+    with History.open(tmp_path / "store", "1m") as store:  # and nothing stands in the way
+        assert store.stats().segments == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ({"window": "5m"}, "window"),
+        ({"arrivals": 100}, "arrivals"),
+        ({"seed": 3}, "seed"),
+        ({"secret": b"0123456789abcdef"}, "hash"),
+        ({"location": "memory://elsewhere"}, "location"),
+        ({"catalogue": "sqlite:///other.sqlite"}, "catalogue"),
+    ],
+)
+def test_a_store_is_not_opened_as_another(
+    tmp_path: Path, words: dict[str, Any], field: str
+) -> None:
+    History.open(tmp_path / "store", "1m").close()
+    with pytest.raises(IncompatibleError) as caught:
+        History.open(tmp_path / "store", **words)
+    assert caught.value.field == field
+
+
+def test_a_secret_is_needed_again_and_must_be_the_same(tmp_path: Path) -> None:
+    secret = b"0123456789abcdef"
+    with History.open(tmp_path / "store", "1m", secret=secret, background=False) as store:
+        store.add("a", at=START)
+        store.seal()
+    for wrong in (None, b"fedcba9876543210"):
+        with pytest.raises(IncompatibleError) as caught:
+            History.open(tmp_path / "store", secret=wrong)
+        assert caught.value.field == "secret"
+    with History.open(tmp_path / "store", secret=secret) as store:
+        assert store.count("a").upper == 1
+        assert store.count_many(["a", "b"]).tolist() == [1, 0]
+    assert secret not in (tmp_path / "store" / "catalogue.sqlite").read_bytes()
+
+
+def test_settings_that_may_change_hold_from_the_next_open_on(tmp_path: Path) -> None:
+    History.open(tmp_path / "store", "1m", lateness="1h").close()
+    History.open(tmp_path / "store", retention="1m for 1d, 1h for 30d").close()
+    with History.open(tmp_path / "store") as store:
+        assert store._state.settings.retention == "1m for 1d, 1h for 30d"
+        assert store._state.settings.lateness == HOUR * 1_000_000
+    with pytest.raises(ParameterError, match="ladder"):
+        History.open(tmp_path / "store", retention="7m for 1d")
+
+
+@pytest.mark.parametrize("key", [1.5, None, ["a"], 2**64])
+def test_what_is_no_key_is_refused_and_changes_nothing(store: History, key: Any) -> None:
+    before = store.total()
+    with pytest.raises((KeyTypeError, BloomeryError)):
+        store.add(key, at=START)
+    with pytest.raises(BloomeryError):
+        store.add_many(["good", key], at=START)
+    assert store.total() == before
+    assert not store.contains("good")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ({"at": "2026-01-01"}, "at"),
+        ({"at": 10**12}, "at"),
+        ({"count": 0, "at": START}, "count"),
+        ({"count": -1, "at": START}, "count"),
+    ],
+)
+def test_a_bad_event_is_refused_by_name(store: History, words: dict[str, Any], name: str) -> None:
+    before = store.total()
+    with pytest.raises(ParameterError) as caught:
+        store.add("a", **words)
+    assert name in caught.value.name
+    assert store.total() == before
+
+
+def test_instants_must_be_as_many_as_keys(store: History) -> None:
+    with pytest.raises(ParameterError, match="at"):
+        store.add_many(["a", "b", "c"], at=[START, START])
+
+
+def test_a_second_writer_is_refused_with_the_pid_of_the_first(
+    store: History, tmp_path: Path
+) -> None:
+    with pytest.raises(LockedError) as caught:
+        History.open(tmp_path / "store")
+    assert caught.value.pid == os.getpid()
+    assert str(os.getpid()) in str(caught.value)
+    with History.open(tmp_path / "store", mode="r") as reader:
+        assert reader.count("a").upper == 2
+
+
+def test_a_closed_store_and_a_reader_take_no_events(store: History, tmp_path: Path) -> None:
+    with History.open(tmp_path / "store", mode="r") as reader:
+        for verb in (reader.compact, reader.seal, reader.flush):
+            with pytest.raises(ClosedError, match="reading only"):
+                verb()
+        with pytest.raises(ClosedError, match="reading only"):
+            reader.add("a")
+    store.close()
+    store.close()
+    with pytest.raises(ClosedError, match="closed"):
+        store.add("a")
+    with pytest.raises(ClosedError, match="closed"):
+        store.count("a")
+
+
+def test_a_reader_does_not_make_a_store(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no store"):
+        History.open(tmp_path / "nothing", mode="r")
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_catalogue_newer_than_this_code_is_refused_by_its_version(
+    store: History, tmp_path: Path
+) -> None:
+    store.close()
+    path = tmp_path / "store" / "catalogue.sqlite"
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE bloomery_stores SET value = '7' WHERE name = 'version'")
+    database.close()
+    with pytest.raises(VersionError) as caught:
+        History.open(tmp_path / "store")
+    assert (caught.value.expected, caught.value.got) == (1, 7)
+
+
+def test_what_is_no_store_is_refused_by_name(store: History, tmp_path: Path) -> None:
+    store.close()
+    identity = tmp_path / "store" / "store.json"
+    good = identity.read_bytes()
+    for data, error in (
+        (b"{}", NotASnapshotError),
+        (b"\xff not json", NotASnapshotError),
+        (json.dumps(json.loads(good) | {"format": 2}).encode(), VersionError),
+    ):
+        identity.write_bytes(data)
+        with pytest.raises(error):
+            History.open(tmp_path / "store")
+    identity.write_bytes(good)
+    (tmp_path / "store" / "catalogue.sqlite").write_bytes(b"no database at all " * 100)
+    with pytest.raises(SnapshotError, match="no catalogue"):
+        History.open(tmp_path / "store")
+
+
+def test_a_lost_catalogue_is_not_replaced_by_an_empty_one(store: History, tmp_path: Path) -> None:
+    store.seal()
+    store.close()
+    (tmp_path / "store" / "catalogue.sqlite").unlink()
+    with pytest.raises(SnapshotError, match="segments but no catalogue"):
+        History.open(tmp_path / "store")
+
+
+def test_a_torn_tail_of_the_journal_is_cut(store: History, tmp_path: Path) -> None:
+    path = journal_of(tmp_path / "store")
+    before = path.stat().st_size
+    store.add("a", at=START + 2 * HOUR + 30)
+    store.close()
+    whole = path.read_bytes()
+    for length in range(before, len(whole), 3):
+        path.write_bytes(whole[:length])
+        with History.open(tmp_path / "store", background=False) as again:
+            found = again.count("a").upper
+            assert found == 2 if length == before else found in (2, 3)
+            again.add("b", at=START + 2 * HOUR)
+        with History.open(tmp_path / "store", background=False) as again:
+            assert (again.count("a").upper, again.count("b").upper) == (found, 1)
+    path.write_bytes(whole + b"\0" * 100)
+    with History.open(tmp_path / "store", background=False) as again:
+        assert again.count("a").upper == 3
+
+
+def test_a_damaged_middle_of_the_journal_is_reported_and_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with History.open(path, "1m", durability="always", background=False) as store:
+        for number in range(50):
+            store.add(f"key {number}", at=START + number)
+    journal = journal_of(path)
+    data = bytearray(journal.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 120] = bytes(120)  # longer than what is written for one key
+    journal.write_bytes(data)
+    with pytest.raises(ChecksumError, match="damaged at byte") as caught:
+        History.open(path)
+    assert 0 < (caught.value.offset or 0) < len(data)
+    assert journal.read_bytes() == data  # refusing has changed nothing
+    with History.open(path, repair=True, background=False) as store:
+        found = sum(store.contains(f"key {number}") for number in range(50))
+        assert 45 <= found < 50
+    with History.open(path, background=False) as store:  # sound from now on
+        assert sum(store.contains(f"key {number}") for number in range(50)) == found
+
+
+def test_a_missing_journal_is_a_loss_that_must_be_accepted(store: History, tmp_path: Path) -> None:
+    store.seal()
+    store.add("b", at=START + 5 * HOUR)
+    store.close()
+    journal_of(tmp_path / "store").unlink()
+    with pytest.raises(SnapshotError, match="is missing"):
+        History.open(tmp_path / "store")
+    with History.open(tmp_path / "store", repair=True) as again:
+        assert (again.count("a").upper, again.count("b").upper) == (2, 0)
+
+
+@pytest.mark.parametrize("weigh", [lambda age: age, lambda age: -1.0, lambda age: float("nan"), 3])
+def test_a_weight_that_grows_with_age_is_refused(store: History, weigh: Any) -> None:
+    store.add("a", at=START + 2 * HOUR + 30)
+    with pytest.raises(ParameterError) as caught:
+        store.decayed("a", weigh, tolerance=0)
+    assert caught.value.name == "g"

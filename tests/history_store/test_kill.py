@@ -1,0 +1,102 @@
+"""kill -9 under load, at random points: the store always opens; `always` loses nothing that was
+acknowledged, `everysec` at most the last second.
+
+A handful of kills here; `make kills` (BLOOMERY_KILLS=200) is the long proof. One store is killed
+again and again, so what earlier kills left behind is there in all later ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bloomery.history import History
+from tests.history_store.exact import START
+from tests.history_store.writer import STEP
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLS = int(os.environ.get("BLOOMERY_KILLS", "4"))
+
+
+def write_until_killed(
+    path: Path, durability: str, first: int, events: int
+) -> tuple[list[tuple[int, float]], float]:
+    """Kills the writer after so many acknowledged events: those it told of, and when it died."""
+    command = [sys.executable, "-m", "tests.history_store.writer", str(path), durability]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [*command, str(first)], stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True
+    ) as process:
+        assert process.stdout is not None
+        told = [process.stdout.readline() for _ in range(events)]
+        process.kill()
+        died = time.monotonic()
+        told += process.stdout.readlines()
+    lines = [line.split() for line in told if line.endswith("\n")]
+    return [(int(number), float(at)) for number, at in lines], died
+
+
+def require_events(store: History, numbers: range | list[int]) -> None:
+    """Each of these events is there, in its own minute."""
+    missing = [
+        number
+        for number in numbers
+        if not store.contains(f"key {number % 7}", minute(number), minute(number) + 60)
+    ]
+    assert missing == []
+
+
+def minute(number: int) -> int:
+    at = START + number * STEP
+    return at - at % 60
+
+
+def test_always_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    draw = random.Random(7)
+    path = tmp_path / "store"
+    acknowledged: list[int] = []
+    first = 0
+    for _ in range(KILLS):
+        told, _ = write_until_killed(path, "always", first, draw.randint(1, 900))
+        acknowledged += [number for number, _ in told]
+        # One more event may be in that was not told of: its number is not used again.
+        first = acknowledged[-1] + 2
+        with History.open(path, background=False) as store:
+            require_events(store, acknowledged[-1000:])
+            total = store.total().upper
+            assert len(acknowledged) <= total <= len(acknowledged) + KILLS
+            assert store.verify().problems == ()
+    with History.open(path, background=False) as store:
+        require_events(store, acknowledged)
+
+
+def test_everysec_loses_at_most_the_last_second(tmp_path: Path) -> None:
+    draw = random.Random(8)
+    path = tmp_path / "store"
+    first = 0
+    for _ in range(max(KILLS // 4, 1)):
+        told, died = write_until_killed(path, "everysec", first, draw.randint(20_000, 60_000))
+        with History.open(path, background=False) as store:
+            safe = [number for number, at in told if at <= died - 1.0]
+            require_events(store, safe[-3000:])
+            assert store.verify().problems == ()
+        first = told[-1][0] + 2
+
+
+@pytest.mark.skipif(KILLS < 100, reason="a part of `make kills`")
+def test_what_a_kill_left_behind_is_collected(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    draw = random.Random(9)
+    first = 0
+    for _ in range(KILLS):
+        told, _ = write_until_killed(path, "none", first, draw.randint(1, 3000))
+        first = told[-1][0] + 2
+    with History.open(path, background=False) as store:
+        named = {report.file for report in store.segments()} - {None}
+        assert {file.name for file in (path / "segments").glob("*.segment")} == named
