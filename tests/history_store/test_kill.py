@@ -29,7 +29,8 @@ def write_until_killed(
 ) -> tuple[list[tuple[int, float]], float]:
     """Kills the writer after so many acknowledged events: those it told of, and when it died."""
     command = [sys.executable, "-m", "tests.history_store.writer", str(path), durability]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     with subprocess.Popen(
         [*command, str(first)], stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True
     ) as process:
