@@ -348,10 +348,10 @@ fn damage_behind_right_checksums_is_refused_or_answered_but_never_fatal() {
 
 #[test]
 fn marks_of_many_keys_are_those_of_each() {
-    let keys: Vec<u64> = (0..1000).collect();
+    let keys: Vec<Key<'_>> = (0..1000).map(Key::Unsigned).collect();
     let mut marks = vec![None; keys.len()];
     mark_rows(keys.as_slice(), &HASHER, &mut marks);
-    assert!(keys.iter().zip(marks).all(|(key, mark)| mark == Some(HASHER.unsigned(*key).mark())));
+    assert!(keys.iter().zip(marks).all(|(key, mark)| mark == Some(key.hash(&HASHER).mark())));
 }
 
 #[test]
