@@ -316,7 +316,7 @@ fn damage_behind_right_checksums_is_refused_or_answered_but_never_fatal() {
     let files = sound.map(|contents| build(&contents, &goal(0.05, CellPolicy::Largest)).unwrap());
     let mut random = numbers(44);
     let (mut opened, mut refused) = (0, 0);
-    for round in 0..6000 {
+    for round in 0..2000 {
         let mut bytes = files[round % 3].clone();
         // The lengths that `mend` itself needs stay as they are.
         for _ in 0..=random(3) {
@@ -343,7 +343,7 @@ fn damage_behind_right_checksums_is_refused_or_answered_but_never_fatal() {
             let _ = join(&segment, &segment, 1.0);
         }
     }
-    assert!(opened > 1000 && refused > 100, "{opened} opened, {refused} refused");
+    assert!(opened > 300 && refused > 100, "{opened} opened, {refused} refused");
 }
 
 #[test]
