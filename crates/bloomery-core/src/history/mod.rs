@@ -28,6 +28,8 @@ mod build;
 mod codes;
 mod columns;
 mod compress;
+#[cfg(test)]
+mod compress_tests;
 mod gate;
 mod header;
 mod items;
