@@ -83,6 +83,7 @@ def floors(run: Run) -> list[Floor]:
         *_urls(run),
         *_dedup(run),
         *_guard(run),
+        *_history(run),
     ]
 
 
@@ -251,6 +252,13 @@ def _guard(run: Run) -> Iterator[Floor]:
             slower = None if run.quick else row.guarded / row.plain
             work = f"{row.work}, with a guard: times the time without"
             yield Floor(work, "at most", 1.05, slower)
+
+
+def _history(run: Run) -> Iterator[Floor]:
+    """From Arrow to sealed segments, with the journal."""
+    speed = None if run.history is None or run.quick else run.history.per_second / 1e6
+    work = "history, Arrow, journal and seal: millions of events a second on one core"
+    yield Floor(work, "at least", 2.0, speed)
 
 
 def short(capacity: int) -> str:

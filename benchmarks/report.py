@@ -36,6 +36,12 @@ Microseconds, the best round of each. A row goes in and is committed by itself, 
 Core, with a guard on one of its columns and without."""
 
 
+_HISTORY = """### Counts by key and minute
+
+A skewed stream of URLs from Arrow into a history's open segments, its journal into a file, each
+hour sealed at 1 % error; one core, no sync."""
+
+
 def full_report(run: Run) -> str:
     """Everything, for docs/benchmarks.md and the terminal."""
     capacities = (run.sizes.small.capacity, run.sizes.large.capacity)
@@ -59,6 +65,7 @@ def full_report(run: Run) -> str:
     parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
     parts += [_LOGS, log_speeds(run), _DEDUP, dedup_speeds(run)]
     parts += [_GUARD, guard_costs(run)]
+    parts += [_HISTORY, history_speed(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]
     return "\n\n".join(parts)
 
@@ -158,6 +165,24 @@ def log_speeds(run: Run) -> str:
         for row in run.logs
     ]
     return table(rows, ["command", "lines", "seconds", "lines a second", "peak memory, MB"])
+
+
+def history_speed(run: Run) -> str:
+    """What one event costs a history, step by step."""
+    if run.history is None:
+        return NOTHING
+    took = run.history
+    row = [
+        f"{took.events:,}",
+        f"{took.items:,}",
+        f"{took.add_seconds * 1e9 / took.events:.0f}",
+        f"{took.seal_seconds * 1e9 / took.events:.0f}",
+        f"{took.per_second / 1e6:.1f}",
+        f"{took.journal_bytes / took.events:.1f}",
+        f"{8 * took.segment_bytes / took.items:.1f}",
+    ]
+    names = ["events", "pairs of key and minute", "ns to add", "ns to seal", "M events a second"]
+    return table([row], [*names, "journal bytes an event", "segment bits a pair"])
 
 
 def dedup_speeds(run: Run) -> str:

@@ -12,6 +12,7 @@ from benchmarks import (
     dedup,
     engines,
     guard,
+    history,
     hot,
     logs,
     machine,
@@ -22,6 +23,7 @@ from benchmarks.answers import OURS, Quality
 from benchmarks.dedup import DedupSpeed
 from benchmarks.engines.contract import Missing
 from benchmarks.guard import GuardCost
+from benchmarks.history import HistorySpeed
 from benchmarks.logs import LogSpeed
 from benchmarks.measure import Timings, collector_off
 from benchmarks.membership import HugePages, Scale
@@ -98,6 +100,7 @@ class Run:
     logs: list[LogSpeed] = field(default_factory=list)
     dedup: list[DedupSpeed] = field(default_factory=list)
     guard: list[GuardCost] = field(default_factory=list)
+    history: HistorySpeed | None = None
     huge: HugePages | None = None
     missing: list[Missing] = field(default_factory=list)
     lacks: dict[str, str] = field(default_factory=dict)
@@ -123,6 +126,7 @@ class Run:
             ],
             "dedup": [asdict(row) for row in self.dedup],
             "guard": [asdict(row) for row in self.guard],
+            "history": None if self.history is None else asdict(self.history),
             "missing": [asdict(row) for row in self.missing],
             "lacks": self.lacks,
         }
@@ -172,6 +176,8 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         result.guard, missing_guard = guard.measure(
             sizes.small.keys, sizes.inserts, sizes.insert_rounds
         )
+        say(f"history, {sizes.events:,} events, {sizes.counting_rounds} rounds")
+        result.history = history.measure(sizes.events, sizes.counting_rounds)
     say(f"logs, {sizes.log_lines:,} lines, {sizes.log_rounds} rounds")
     result.logs, missing_logs = logs.measure(sizes.log_lines, sizes.log_rounds)
     say(f"dedup, {sizes.dedup_lines:,} lines, {sizes.dedup_rounds} rounds")
