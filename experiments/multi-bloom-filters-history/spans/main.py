@@ -25,7 +25,7 @@ def experiments(size: str, data: Path | None) -> dict[str, Callable[[], Outcome]
             "e14": partial(e14, 10_000, (1, 2, 5, 10, 20, 50), (0.1, 0.01, 0.001), 100_000, 3),
             "compressions": partial(compressions, 10_000, 16, 0.01, 100_000, 4),
             "sizes": partial(sizes, 10_000, 10, (0.01, 0.001)),
-            "cost": partial(cost, 1000, (1, 10, 100, 1000), 2000),
+            "cost": partial(cost, 1000, (1, 10, 100, 1000, 4000), 1000),
             "peers": partial(
                 peers, data, EVERYTHING, (1_000_000, 14), (1_000_000, 10_000, 14), 300
             ),
