@@ -19,6 +19,9 @@ use super::{MAX_ROWS, Named, RowRecord, Segment, Sizes};
 use crate::error::{Error, Result};
 use std::ops::RangeInclusive;
 
+/// A join that would need so many times the memory of both is refused.
+const MOST_GROWTH: u64 = 64;
+
 /// Compression 1: each `factor` neighbouring rows become one.
 pub fn merge_rows(segment: &Segment, factor: usize, max_error: f64) -> Result<Vec<u8>> {
     if factor < 2 {
@@ -69,7 +72,14 @@ pub fn join(a: &Segment, b: &Segment, max_error: f64) -> Result<Vec<u8>> {
         let hint = "merge rows first";
         return Err(Error::parameter("rows", rows.len(), "at most 65536 together", hint));
     }
-    let mut cells = Cells::new(Shape { rows: rows.len() as u32, columns: sizes.columns })?;
+    let shape = Shape { rows: rows.len() as u32, columns: sizes.columns };
+    let bits = |shape: Shape| shape.map_bits().unwrap_or(u64::MAX);
+    let own = bits(a.header.shape()).saturating_add(bits(b.header.shape()));
+    // The many rows of one times the many columns of the other.
+    if bits(shape) / MOST_GROWTH > own {
+        return Err(Error::incompatible("columns", x.columns, y.columns));
+    }
+    let mut cells = Cells::new(shape)?;
     let mut both = Vec::new();
     for column in 0..sizes.columns {
         both.clear();
