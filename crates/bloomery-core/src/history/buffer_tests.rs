@@ -275,6 +275,16 @@ fn what_was_not_taken_cannot_be_lost_by_a_dump_or_a_replay() {
 }
 
 #[test]
+fn a_record_without_events_opens_nothing() {
+    let mut writer = Journal::default();
+    writer.events(70, Seen { first: 4200, last: 4200, events: 0 }, 0);
+    let mut buffer = Buffer::new(HOURLY).unwrap();
+    let report = buffer.replay(&writer.take()).unwrap();
+    assert_eq!((report.records, report.events, report.damaged), (1, 0, None));
+    assert_eq!((buffer.segments().count(), buffer.newest()), (0, None));
+}
+
+#[test]
 fn plans_that_make_no_sense_are_refused_by_name() {
     let bad = [
         ("rows", BufferPlan { rows: 0, ..HOURLY }),

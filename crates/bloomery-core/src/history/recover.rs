@@ -101,6 +101,8 @@ impl Buffer {
     fn apply(&mut self, record: Record<'_>) -> Result<u64> {
         match record {
             Record::State(state) => self.resume(&state).map(|()| 0),
+            // What an add begins that finds no memory has no pairs.
+            Record::Events { pairs, .. } if pairs.is_empty() => Ok(0),
             Record::Events { row, seen, pairs } => {
                 self.require_row(row, &seen)?;
                 let (segment, within) = self.place(row);
@@ -109,11 +111,9 @@ impl Buffer {
                 for (mark, count) in &pairs {
                     open.restore(*mark, within, *count)?;
                 }
-                if !pairs.is_empty() {
-                    open.see(within, seen)?;
-                    self.newest = self.newest.max(Some(seen.last));
-                    self.next_row = self.next_row.max(row);
-                }
+                open.see(within, seen)?;
+                self.newest = self.newest.max(Some(seen.last));
+                self.next_row = self.next_row.max(row);
                 Ok(seen.events)
             }
             Record::Names { segment, keys } => {
