@@ -13,12 +13,18 @@ MICRO = 1_000_000
 
 
 class OurHistory:
-    """With its defaults: 1 % error, a journal that is synced every second, roll-ups."""
+    """1 % error, a journal that is synced every second, roll-ups.
 
-    def __init__(self, folder: Path, width: int) -> None:
-        self.name = "History"
+    With a `retention` that covers the stream nothing is dropped, but no exact counts are kept for
+    roll-ups that are wider than it; without one there are some for spans of up to 1024 days.
+    """
+
+    def __init__(self, folder: Path, width: int, retention: str | None = None) -> None:
+        self.name = "History" + (f", {retention}" if retention else "")
         self.folder = folder / "history"
-        self.history = History.open(self.folder, width / MICRO, error_rate=0.01)
+        self.history = History.open(
+            self.folder, width / MICRO, error_rate=0.01, retention=retention
+        )
 
     def add(self, keys: pa.Array, at: Micros) -> None:
         """In one call."""

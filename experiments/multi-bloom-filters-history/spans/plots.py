@@ -33,7 +33,7 @@ def _e14(rows: list[Row]) -> Any:
     for kind, mark in (("fresh", "o"), ("Zipf", "x"), ("recurring", ".")):
         axes[0].plot([], [], mark, color=GREY, label=f"{kind} keys, measured")
     axes[0].plot([], [], color=GREY, label="the paper's formula")
-    axes[0].legend(fontsize=8)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8)
     return figure
 
 

@@ -7,6 +7,8 @@ An exact table has a 64-bit digest and a count for each key of each row.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from bloomery._core import Digests, HistoryBuffer, HistorySegment
@@ -16,10 +18,11 @@ from spans.formulas import ABSENT, KINDS, SEED, windows
 from trials.outcome import Claim, Outcome, Row
 
 MINUTE = 60_000_000
-POLICIES = ("plain", "largest")
+Policy = Literal["plain", "largest"]
+POLICIES: tuple[Policy, ...] = ("plain", "largest")
 
 
-def sealed(streams: list[Numbers], error_rate: float, policy: str) -> HistorySegment:
+def sealed(streams: list[Numbers], error_rate: float, policy: Policy) -> HistorySegment:
     """Our segment with a row for each of these."""
     buffer = HistoryBuffer(window=MINUTE, arrivals=None, rows=len(streams), names=0)
     for row, keys in enumerate(streams):

@@ -105,7 +105,7 @@ def _row(
                 capture_output=True, check=True, text=True,
             ).stdout
         )
-        for key, (start, end) in list(zip(keys, spans, strict=True))[:5]
+        for key, (start, end) in list(zip(keys, spans, strict=True))[: min(5, len(keys) // 2)]
     ]  # fmt: skip
     return {
         "what": what,

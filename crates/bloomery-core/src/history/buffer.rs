@@ -12,6 +12,7 @@
 //! 2. The records that were taken, and those of `dump`, make the same counts again (`recover.rs`).
 
 use super::journal::Journal;
+use super::names::affordable;
 use super::open::{OpenRows, Seen};
 use super::{Contents, MAX_ROWS, Mark, RowRecord};
 use crate::error::{Error, Result};
@@ -380,8 +381,9 @@ impl Buffer {
     /// Everything of a segment, to be sealed.
     pub fn contents(&self, index: i64) -> Result<Contents> {
         let (open, (begin, end)) = (self.segment(index)?, self.span(index)?);
-        let (names, unlisted) = open.top();
         let (rows, items) = (self.row_records(index)?, open.items()?);
+        let (names, unlisted) = open.top();
+        let (names, unlisted) = affordable(names, unlisted, items.len());
         Ok(Contents { level: self.plan.level, begin, end, rows, items, names, unlisted })
     }
 

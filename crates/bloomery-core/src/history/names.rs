@@ -21,6 +21,22 @@ const BYTES: usize = 2048;
 /// Longer keys have no name.
 pub(super) const LONGEST: usize = 4096;
 
+/// Bytes of names that every sealed segment may have.
+const LEAST: usize = 2048;
+
+/// The names that a sealed segment with so many pairs of key and row can afford: an eighth of what the pairs
+/// take themselves, at four bytes each. Long keys that came once or twice each would otherwise be most of
+/// a segment. `unlisted` counts those that go.
+pub(super) fn affordable(names: Vec<Named>, unlisted: u64, pairs: usize) -> (Vec<Named>, u64) {
+    let (mut kept, mut rest) = (names, LEAST.max(pairs / 2));
+    let sizes = kept.iter().map(|named| named.key.encoded_len());
+    let stay = sizes.map_while(|bytes| Some(rest = rest.checked_sub(bytes)?)).count();
+    // The names come by count, so the first that goes is the most frequent of those.
+    let unlisted = kept.get(stay).map_or(unlisted, |gone| unlisted.max(gone.count));
+    kept.truncate(stay);
+    (kept, unlisted)
+}
+
 #[derive(Clone, Debug)]
 struct Listed {
     mark: Mark,
@@ -145,5 +161,25 @@ impl Names {
     /// Bytes on the heap.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(count: u64, length: usize) -> Named {
+        Named { key: OwnedKey::of(Key::Bytes(&vec![b'a'; length])).unwrap(), count }
+    }
+
+    #[test]
+    fn a_small_segment_has_few_long_names_and_unlisted_counts_the_rest() {
+        let names: Vec<Named> = (0..100).map(|i| named(1000 - i, 100)).collect();
+        let (kept, unlisted) = affordable(names.clone(), 3, 100);
+        assert!((15..=20).contains(&kept.len()), "{}", kept.len());
+        assert_eq!(unlisted, names[kept.len()].count);
+        let (more, _) = affordable(names.clone(), 3, 10_000);
+        assert!(more.len() > 2 * kept.len());
+        assert_eq!(affordable(names.clone(), 3, 1 << 20), (names, 3));
     }
 }

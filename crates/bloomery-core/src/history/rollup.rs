@@ -2,6 +2,7 @@
 //! load, and its errors are its own and not theirs added up.
 
 use super::items::Items;
+use super::names::affordable;
 use super::open::Seen;
 use super::{Contents, Item, MAX_ROWS, Mark, Named, RowRecord};
 use crate::error::{Error, Result};
@@ -34,6 +35,7 @@ pub fn roll_up(
     let (rows, places) = rows(&children, span, row_of)?;
     let items = merge(&mut children, &places)?;
     let (names, unlisted) = top(&children, &items, names, hasher)?;
+    let (names, unlisted) = affordable(names, unlisted, items.len());
     let contents = Contents { level, begin: span.0, end: span.1, rows, items, names, unlisted };
     contents.check().map(|()| contents)
 }
