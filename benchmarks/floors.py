@@ -82,6 +82,7 @@ def floors(run: Run) -> list[Floor]:
         *_logs(run),
         *_urls(run),
         *_dedup(run),
+        *_history(run),
     ]
 
 
@@ -238,6 +239,13 @@ def _dedup(run: Run) -> Iterator[Floor]:
     more = longer[0].peak_bytes / ours.peak_bytes if ours and longer else None
     work = f"{DEDUP}: memory on {LONGER * lines:,} lines, times that on {lines:,}"
     yield Floor(work, "at most", 1.05, more)
+
+
+def _history(run: Run) -> Iterator[Floor]:
+    """From Arrow to sealed segments, with the journal."""
+    speed = None if run.history is None or run.quick else run.history.per_second / 1e6
+    work = "history, Arrow, journal and seal: millions of events a second on one core"
+    yield Floor(work, "at least", 2.0, speed)
 
 
 def short(capacity: int) -> str:

@@ -30,6 +30,12 @@ Whole commands with all cores in the C locale, from start to end, output to a fi
 awk's: the same lines in the same order, but for no more lost ones than that error allows."""
 
 
+_HISTORY = """### Counts by key and minute
+
+A skewed stream of URLs from Arrow into a history's open segments, its journal into a file, each
+hour sealed at 1 % error; one core, no sync."""
+
+
 def full_report(run: Run) -> str:
     """Everything, for docs/benchmarks.md and the terminal."""
     capacities = (run.sizes.small.capacity, run.sizes.large.capacity)
@@ -52,6 +58,7 @@ def full_report(run: Run) -> str:
     parts += [layered, nanoseconds(run.urls, run.sizes.small.keys)]
     parts += ["### Memory and measured error", quality(run.quality), quality(run.counted)]
     parts += [_LOGS, log_speeds(run), _DEDUP, dedup_speeds(run)]
+    parts += [_HISTORY, history_speed(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]
     return "\n\n".join(parts)
 
@@ -151,6 +158,24 @@ def log_speeds(run: Run) -> str:
         for row in run.logs
     ]
     return table(rows, ["command", "lines", "seconds", "lines a second", "peak memory, MB"])
+
+
+def history_speed(run: Run) -> str:
+    """What one event costs a history, step by step."""
+    if run.history is None:
+        return NOTHING
+    took = run.history
+    row = [
+        f"{took.events:,}",
+        f"{took.items:,}",
+        f"{took.add_seconds * 1e9 / took.events:.0f}",
+        f"{took.seal_seconds * 1e9 / took.events:.0f}",
+        f"{took.per_second / 1e6:.1f}",
+        f"{took.journal_bytes / took.events:.1f}",
+        f"{8 * took.segment_bytes / took.items:.1f}",
+    ]
+    names = ["events", "pairs of key and minute", "ns to add", "ns to seal", "M events a second"]
+    return table([row], [*names, "journal bytes an event", "segment bits a pair"])
 
 
 def dedup_speeds(run: Run) -> str:

@@ -11,6 +11,7 @@ from benchmarks import (
     counting,
     dedup,
     engines,
+    history,
     hot,
     logs,
     machine,
@@ -20,6 +21,7 @@ from benchmarks import (
 from benchmarks.answers import OURS, Quality
 from benchmarks.dedup import DedupSpeed
 from benchmarks.engines.contract import Missing
+from benchmarks.history import HistorySpeed
 from benchmarks.logs import LogSpeed
 from benchmarks.measure import Timings, collector_off
 from benchmarks.membership import HugePages, Scale
@@ -88,6 +90,7 @@ class Run:
     counted: list[Quality] = field(default_factory=list)
     logs: list[LogSpeed] = field(default_factory=list)
     dedup: list[DedupSpeed] = field(default_factory=list)
+    history: HistorySpeed | None = None
     huge: HugePages | None = None
     missing: list[Missing] = field(default_factory=list)
     lacks: dict[str, str] = field(default_factory=dict)
@@ -112,6 +115,7 @@ class Run:
                 {**asdict(row), "lines_per_second": row.lines_per_second} for row in self.logs
             ],
             "dedup": [asdict(row) for row in self.dedup],
+            "history": None if self.history is None else asdict(self.history),
             "missing": [asdict(row) for row in self.missing],
             "lacks": self.lacks,
         }
@@ -157,6 +161,8 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
         hot.measure(lists, sizes.events, sizes.counting_rounds, result.hot)
         say(f"URLs, {sizes.small.keys:,}, {sizes.counting_rounds} rounds")
         urls.measure(sizes.small.keys, sizes.counting_rounds, result.urls)
+        say(f"history, {sizes.events:,} events, {sizes.counting_rounds} rounds")
+        result.history = history.measure(sizes.events, sizes.counting_rounds)
     say(f"logs, {sizes.log_lines:,} lines, {sizes.log_rounds} rounds")
     result.logs, missing_logs = logs.measure(sizes.log_lines, sizes.log_rounds)
     say(f"dedup, {sizes.dedup_lines:,} lines, {sizes.dedup_rounds} rounds")

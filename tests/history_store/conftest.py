@@ -14,7 +14,7 @@ from bloomery.history import catalogue
 from bloomery.history.disk import Disk
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def quick_disk() -> Iterator[None]:
     """SQLite and the store's files without waiting until they are on the disk."""
     patch = pytest.MonkeyPatch()

@@ -21,7 +21,7 @@ from tests.history_store.exact import START
 from tests.history_store.writer import STEP
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = int(os.environ.get("BLOOMERY_KILLS", "4"))
+KILLS = int(os.environ.get("BLOOMERY_KILLS", "3"))
 
 
 def write_until_killed(
@@ -29,7 +29,8 @@ def write_until_killed(
 ) -> tuple[list[tuple[int, float]], float]:
     """Kills the writer after so many acknowledged events: those it told of, and when it died."""
     command = [sys.executable, "-m", "tests.history_store.writer", str(path), durability]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     with subprocess.Popen(
         [*command, str(first)], stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True
     ) as process:
@@ -63,7 +64,7 @@ def test_always_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     acknowledged: list[int] = []
     first = 0
     for _ in range(KILLS):
-        told, _ = write_until_killed(path, "always", first, draw.randint(1, 900))
+        told, _ = write_until_killed(path, "always", first, draw.randint(1, 600))
         acknowledged += [number for number, _ in told]
         # One more event may be in that was not told of: its number is not used again.
         first = acknowledged[-1] + 2

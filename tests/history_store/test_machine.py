@@ -29,6 +29,8 @@ moments = st.one_of(
     st.integers(0, SPAN // HOUR).map(lambda hour: START + hour * HOUR),
     st.integers(0, SPAN).map(lambda second: START + second),
     st.integers(0, 3 * HOUR).map(lambda second: START + SPAN - second),
+    # So close together that ranges cut rows.
+    st.integers(0, 200).map(lambda second: START + 40 * DAY + second),
 )
 
 
@@ -113,6 +115,14 @@ class StoreMachine(RuleBasedStateMachine):
         disk.lose_power()
         abandon(self.store)
         self.store = self.open(FailingDisk())
+
+    @precondition(lambda self: bool(self.exact.events))
+    @rule(choice=st.integers(0, 1000), start=moments)
+    def cut(self, choice: int, start: float) -> None:
+        """From now on a range is asked that ends between two events of one row."""
+        key, at, _ = self.exact.events[choice % len(self.exact.events)]
+        self.add(key, at - at % 60 + (choice % 60), 1)
+        self.ask(min(start, at), at)
 
     @rule(start=moments, end=moments)
     def ask(self, start: float, end: float) -> None:

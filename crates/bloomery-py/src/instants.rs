@@ -214,11 +214,19 @@ pub(crate) enum Instants {
 
 /// The instants of a batch: a single one, or a column of them.
 pub(crate) fn instants(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Instants> {
+    match column(value, name)? {
+        Some(column) => seconds_of_column(&column, name).map(Instants::Each),
+        None => instant(value, name).map(Instants::One),
+    }
+}
+
+/// A column of instants as NumPy or Python has it; None for a single instant.
+fn column<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = value.py();
     let arrow = value.hasattr("__arrow_c_stream__")? || value.hasattr("__arrow_c_array__")?;
     let text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
     if !arrow && (text || value.try_iter().is_err()) {
-        return Ok(Instants::One(instant(value, name)?));
+        return Ok(None);
     }
     let wrong = |got: String| {
         let hint = "give seconds or datetime64 as a NumPy array or Arrow column, or a list";
@@ -233,18 +241,23 @@ pub(crate) fn instants(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Instant
     if column.getattr("ndim").and_then(|n| n.extract::<usize>()).is_ok_and(|n| n != 1) {
         return Err(wrong(format!("an array of shape {}", column.getattr("shape")?)));
     }
+    Ok(Some(column))
+}
+
+fn seconds_of_column(column: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<f64>> {
+    let py = column.py();
     let in_row = |row: usize, refusal: Refusal| refusal.in_row(row).raise(py, name);
-    if let Some(all) = of_array(&column)? {
+    if let Some(all) = of_array(column)? {
         let bad = all.iter().enumerate().find_map(|(row, at)| within(*at).err().map(|e| (row, e)));
         return match bad {
             Some((row, refusal)) => Err(in_row(row, refusal)),
-            None => Ok(Instants::Each(all)),
+            None => Ok(all),
         };
     }
     let each = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {
         read(&item?).map_err(|refusal| in_row(row, refusal))
     };
-    column.try_iter()?.enumerate().map(each).collect::<PyResult<_>>().map(Instants::Each)
+    column.try_iter()?.enumerate().map(each).collect()
 }
 
 /// One instant for a whole batch, or one for each row, in microseconds since 1970.
@@ -255,10 +268,33 @@ pub(crate) enum Micros {
 
 /// The same as `instants`, for what counts in microseconds.
 pub(crate) fn micros(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Micros> {
-    Ok(match instants(value, name)? {
-        Instants::One(at) => Micros::One(microseconds(at)),
-        Instants::Each(all) => Micros::Each(all.into_iter().map(microseconds).collect()),
-    })
+    let Some(column) = column(value, name)? else {
+        return instant(value, name).map(|at| Micros::One(microseconds(at)));
+    };
+    // Whole numbers stay whole: an event a nanosecond before midnight is not rounded into the next day.
+    if let Some(all) = whole_micros(&column)? {
+        return match all.iter().position(|at| !(0..=microseconds(LAST)).contains(at)) {
+            None => Ok(Micros::Each(all)),
+            // Says which row, and why.
+            Some(_) => seconds_of_column(&column, name).map(|_| Micros::Each(all)),
+        };
+    }
+    let all = seconds_of_column(&column, name)?;
+    Ok(Micros::Each(all.into_iter().map(microseconds).collect()))
+}
+
+/// The microseconds of an array of dates that counts in these or in nanoseconds; None for anything else.
+fn whole_micros(column: &Bound<'_, PyAny>) -> PyResult<Option<Vec<i64>>> {
+    if kind_of(column) != Some('M') || column.hasattr("mask")? {
+        return Ok(None);
+    }
+    let numpy = column.py().import("numpy")?;
+    let data = numpy.call_method1("datetime_data", (column.getattr("dtype")?,))?;
+    if !matches!(data.extract::<(String, u64)>()?, (unit, 1) if unit == "us" || unit == "ns") {
+        return Ok(None);
+    }
+    let dates = column.call_method1("astype", ("datetime64[us]",))?;
+    words(&dates.call_method1("astype", ("int64",))?, |word| word as i64).map(Some)
 }
 
 /// The seconds of a NumPy array of numbers or dates; None for anything else.
@@ -303,7 +339,7 @@ fn of_dates(dates: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
 }
 
 /// The 64-bit items of a contiguous array.
-fn words(array: &Bound<'_, PyAny>, read: impl Fn(u64) -> f64) -> PyResult<Vec<f64>> {
+fn words<T>(array: &Bound<'_, PyAny>, read: impl Fn(u64) -> T) -> PyResult<Vec<T>> {
     let Some(view) = View::of(array, ffi::PyBUF_C_CONTIGUOUS) else {
         return Err(PyTypeError::new_err("the array of instants is not contiguous"));
     };

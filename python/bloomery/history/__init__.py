@@ -1,6 +1,6 @@
 """How many between t1 and t2: counts of keys in any past range of time, in a directory.
 
-`History` is the store; [multi-Bloom filters] are its segments. It needs the extra `history`
+`History` is the store; its segments are multi-Bloom filters. It needs the extra `history`
 (SQLAlchemy for the table of segments, fsspec for object stores).
 """
 

@@ -191,6 +191,10 @@ class Catalogue:
         self._next_id += 1
         return self._next_id - 1
 
+    def prepare_change(self) -> None:
+        """Gives the next change a name of its own, for `is_committed`."""
+        self._change = uuid.uuid4().hex
+
     def change(
         self,
         *,
@@ -203,7 +207,6 @@ class Catalogue:
     ) -> None:
         """All of it or nothing, in one transaction. `adopt` gives children their new parent, whose
         items file is no longer needed."""
-        self._change = uuid.uuid4().hex
         values: dict[str, Any] = {"change": self._change, "next_id": self._next_id}
         given = {"generation": generation, "settings": settings, "horizon": horizon}
         values |= {name: value for name, value in given.items() if value is not None}
@@ -239,7 +242,7 @@ class Catalogue:
         return int(self._read("revision"))
 
     def is_committed(self) -> bool:
-        """Whether the last change went through, for one whose answer was lost."""
+        """Whether the change prepared last went through, for one whose answer was lost."""
         return bool(self._read("change") == self._change)
 
     def _read(self, name: str) -> Any:

@@ -117,6 +117,7 @@ class State:
                     generation=generation, settings=settings, horizon=horizon,
                 )  # fmt: skip
 
+            self.catalogue.prepare_change()
             try:
                 self.disk.commit(transaction)
             except StorageError as error:

@@ -98,24 +98,31 @@ impl Body {
     /// Checks the blocks of `[from, to)` that were not; what lies behind the end has none.
     #[inline(always)]
     fn require(&self, from: usize, to: usize) -> Result<()> {
-        for block in from / BLOCK..=(to.saturating_sub(1)) / BLOCK {
-            let done = self.checked.get(block / 64);
-            if done.is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 0) {
-                self.check(block)?;
-            }
+        let (first, last) = (from / BLOCK, to.saturating_sub(1) / BLOCK);
+        if self.is_checked(first) && (first == last || self.is_checked(last) && last - first == 1) {
+            return Ok(());
         }
-        Ok(())
+        self.check_range(first, last)
+    }
+
+    /// Whether a block was checked, or is none.
+    #[inline(always)]
+    fn is_checked(&self, block: usize) -> bool {
+        let done = self.checked.get(block / 64);
+        done.is_none_or(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
     }
 
     #[cold]
+    fn check_range(&self, first: usize, last: usize) -> Result<()> {
+        let blocks = self.body().len().div_ceil(BLOCK);
+        let mut range = first..blocks.min(last + 1);
+        range.try_for_each(|block| if self.is_checked(block) { Ok(()) } else { self.check(block) })
+    }
+
     fn check(&self, block: usize) -> Result<()> {
         let body = self.body();
         let from = block * BLOCK;
-        // The last word of marks has room for blocks that are not there.
         let Some(bytes) = body.get(from..body.len().min(from + BLOCK)) else { return Ok(()) };
-        if bytes.is_empty() {
-            return Ok(());
-        }
         let stored = self.bytes.all()[self.front.checksums + 4 * block..].first_chunk();
         let expected = stored.map_or(0, |four| u32::from_le_bytes(*four));
         let got = crc32c(bytes);

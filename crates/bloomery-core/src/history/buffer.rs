@@ -196,10 +196,11 @@ impl Buffer {
         if first == seen.last.div_euclid(window) {
             return self.add_rows(first, batch, rows, wanted);
         }
-        // By row, and in their order within each; what is sorted already stays as it is.
+        // By row, and in their order within each. The stable sort finds the runs of a stream that is only a
+        // little out of order.
         let mut order: Vec<(i64, usize)> =
             rows.map(|row| (times[row].div_euclid(window), row)).collect();
-        order.sort_unstable();
+        order.sort_by_key(|each| each.0);
         order.chunk_by(|a, b| a.0 == b.0).try_for_each(|same| {
             self.add_rows(same[0].0, batch, same.iter().map(|each| each.1), wanted)
         })
@@ -441,3 +442,7 @@ impl Sink for Buffer {
         Buffer::add(self, Key::Bytes(key), 1, microseconds(at))
     }
 }
+
+#[cfg(test)]
+#[path = "buffer_tests.rs"]
+mod tests;

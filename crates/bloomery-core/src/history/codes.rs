@@ -20,12 +20,18 @@ pub(super) fn length(count: u64, order: u32) -> u32 {
 /// What codes would cost in each order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Costs {
+    /// Counts of one, which are most of them, are only counted.
+    ones: u64,
     bits: [u64; ORDERS],
 }
 
 impl Costs {
     #[inline]
     pub(super) fn add(&mut self, count: u64) {
+        if count == 1 {
+            self.ones += 1;
+            return;
+        }
         for (order, bits) in (0..).zip(&mut self.bits) {
             *bits += u64::from(length(count, order));
         }
@@ -33,8 +39,9 @@ impl Costs {
 
     /// The cheapest order, and the bits it needs.
     pub(super) fn best(&self) -> (u32, u64) {
-        let mut best = (0, self.bits[0]);
+        let mut best = (0, u64::MAX);
         for (order, bits) in (0..).zip(self.bits) {
+            let bits = bits + self.ones * u64::from(length(1, order));
             if bits < best.1 {
                 best = (order, bits);
             }
@@ -57,13 +64,17 @@ pub(super) fn put(count: u64, order: u32, out: &mut BitWriter) {
 /// Reads codes one after the other from bits that `window` shows 64 at a time.
 pub(super) struct Cursor<W> {
     window: W,
-    at: u64,
     order: u32,
+    /// Where the next code begins.
+    at: u64,
+    /// The bits from there on that were seen already, and how many they are.
+    ahead: u64,
+    left: u32,
 }
 
 impl<E, W: FnMut(u64) -> Result<u64, E>> Cursor<W> {
     pub(super) fn new(window: W, at: u64, order: u32) -> Self {
-        Cursor { window, at, order }
+        Cursor { window, order, at, ahead: 0, left: 0 }
     }
 
     /// Where the next code begins.
@@ -71,47 +82,67 @@ impl<E, W: FnMut(u64) -> Result<u64, E>> Cursor<W> {
         self.at
     }
 
+    /// (zeros, bits) of the next code, if all of it is ahead.
+    #[inline(always)]
+    fn look(&self) -> Option<(u32, u32)> {
+        let zeros = self.ahead.trailing_zeros();
+        let bits = 2 * zeros + 1 + self.order;
+        (bits <= self.left).then_some((zeros, bits))
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, bits: u32) {
+        // A code of 64 bits leaves nothing.
+        self.ahead = self.ahead.checked_shr(bits).unwrap_or(0);
+        self.left -= bits;
+        self.at += u64::from(bits);
+    }
+
+    #[inline(always)]
+    fn fetch(&mut self) -> Result<(), E> {
+        (self.ahead, self.left) = ((self.window)(self.at)?, 64);
+        Ok(())
+    }
+
     /// The next count; None for bits that are no code.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Result<Option<u64>, E> {
-        let bits = (self.window)(self.at)?;
-        let zeros = bits.trailing_zeros();
+        if self.look().is_none() {
+            self.fetch()?;
+        }
+        let Some((zeros, bits)) = self.look() else { return self.next_long() };
+        let len = zeros + self.order;
+        let payload = (self.ahead >> zeros >> 1) & low(u64::from(len));
+        self.pass(bits);
+        Ok(Some(payload + (1 << len) - (1 << self.order) + 1))
+    }
+
+    /// The same for a code of more than 64 bits, which begins what is ahead.
+    #[cold]
+    fn next_long(&mut self) -> Result<Option<u64>, E> {
+        let zeros = self.ahead.trailing_zeros();
         let len = zeros + self.order;
         if len > 62 {
             return Ok(None);
         }
-        let payload = if zeros + 1 + len <= 64 {
-            (bits >> zeros) >> 1
-        } else {
-            (self.window)(self.at + u64::from(zeros) + 1)?
-        };
+        let payload = (self.window)(self.at + u64::from(zeros) + 1)? & low(u64::from(len));
         self.at += u64::from(zeros + 1 + len);
-        let x = (1 << len) | (payload & low(u64::from(len)));
-        Ok(Some(x - (1 << self.order) + 1).filter(|count| *count <= MAX_EVENTS))
+        self.left = 0;
+        let count = payload + (1 << len) - (1 << self.order) + 1;
+        Ok(Some(count).filter(|count| *count <= MAX_EVENTS))
     }
 
     /// Passes `n` codes; false for bits that are none.
-    #[inline]
-    pub(super) fn skip(&mut self, mut n: u64) -> Result<bool, E> {
-        while n > 0 {
-            let bits = (self.window)(self.at)?;
-            let mut used = 0;
-            while n > 0 && used < 64 {
-                let zeros = (bits >> used).trailing_zeros();
-                let next = used + 2 * zeros + 1 + self.order;
-                if next > 64 {
-                    break;
-                }
-                used = next;
-                n -= 1;
+    #[inline(always)]
+    pub(super) fn skip(&mut self, n: u64) -> Result<bool, E> {
+        for _ in 0..n {
+            if self.look().is_none() {
+                self.fetch()?;
             }
-            self.at += u64::from(used);
-            // A code longer than a window.
-            if used == 0 {
-                if self.next()?.is_none() {
-                    return Ok(false);
-                }
-                n -= 1;
+            match self.look() {
+                Some((_, bits)) => self.pass(bits),
+                None if self.next_long()?.is_none() => return Ok(false),
+                None => (),
             }
         }
         Ok(true)

@@ -244,15 +244,27 @@ impl Segment {
         Ok(total)
     }
 
+    /// How many codes a column has.
+    #[inline(always)]
+    fn codes_of(&self, column: u64) -> Result<u64> {
+        let shape = self.header.shape();
+        let bits = self.body.window(self.layout.maps, column * shape.stride())?;
+        match bits & 1 {
+            0 => Ok(0),
+            _ if shape.rows < 64 => {
+                Ok(u64::from((bits >> 1 & low(u64::from(shape.rows))).count_ones()))
+            }
+            _ => self.used(column, 0, shape.rows.into()),
+        }
+    }
+
     /// Where a column's codes begin.
     fn first_code(&self, column: u64) -> Result<u64> {
         let shape = self.header.shape();
         let group = column / shape.group();
         let mut before = 0;
         for other in group * shape.group()..column {
-            if self.has_codes(other)? {
-                before += self.used(other, 0, shape.rows.into())?;
-            }
+            before += self.codes_of(other)?;
         }
         let mut cursor = self.cursor(self.index(group)?);
         if !cursor.skip(before)? {

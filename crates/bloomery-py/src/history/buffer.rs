@@ -15,7 +15,7 @@ use crate::records::record;
 use crate::{params, weights};
 use bloomery_core::Hasher;
 use bloomery_core::history::{
-    Buffer, BufferPlan, JournalReport, Moments, Named, RowRecord, RowsBy, Seen,
+    Buffer, BufferPlan, JournalReport, Mark, Moments, RowRecord, RowsBy, Seen,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -230,28 +230,30 @@ impl HistoryBuffer {
     }
 
     /// The key's count in the rows from `first` up to `last`, which is not one of them.
+    #[pyo3(signature = (index, key, first=0, last=None))]
     fn count(
         &self,
         py: Python<'_>,
         index: i64,
         key: &Bound<'_, PyAny>,
         first: u32,
-        last: u32,
+        last: Option<u32>,
     ) -> PyResult<u64> {
         let mark = hash_key(&self.hasher, key, None)?.mark();
+        let last = last.unwrap_or(u32::MAX);
         let counted = self.write().segment(index).map(|open| open.count(mark, first, last));
         counted.or_raise(py)
     }
 
-    /// The same of many keys, as an array.
-    #[pyo3(signature = (index, keys, first, last, *, nulls="refuse"))]
+    /// The same of many keys, or of `Digests` of them, as an array; 0 for rows without a key.
+    #[pyo3(signature = (index, keys, first=0, last=None, *, nulls="refuse"))]
     fn count_many<'py>(
         &self,
         py: Python<'py>,
         index: i64,
         keys: &Bound<'py, PyAny>,
         first: u32,
-        last: u32,
+        last: Option<u32>,
         nulls: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let made;
@@ -263,25 +265,22 @@ impl HistoryBuffer {
             }
         };
         digests.require(py, &self.hasher)?;
+        let last = last.unwrap_or(u32::MAX);
         let counted = py.detach(|| {
             let core = self.write();
             let open = core.segment(index)?;
-            let count = |mark: &Option<_>| mark.map_or(0, |mark| open.count(mark, first, last));
+            let count = |mark: &Option<Mark>| mark.map_or(0, |mark| open.count(mark, first, last));
             Ok(digests.marks().iter().map(count).collect::<Vec<u64>>())
         });
         to_numpy(py, &counted.or_raise(py)?, "uint64")
     }
 
     /// A segment's most frequent keys with their counts, and the largest count of all others.
-    fn names<'py>(
-        &self,
-        py: Python<'py>,
-        index: i64,
-    ) -> PyResult<(Vec<(Bound<'py, PyAny>, u64)>, u64)> {
+    fn names<'py>(&self, py: Python<'py>, index: i64) -> PyResult<(Bound<'py, PyList>, u64)> {
         let listed = self.write().segment(index).map(|open| open.top());
         let (names, unlisted) = listed.or_raise(py)?;
-        let named = |Named { key, count }| (to_object(py, key.view()), count);
-        Ok((names.into_iter().map(named).collect(), unlisted))
+        let named = names.iter().map(|named| (to_object(py, named.key.view()), named.count));
+        Ok((PyList::new(py, named)?, unlisted))
     }
 
     /// Pairs of key and row that are held.

@@ -38,6 +38,13 @@ pub(super) fn build<'py>(
             return Err(parameter(py, name, got, "as many as keys", "give one for each key"));
         }
     }
+    if let Some(row) = rows.iter().find(|row| **row >= words.row_count) {
+        let allowed = format!("between 0 and {}", i64::from(words.row_count) - 1);
+        return Err(parameter(py, "rows", row, &allowed, "`row_count` says how many there are"));
+    }
+    if counts.as_ref().is_some_and(|counts| counts.contains(&0)) {
+        return Err(parameter(py, "counts", 0, "at least 1", "leave out what never came"));
+    }
     let goal = Goal {
         error_rate: words.error_rate,
         gate_error: words.gate_error.unwrap_or(words.error_rate),

@@ -3,10 +3,11 @@
 //! A batch goes in whole or not at all, so all keys are hashed before the first is added. Only then is it known
 //! which of them are frequent, and these are looked up by their rows.
 
+use super::digests::Digests;
 use crate::errors::{nothing_added, null_key_of_all};
 use crate::key::with_key;
 use crate::keys::{self, Batch, Options};
-use bloomery_core::history::{Buffer, Mark, Wanted, marks};
+use bloomery_core::history::{Buffer, Mark, Wanted};
 use bloomery_core::{Crew, Error, Hasher, KeySource};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -33,21 +34,18 @@ impl Marks {
     /// Of every row, or of none if one is no key.
     pub(super) fn of(hasher: Hasher, keys: &Bound<'_, PyAny>, options: Options) -> PyResult<Self> {
         let py = keys.py();
-        let verb = HashMarks { hasher, rows: options.skip_nulls.then(Mutex::default) };
-        let answers = keys::answers(&verb, keys, options).map_err(|error| {
+        let hashed = Digests::of(keys, hasher, options).map_err(|error| {
             let null = error.value(py).get_type().name().is_ok_and(|name| name == "NullKeyError");
             match error.value(py).getattr("index").and_then(|row| row.extract()) {
                 Ok(row) if null => null_key_of_all(py, row),
                 _ => nothing_added(py, error),
             }
         })?;
-        let mut all = answers.into_values();
-        let total = all.len();
-        let rows = verb.rows.map(|rows| rows.into_inner().unwrap_or_else(PoisonError::into_inner));
-        let rows = rows.filter(|rows| rows.len() < all.len());
-        if let Some(rows) = &rows {
-            all = rows.iter().map(|row| all[*row]).collect();
-        }
+        let (hashed, total) = (hashed.marks(), hashed.marks().len());
+        let all: Vec<Mark> = hashed.iter().filter_map(|mark| *mark).collect();
+        let present = |(row, mark): (usize, &Option<Mark>)| mark.map(|_| row);
+        let some = all.len() < total;
+        let rows = some.then(|| hashed.iter().enumerate().filter_map(present).collect());
         Ok(Marks { all, rows, total })
     }
 
@@ -62,32 +60,6 @@ impl Marks {
     /// The row of the batch that the i-th mark is of.
     fn row(&self, i: usize) -> usize {
         self.rows.as_ref().map_or(i, |rows| rows[i])
-    }
-}
-
-struct HashMarks {
-    hasher: Hasher,
-    /// Rows that have a key, where some may have none.
-    rows: Option<Mutex<Vec<usize>>>,
-}
-
-impl Batch for HashMarks {
-    type Answer = Mark;
-    const DTYPE: &'static str = "uint64";
-
-    fn hasher(&self) -> Hasher {
-        self.hasher
-    }
-
-    fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
-        if let Some(chosen) = &self.rows {
-            locked(chosen).extend(rows);
-        }
-    }
-
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [Mark], _: &mut Crew) -> Outcome {
-        marks(keys, &self.hasher, out);
-        Ok(())
     }
 }
 

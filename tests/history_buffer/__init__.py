@@ -1,0 +1,1 @@
+"""What a history has not sealed yet."""

@@ -1,0 +1,461 @@
+"""`HistoryBuffer`: what a history has not sealed yet, against an exact dictionary."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bloomery._core import Digests, HistoryBuffer, HistorySegment, LogCounter, history_roll_up
+from bloomery.errors import (
+    BloomeryError,
+    IncompatibleError,
+    KeyTypeError,
+    NullKeyError,
+    ParameterError,
+    SnapshotError,
+)
+from bloomery.stream import web_log
+from tests.cli.access_log import hit
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+START = 1_760_000_400 * SECOND  # on a whole hour
+
+
+def hourly(**more: Any) -> HistoryBuffer:
+    return HistoryBuffer(window=MINUTE, rows=60, **more)
+
+
+def events(count: int, seed: int = 1) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Keys of a skewed stream with counts and times over three hours, out of order."""
+    random = np.random.default_rng(seed)
+    keys = [f"/page/{rank}" for rank in np.minimum(random.zipf(1.3, count), 5000)]
+    times = START + random.integers(0, 3 * HOUR, count)
+    return keys, random.integers(1, 4, count), times
+
+
+def exact(keys: list[Any], counts: Any, times: Any) -> dict[Any, Counter[int]]:
+    """The count of every key by the number of its minute."""
+    rows: dict[Any, Counter[int]] = defaultdict(Counter)
+    for key, count, at in zip(keys, counts, times, strict=True):
+        rows[key][int(at) // MINUTE] += int(count)
+    return rows
+
+
+def held(buffer: HistoryBuffer, keys: Any) -> dict[Any, Counter[int]]:
+    rows: dict[Any, Counter[int]] = defaultdict(Counter)
+    for segment in buffer.segments():
+        for key in keys:
+            for row, count in enumerate(buffer.rows_of(segment.index, key)):
+                if count:
+                    rows[key][segment.begin // MINUTE + row] += int(count)
+    return rows
+
+
+FORMS: dict[str, Any] = {
+    "list": lambda keys: list(keys),
+    "tuple": lambda keys: tuple(keys),
+    "iterator": lambda keys: iter(keys),
+    "NumPy": lambda keys: np.array(keys),
+    "Arrow": lambda keys: pa.array(keys),
+    "Arrow views": lambda keys: pa.array(keys, pa.string_view()),
+    "Arrow chunks": lambda keys: pa.chunked_array([keys[:7], keys[7:]]),
+    "Arrow dictionary": lambda keys: pa.array(keys).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_batch_of_any_form_counts_and_names_like_an_exact_dictionary(form: str) -> None:
+    keys, counts, times = events(3000)
+    buffer = hourly(names=8)
+    given = FORMS[form](keys)
+    assert buffer.add_many(given, counts, at=times.astype("datetime64[us]")) == 3000
+    expected = exact(keys, counts, times)
+    assert held(buffer, expected) == expected
+    assert buffer.entries == sum(len(rows) for rows in expected.values())
+    assert buffer.newest == times.max()
+    for segment in buffer.segments():
+        inside = range(segment.begin // MINUTE, segment.end // MINUTE)
+        totals = Counter({k: sum(rows[i] for i in inside) for k, rows in expected.items()})
+        names, unlisted = buffer.names(segment.index)
+        assert [count for _, count in names] == [count for _, count in totals.most_common(8)]
+        for key, count in names:
+            assert totals.pop(key.item() if isinstance(key, np.generic) else key) == count
+        assert unlisted == max(totals.values())
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        np.array([START, START + MINUTE]) / 1e6,
+        np.array([START, START + MINUTE], "datetime64[us]"),
+        np.array([START * 1000 + 999, (START + MINUTE) * 1000], "datetime64[ns]"),
+        np.array([START // SECOND, (START + MINUTE) // SECOND], "datetime64[s]"),
+        pa.array([START, START + MINUTE], pa.timestamp("us", tz="UTC")),
+        pa.chunked_array([[START // 1000], [(START + MINUTE) // 1000]], pa.timestamp("ms")),
+        [datetime.fromtimestamp(START / 1e6, UTC), (START + MINUTE) / 1e6],
+        ["2025-10-09T09:00:00Z", "2025-10-09T09:01:00Z"],
+    ],
+    ids=["seconds", "us", "ns", "s", "Arrow us", "Arrow ms", "mixed", "text"],
+)
+def test_instants_are_read_in_every_spelling(at: Any) -> None:
+    buffer = hourly()
+    buffer.add_many(["a", "a"], at=at)
+    (segment,) = buffer.segments()
+    assert (segment.first, segment.last) == (START, START + MINUTE)
+    assert buffer.rows_of(segment.index, "a")[:3].tolist() == [1, 1, 0]
+
+
+def test_the_last_nanosecond_of_a_window_belongs_to_it() -> None:
+    buffer = hourly()
+    buffer.add_many(["a"], at=np.array([(START + MINUTE) * 1000 - 1], "datetime64[ns]"))
+    assert buffer.rows_of(buffer.segments()[0].index, "a")[:2].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "counts", "at", "nulls", "error"),
+    [
+        (["a", None], None, 5.0, "refuse", NullKeyError),
+        (pa.array(["a", None]), None, 5.0, "refuse", NullKeyError),
+        (["a", 1.5], None, 5.0, "refuse", KeyTypeError),
+        (["a", "b"], [1, 0], 5.0, "refuse", ParameterError),
+        (["a", "b"], [1], 5.0, "refuse", ParameterError),
+        (["a", "b"], None, [5.0], "refuse", ParameterError),
+        (["a", "b"], None, [5.0, float("nan")], "refuse", ParameterError),
+        (["a", "b"], None, np.array(["2020", "NaT"], "datetime64[us]"), "refuse", ParameterError),
+        (["a", "b"], None, [5.0, datetime(2020, 1, 1)], "refuse", ParameterError),  # noqa: DTZ001
+        (["a", "b"], None, 5.0, "maybe", ParameterError),
+        ("ab", None, 5.0, "refuse", ParameterError),
+    ],
+)
+def test_a_batch_with_anything_bad_changes_nothing(
+    keys: Any, counts: Any, at: Any, nulls: Any, error: type[BloomeryError]
+) -> None:
+    buffer = hourly()
+    buffer.take_journal()
+    with pytest.raises(error) as caught:
+        buffer.add_many(keys, counts, at=at, nulls=nulls)
+    assert caught.value.hint
+    assert buffer.entries == 0
+    assert buffer.segments() == []
+    assert buffer.take_journal() == b""
+
+
+def test_an_error_in_a_batch_names_its_row_and_says_that_nothing_went_in() -> None:
+    with pytest.raises(NullKeyError, match=r"keys\[1\] is null; nothing was added") as null:
+        hourly().add_many(["a", None], at=5.0)
+    assert (null.value.index, null.value.added) == (1, 0)
+    with pytest.raises(KeyTypeError, match=r"keys\[2\]") as bad:
+        hourly().add_many(["a", "b", 0.5], at=5.0)
+    assert bad.value.added == 0
+
+
+@pytest.mark.parametrize("make", [list, pa.array], ids=["list", "Arrow"])
+def test_skipped_rows_take_their_counts_and_times_with_them(make: Any) -> None:
+    buffer = hourly()
+    keys = make(["a", None, "b", None, "c"])
+    at = (START + np.arange(5) * MINUTE) / 1e6
+    assert buffer.add_many(keys, [1, 2, 3, 4, 5], at=at, nulls="skip") == 3
+    (segment,) = buffer.segments()
+    assert [int(buffer.rows_of(segment.index, k).argmax()) for k in "abc"] == [0, 2, 4]
+    assert sorted(buffer.names(segment.index)[0]) == [("a", 1), ("b", 3), ("c", 5)]
+
+
+def test_the_second_column_of_a_table_is_the_counts() -> None:
+    buffer = hourly()
+    buffer.add_many(pa.table({"key": ["a", "b"], "n": [2, 7]}), at=START / 1e6)
+    assert buffer.count_many(buffer.segments()[0].index, ["a", "b"]).tolist() == [2, 7]
+
+
+def test_keys_keep_their_domain_and_their_spelling() -> None:
+    buffer = hourly()
+    for key in ("5", b"bytes", 5, -5, 2**64 - 1):
+        buffer.add(key, 1, START)
+    buffer.add("bytes", 1, START)
+    names, unlisted = buffer.names(buffer.segments()[0].index)
+    assert dict(names) == {
+        "5": 1, b"bytes": 2, 5: 1, -5: 1, 2**64 - 1: 1,
+    }  # fmt: skip
+    assert unlisted == 0
+
+
+# ---- the journal
+
+
+def test_the_journal_makes_the_same_buffer_again_and_goes_on() -> None:
+    keys, counts, times = events(2000)
+    at = times.astype("datetime64[us]")
+    buffer, journal = hourly(), b""
+    for start in range(0, 2000, 300):
+        part = slice(start, start + 300)
+        buffer.add_many(keys[part], counts[part], at=at[part])
+        journal += buffer.take_journal()
+    again = hourly()
+    report = again.replay(memoryview(journal))
+    assert (report.events, report.valid_bytes) == (counts.sum(), len(journal))
+    assert (report.torn, report.damaged) == (False, None)
+    journal += add_and_take(again)
+    third = hourly()
+    assert third.replay(journal).events == counts.sum() + 1
+    assert held(third, set(keys)) == held(again, set(keys))
+    for segment in again.segments():
+        assert third.names(segment.index) == again.names(segment.index)
+
+
+def add_and_take(buffer: HistoryBuffer) -> bytes:
+    buffer.add("/one/more", 1, START)
+    return buffer.take_journal()
+
+
+def test_a_torn_journal_is_cut_and_a_damaged_one_is_reported() -> None:
+    buffer = hourly()
+    parts = [buffer.take_journal(), *(add_and_take(buffer) for _ in range(4))]
+    journal = b"".join(parts)
+    torn = hourly()
+    report = torn.replay(journal[:-1])
+    assert report.torn
+    assert report.damaged is None
+    assert report.valid_bytes == len(b"".join(parts[:-1]))
+    assert report.events == 3
+    middle = len(parts[0]) + len(parts[1]) + 5
+    bad = journal[:middle] + b"\xff" + journal[middle + 1 :]
+    report = hourly().replay(bad)
+    assert report.damaged == len(parts[0]) + len(parts[1])
+    assert (report.events, report.torn) == (3, False)
+
+
+def test_a_dump_leaves_out_what_is_being_sealed() -> None:
+    buffer = hourly()
+    buffer.add("a", 1, START)
+    buffer.add("a", 2, START + HOUR)
+    first, second = buffer.segments()
+    with pytest.raises(BloomeryError):
+        buffer.dump()
+    buffer.take_journal()
+    again = hourly()
+    again.replay(buffer.dump(without=[first.index]))
+    assert again.segments() == [second]
+    assert again.newest == START + HOUR
+
+
+def test_a_journal_of_another_seed_is_refused() -> None:
+    with pytest.raises(IncompatibleError, match="hash"):
+        hourly(seed=1).replay(hourly().take_journal())
+
+
+# ---- sealing and rolling up
+
+
+def test_a_sealed_segment_answers_at_least_what_was_open_and_names_the_same() -> None:
+    keys, counts, times = events(4000)
+    buffer = hourly(names=20)
+    buffer.add_many(keys, counts, at=times.astype("datetime64[us]"))
+    distinct = sorted(set(keys))
+    for open_one in buffer.segments():
+        made = buffer.seal(open_one.index, error_rate=0.01)
+        segment = HistorySegment.from_bytes(made.segment)
+        assert (made.begin, made.end, made.rows) == (open_one.begin, open_one.end, 60)
+        assert (made.first, made.last) == (open_one.first, open_one.last)
+        assert made.events == open_one.events == segment.info.events
+        assert made.parameters["items"] == open_one.entries
+        exactly = np.array([buffer.rows_of(open_one.index, key) for key in distinct])
+        upper = np.array([segment.rows_of(key) for key in distinct])
+        assert (upper >= exactly).all()
+        # Binomial, with room for ten deviations: the error that was asked for is per key.
+        wrong = (upper != exactly).any(axis=1).sum()
+        assert wrong <= 0.01 * len(distinct) + 10 * (0.01 * len(distinct)) ** 0.5
+        assert segment.names() == buffer.names(open_one.index)
+        records, sealed_records = buffer.row_records(open_one.index), segment.row_records()
+        assert records.keys() == sealed_records.keys()
+        for name, column in records.items():
+            assert (column == sealed_records[name]).all()
+        digests = Digests(distinct)
+        assert (buffer.count_many(open_one.index, digests) == exactly.sum(axis=1)).all()
+        assert (buffer.count_many(open_one.index, digests, 3, 9) == exactly[:, 3:9].sum(1)).all()
+
+
+def test_a_roll_up_has_each_hour_as_a_row_late_ones_too() -> None:
+    keys, counts, times = events(4000)
+    early, late = hourly(), hourly()
+    half = slice(0, 2000), slice(2000, None)
+    for buffer, part in zip((early, late), half, strict=True):
+        buffer.add_many(keys[part], counts[part], at=times[part].astype("datetime64[us]"))
+    sealed = [b.seal(s.index, error_rate=0.01) for b in (early, late) for s in b.segments()]
+    assert len(sealed) == 6
+    begin = START // (24 * HOUR) * 24 * HOUR
+    day = history_roll_up(
+        [each.items for each in sealed],
+        begin=begin, end=begin + 24 * HOUR, level=1, row_span=HOUR, error_rate=0.001,
+    )  # fmt: skip
+    assert (day.level, day.rows, day.events) == (1, 24, counts.sum())
+    segment = HistorySegment.from_bytes(day.segment)
+    expected = exact(keys, counts, times)
+    wrong = 0
+    for key, minutes in expected.items():
+        hours = Counter[int]()
+        for minute, count in minutes.items():
+            hours[(minute * MINUTE - begin) // HOUR] += count
+        rows = segment.rows_of(key)
+        assert all(rows[hour] >= count for hour, count in hours.items())
+        wrong += rows.sum() != hours.total()
+    assert wrong <= 0.001 * len(expected) + 10
+    assert set(segment.row_records()["windows"].tolist()) == {60}
+    totals = Counter({key: minutes.total() for key, minutes in expected.items()})
+    names, unlisted = segment.names()
+    assert [count for _, count in names[:20]] == [count for _, count in totals.most_common(20)]
+    listed = {key for key, _ in names}
+    assert unlisted == max((n for key, n in totals.items() if key not in listed), default=0)
+
+
+def test_items_that_were_damaged_or_do_not_fit_are_refused() -> None:
+    buffer = hourly()
+    buffer.add("a", 1, START)
+    made = buffer.seal(buffer.segments()[0].index, error_rate=0.01)
+    span: dict[str, Any] = {"begin": made.begin, "end": made.end, "level": 1, "error_rate": 0.01}
+    bad = made.items[:30] + bytes([made.items[30] ^ 1]) + made.items[31:]
+    for items in (bad, made.items[:-1], made.items + b"\0", b"", b"something else entirely" * 3):
+        with pytest.raises(SnapshotError):
+            history_roll_up([items], row_span=HOUR, **span)
+    with pytest.raises(IncompatibleError):
+        history_roll_up([made.items], row_span=HOUR, seed=9, **span)
+    with pytest.raises(ParameterError, match="row_span"):
+        history_roll_up([made.items], row_span=7, **span)
+    with pytest.raises(ParameterError, match="items"):
+        history_roll_up([made.items], row_span=HOUR, **(span | {"begin": made.end - HOUR // 2}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"error_rate": 0.0}, "error_rate"),
+        ({"error_rate": float("nan")}, "error_rate"),
+        ({"policy": "sum"}, "policy"),
+        ({"index": 3}, "index"),
+    ],
+)
+def test_a_seal_that_makes_no_sense_is_refused(changed: dict[str, Any], name: str) -> None:
+    buffer = hourly()
+    buffer.add("a", 1, START)
+    words: dict[str, Any] = {"index": buffer.segments()[0].index, "error_rate": 0.01} | changed
+    with pytest.raises(ParameterError, match=name):
+        buffer.seal(words.pop("index"), **words)
+
+
+def test_a_sealed_segment_is_dropped_and_a_late_event_opens_it_anew() -> None:
+    buffer = hourly()
+    buffer.add("a", 1, START)
+    (segment,) = buffer.segments()
+    assert not segment.complete
+    buffer.add("a", 1, START + HOUR)
+    assert [each.complete for each in buffer.segments()] == [True, False]
+    buffer.drop(segment.index)
+    with pytest.raises(ParameterError, match="index"):
+        buffer.drop(segment.index)
+    buffer.add("a", 5, START)
+    assert buffer.count(segment.index, "a") == 5
+
+
+# ---- the rest
+
+
+def test_by_arrivals_a_row_is_so_many_events() -> None:
+    buffer = HistoryBuffer(arrivals=100, rows=3)
+    times = START + np.arange(750) * SECOND
+    buffer.add_many(["a", "b", "c"] * 250, at=times.astype("datetime64[us]"))
+    assert [each.events for each in buffer.segments()] == [300, 300, 150]
+    assert [each.complete for each in buffer.segments()] == [True, True, False]
+    rows = buffer.row_records(1)
+    assert rows["events"].tolist() == [100, 100, 100]
+    assert rows["first"].tolist() == times[[300, 400, 500]].tolist()
+    assert rows["last"].tolist() == times[[399, 499, 599]].tolist()
+    made = buffer.seal(1, error_rate=0.01)
+    assert HistorySegment.from_bytes(made.segment).rows_of("a").sum() == 100
+
+
+@pytest.mark.parametrize("by", ["path", "ip"])
+def test_a_log_goes_in_by_its_own_time_without_python_for_a_line(by: str) -> None:
+    log = b"".join(web_log(3000, pages=50, per_second=2))
+    counted, added = hourly(), hourly()
+    counter = LogCounter(counted, by=by)
+    for start in range(0, len(log), 1000):
+        counter.feed(log[start : start + 1000])
+    counter.finish()
+    assert counter.report().counted == 3000
+    from bloomery import LogReader
+
+    reader = LogReader()
+    for record in [*reader.feed(log), *reader.finish()]:
+        assert record.time is not None
+        added.add(getattr(record, by), 1, round(record.time * 1e6))
+    assert counted.segments() == added.segments()
+    for segment in added.segments():
+        assert counted.names(segment.index) == added.names(segment.index)
+    again = hourly()
+    assert again.replay(counted.take_journal()).events == 3000
+    assert again.segments() == added.segments()
+
+
+def test_a_log_goes_into_a_hot_list_and_a_history_at_once() -> None:
+    from bloomery import HotList
+
+    hot, buffer = HotList(10), hourly()
+    counter = LogCounter(hot, buffer)
+    counter.feed(hit("/a") * 3)
+    counter.finish()
+    (segment,) = buffer.segments()
+    assert (hot.count(b"/a"), buffer.count(segment.index, "/a")) == (3.0, 3)
+
+
+def test_threads_lose_no_event() -> None:
+    buffer, journal = hourly(names=4), []
+    stop = threading.Event()
+
+    def add(number: int) -> None:
+        for _ in range(50):
+            buffer.add_many([f"k{number}", "shared"] * 100, at=START / 1e6)
+            buffer.add("single", 1, START)
+
+    def take() -> None:
+        while not stop.is_set():
+            journal.append(buffer.take_journal())
+            list(buffer.segments())
+
+    threads = [threading.Thread(target=add, args=(n,)) for n in range(3)]
+    taker = threading.Thread(target=take)
+    for thread in (*threads, taker):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stop.set()
+    taker.join()
+    journal.append(buffer.take_journal())
+    (segment,) = buffer.segments()
+    expected = {"k0": 5000, "k1": 5000, "k2": 5000, "shared": 15000, "single": 150}
+    again = hourly(names=4)
+    again.replay(b"".join(journal))
+    for each in (buffer, again):
+        counts = each.count_many(segment.index, list(expected))
+        assert counts.tolist() == list(expected.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ({"rows": 60}, "window"),
+        ({"window": 1, "arrivals": 1, "rows": 60}, "window"),
+        ({"window": 0, "rows": 60}, "window"),
+        ({"arrivals": 0, "rows": 60}, "arrivals"),
+        ({"window": MINUTE, "rows": 0}, "rows"),
+        ({"window": MINUTE, "rows": 60, "hash": "md5"}, "hash"),
+    ],
+)
+def test_a_buffer_that_makes_no_sense_is_refused(words: dict[str, Any], name: str) -> None:
+    with pytest.raises(ParameterError, match=name):
+        HistoryBuffer(**words)

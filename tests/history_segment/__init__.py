@@ -1,0 +1,1 @@
+"""Sealed segments of a history."""
