@@ -1,0 +1,126 @@
+"""Processes that share keys come, go, fork and die; none of it makes an answer wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from bloomery.guard.shared import SharedKeys
+from bloomery.guard.state import State
+from tests.guard.neighbours import SUBJECT, Pair, says_absent
+from tests.guard.processes import Process
+from tests.guard.test_held import ABSENT, KEYS, scan_of
+
+
+def test_the_first_to_come_trusts_nothing_it_finds(attach: Callable[[], SharedKeys]) -> None:
+    keys = attach()
+    keys.rebuild(scan_of(KEYS))
+    neighbour = attach()
+    keys.detach()
+    assert not neighbour.may_exist(ABSENT), "somebody is there still"
+    assert neighbour.may_exist_many(KEYS).all()
+    neighbour.detach()
+    assert attach().may_exist(ABSENT), "nobody was"
+
+
+def test_who_went_lets_everything_pass_and_disturbs_nobody(pair: Pair) -> None:
+    pending = pair[0].begin()
+    pending.add_many(["open"])
+    pair[0].detach()
+    assert pair[0].may_exist(ABSENT)
+    pending.committing()
+    pending.committed()
+    pair[0].distrust("too late")
+    pair[0].add_many(["nowhere"])
+    assert not pair[1].may_exist(ABSENT)
+    assert pair[1].rebuild(scan_of(KEYS))
+
+
+def _die(pipe: Connection, directory: Path, where: str) -> None:
+    keys = SharedKeys(directory, 1e-6, subject=SUBJECT)
+    pending = keys.begin()
+
+    def tell() -> None:
+        pipe.send("there")
+        pipe.recv()
+
+    if where == "attached":
+        tell()
+    elif where == "committing":
+        pending.add_many(["dying"])
+        pending.committing()
+        tell()
+    elif where == "building":
+        keys.rebuild(scan_of([], tell))
+    elif where == "holding":
+        with keys.hold():
+            tell()
+    elif where == "alone":
+        keys.rebuild(scan_of(KEYS))
+        tell()
+
+
+@pytest.mark.parametrize("where", ["attached", "committing", "building", "holding"])
+def test_a_process_that_is_killed_leaves_no_lock(pair: Pair, tmp_path: Path, where: str) -> None:
+    worker = Process(_die, tmp_path / "guard", where)
+    assert worker.hear() == "there"
+    os.kill(worker.process.pid or 0, signal.SIGKILL)
+    worker.process.join()
+    for keys in pair:
+        assert keys.may_exist_many(KEYS).all()
+    if where == "holding":
+        assert says_absent(*pair) == [False, False], "its key is unknown to all"
+        assert "died" in pair[0].due()
+    assert pair[0].rebuild(scan_of(KEYS))
+    assert says_absent(*pair) == [True, True]
+    assert not pair[1].stats().rebuilding
+
+
+def test_after_all_were_killed_nothing_is_trusted(
+    tmp_path: Path, attach: Callable[[], SharedKeys]
+) -> None:
+    worker = Process(_die, tmp_path / "guard", "alone")
+    assert worker.hear() == "there"
+    neighbour = attach()
+    assert not neighbour.may_exist(ABSENT)
+    neighbour.detach()
+    worker.process.kill()
+    worker.process.join()
+    keys = attach()
+    assert keys.may_exist(ABSENT)
+    assert keys.state is State.UNKNOWN
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_adds_and_sees_as_any_other_process(pair: Pair) -> None:
+    _, neighbour = pair
+    inside = neighbour.begin()
+    inside.add_many(["parent's"])
+    inside.committing()
+    to_parent, from_child = os.pipe()
+    child = os.fork()
+    if not child:
+        passed = b"no"
+        try:
+            pending = neighbour.begin()
+            pending.add_many(["child's"])
+            pending.committing()
+            pending.committed()
+            if not neighbour.may_exist(ABSENT) and neighbour.may_exist("parent's"):
+                passed = b"yes"
+        finally:
+            os.write(from_child, passed)
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(to_parent, 10) == b"yes"
+    os.close(to_parent)
+    os.close(from_child)
+    assert neighbour.may_exist("child's")
+    assert not neighbour.may_exist(ABSENT)
+    inside.committed()
+    assert pair[0].rebuild(scan_of(KEYS)), "the child took no lock of its parent along"
