@@ -1,7 +1,7 @@
 """What a guard costs: a question, and the hooks at an INSERT that is committed by itself.
 
 The same rows go in through an engine with a guard and through one without, in turns. SQLite is a
-file with its usual settings; PostgreSQL, where it is installed, is the server of the tests.
+file, and PostgreSQL, where it is installed, a server of its own; both with their usual settings.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def measure(keys: int, inserts: int, rounds: int) -> tuple[list[GuardCost], list
     if reason := why_not():
         missing.append(Missing("INSERT on PostgreSQL", reason))
     else:
-        with Postgres.running() as server:
+        with Postgres.running(durable=True) as server:
             found.append(_inserts("PostgreSQL", server.new_database(), inserts, rounds))
     return found, missing
 

@@ -17,6 +17,7 @@ from bloomery.errors import ParameterError, StorageError
 from bloomery.guard.errands import Errands
 from bloomery.guard.settle import wait_for_writers
 from tests.guard.databases import BASKET, Database
+from tests.guard.guards import until
 
 LONG = 30
 
@@ -34,12 +35,19 @@ def a_writer_at_work(database: Database, statement: str) -> Iterator[None]:
         pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
         busy = threading.Thread(target=_sleep, args=(connection,))
         busy.start()
+        until(lambda: _is_asleep(database, pid))  # or it could not be cancelled
         try:
             yield
         finally:
             database.run(f"SELECT pg_cancel_backend({pid})")
             busy.join()
             connection.rollback()
+
+
+def _is_asleep(database: Database, pid: int) -> bool:
+    query = text("SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = :pid")
+    with database.engine.connect() as connection:
+        return bool(connection.execute(query, {"pid": pid}).scalar_one())
 
 
 def _sleep(connection: object) -> None:

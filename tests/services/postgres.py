@@ -1,8 +1,8 @@
 """A PostgreSQL server of one's own: a new cluster in a temporary directory, on a socket there.
 
-Nothing of it outlives its user. It has no TCP port, so it meets no other server, and writes nothing
-through to the disk, since nobody needs its data after a crash. PostgreSQL refuses to run as root,
-so then it runs as the user `postgres`.
+Nothing of it outlives its user. It has no TCP port, so it meets no other server. It writes nothing
+through to the disk, since nobody needs its data after a crash; `durable` is for measurements.
+PostgreSQL refuses to run as root, so then it runs as the user `postgres`.
 
     with Postgres.running() as server:
         engine = create_engine(server.new_database())
@@ -24,10 +24,8 @@ from typing import Self
 import pytest
 
 _USER = "postgres"
-_SETTINGS = (
-    "-c listen_addresses='' -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
-    " -c max_connections=200 -c max_prepared_transactions=10"
-)
+_SETTINGS = "-c listen_addresses='' -c max_connections=200 -c max_prepared_transactions=10"
+_FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
 
 
 def find_programs() -> Path | None:
@@ -55,7 +53,8 @@ def why_not() -> str | None:
 class Postgres:
     """A running server."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, durable: bool = False) -> None:
+        self._settings = _SETTINGS if durable else f"{_SETTINGS} {_FAST}"
         programs = find_programs()
         assert programs is not None, why_not()
         self._programs = programs
@@ -68,12 +67,12 @@ class Postgres:
 
     @classmethod
     @contextmanager
-    def running(cls) -> Iterator[Self]:
+    def running(cls, *, durable: bool = False) -> Iterator[Self]:
         """Starts a server, and stops and deletes it at the end."""
         # The path of a socket has room for about a hundred bytes, so not below pytest's directory.
         directory = Path(tempfile.mkdtemp(prefix="bloomery-pg-"))
         try:
-            server = cls(directory)
+            server = cls(directory, durable=durable)
             server.start()
             try:
                 yield server
@@ -95,7 +94,7 @@ class Postgres:
 
     def start(self) -> None:
         log = str(self._root / "log")
-        self._run("pg_ctl", "-w", "-l", log, "-o", f"{_SETTINGS} -k {self._root}", "start")
+        self._run("pg_ctl", "-w", "-l", log, "-o", f"{self._settings} -k {self._root}", "start")
 
     def stop(self, how: str = "fast") -> None:
         """Ends every connection; `start` brings the same data back."""

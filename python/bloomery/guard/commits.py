@@ -15,16 +15,27 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy.engine import Dialect
 
+Info = dict[Any, Any]
+
+
+def info_of(connection: Any) -> Info:
+    """What is kept with a connection; nothing with one that is no member of a pool yet."""
+    try:
+        info = connection.info
+    except NotImplementedError:
+        return {}
+    return info if isinstance(info, dict) else {}
+
 
 class Watcher(Protocol):
-    """A `connection` is whatever has the `info` of a connection from the pool."""
+    """Gets the `info` of the connection from the pool."""
 
     def executed(self, cursor: Any, statement: str, context: Any) -> None: ...
-    def begins(self, connection: Any) -> None: ...
-    def rolls_back(self, connection: Any) -> None: ...
-    def commits(self, connection: Any, *, written_elsewhere: bool) -> None: ...
-    def committed(self, connection: Any) -> None: ...
-    def commit_failed(self, connection: Any) -> None: ...
+    def begins(self, info: Info) -> None: ...
+    def rolls_back(self, info: Info) -> None: ...
+    def commits(self, info: Info, *, written_elsewhere: bool) -> None: ...
+    def committed(self, info: Info) -> None: ...
+    def commit_failed(self, info: Info) -> None: ...
 
 
 _lock = threading.Lock()
@@ -52,35 +63,39 @@ def _wrap(dialect: Dialect, watchers: list[Watcher]) -> None:
     commit_twophase = dialect.do_commit_twophase
 
     def do_begin(connection: Any) -> None:
+        info = info_of(connection)
         for watcher in [*watchers]:
-            watcher.begins(connection)
+            watcher.begins(info)
         begin(connection)
 
     def do_rollback(connection: Any) -> None:
+        info = info_of(connection)
         for watcher in [*watchers]:
-            watcher.rolls_back(connection)
+            watcher.rolls_back(info)
         rollback(connection)
 
-    def surround(connection: Any, written_elsewhere: bool, work: Any, *arguments: Any) -> None:
-        present = [*watchers]
+    def surround(connection: Any, written_elsewhere: bool, work: Any) -> None:
+        info, present = info_of(connection), [*watchers]
         for watcher in present:
-            watcher.commits(connection, written_elsewhere=written_elsewhere)
+            watcher.commits(info, written_elsewhere=written_elsewhere)
         try:
-            work(*arguments)
+            work()
         except BaseException:
             for watcher in present:
-                watcher.commit_failed(connection)
+                watcher.commit_failed(info)
             raise
         for watcher in present:
-            watcher.committed(connection)
+            watcher.committed(info)
 
     def do_commit(connection: Any) -> None:
-        surround(connection, False, commit, connection)
+        surround(connection, False, lambda: commit(connection))
 
     def do_commit_twophase(
         connection: Any, xid: Any, is_prepared: bool = True, recover: bool = False
     ) -> None:
-        surround(connection, recover, commit_twophase, connection, xid, is_prepared, recover)
+        surround(
+            connection, recover, lambda: commit_twophase(connection, xid, is_prepared, recover)
+        )
 
     def and_tell(execute: Any) -> Any:
         def do_execute(cursor: Any, statement: str, *rest: Any, **words: Any) -> None:

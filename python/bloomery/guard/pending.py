@@ -129,11 +129,12 @@ class Pending:
 
     def committed(self) -> None:
         """The commit has succeeded."""
+        self._close()
+        if self._stale:
+            self._held.count_stale(self._stale)
         by_generation: dict[int, list[Key]] = {}
         for generation, key in self._removals:
             by_generation.setdefault(generation, []).append(key)
-        self._close()
-        self._held.count_stale(self._stale)
         for generation, keys in by_generation.items():
             self._held.remove_many(keys, generation)
 

@@ -24,6 +24,7 @@ from sqlalchemy import Column, Connection, Engine, event
 
 from bloomery.errors import KeyTypeError
 from bloomery.guard import commits
+from bloomery.guard.commits import Info, info_of
 from bloomery.guard.held import HeldKeys
 from bloomery.guard.pending import Key, Pending
 from bloomery.guard.shared import SharedKeys
@@ -80,7 +81,7 @@ class Writes:
     # --- statements ---------------------------------------------------------------------------
 
     def _pending(self, connection: Connection) -> Pending:
-        info = _info(connection)
+        info = info_of(connection)
         pending: Pending | None = info.get(self)
         if pending is None:
             pending = info[self] = self._held.begin()
@@ -115,7 +116,7 @@ class Writes:
             return _commits_at_once(connection)
         # SQLite commits when it releases a savepoint that nothing was begun before, MySQL before it
         # makes a table; so whatever is not known to leave a transaction open may end it.
-        return self in _info(connection) and not _COMMITS_NOTHING.match(statement)
+        return self in info_of(connection) and not _COMMITS_NOTHING.match(statement)
 
     def executed(self, cursor: Any, statement: str, context: Any) -> None:
         """A statement has been carried out."""
@@ -127,7 +128,7 @@ class Writes:
             if effect.loses and statement == context.statement:
                 self._lose(context.root_connection, cursor.rowcount, context, effect)
         if self._held.shared:
-            pending: Pending | None = _info(context.root_connection).get(self)
+            pending: Pending | None = info_of(context.root_connection).get(self)
             if pending is not None:
                 pending.landed()
 
@@ -182,7 +183,7 @@ class Writes:
         result: Any,
     ) -> None:
         context: Any = result.context
-        pending: Pending | None = _info(connection).get(self)
+        pending: Pending | None = info_of(connection).get(self)
         if pending is not None and pending.awaiting and context is pending.context:
             self._fetch(pending, context, self._statements.read(context.compiled, ""))
 
@@ -235,11 +236,11 @@ class Writes:
 
     # --- transactions -------------------------------------------------------------------------
 
-    def begins(self, connection: Any) -> None:
-        self._end(_info(connection))
+    def begins(self, info: Info) -> None:
+        self._end(info)
 
-    def rolls_back(self, connection: Any) -> None:
-        self._end(_info(connection))
+    def rolls_back(self, info: Info) -> None:
+        self._end(info)
 
     def _checkin(self, dbapi_connection: Any, record: Any) -> None:
         self._end(record.info)
@@ -251,18 +252,17 @@ class Writes:
         """After an error PostgreSQL answers a commit with a rollback, and no driver says so."""
         connection: Connection | None = context.connection
         if connection is not None and not connection.invalidated and not connection.closed:
-            pending: Pending | None = _info(connection).get(self)
+            pending: Pending | None = info_of(connection).get(self)
             if pending is not None:
                 pending.forget_removals()
                 pending.landed()
 
-    def _end(self, info: dict[Any, Any]) -> None:
+    def _end(self, info: Info) -> None:
         pending: Pending | None = info.pop(self, None)
         if pending is not None:
             pending.rolled_back()
 
-    def commits(self, connection: Any, *, written_elsewhere: bool) -> None:
-        info = _info(connection)
+    def commits(self, info: Info, *, written_elsewhere: bool) -> None:
         pending: Pending | None = info.get(self)
         if written_elsewhere:
             pending = pending or info.setdefault(self, self._held.begin())
@@ -270,24 +270,15 @@ class Writes:
         if pending is not None:
             pending.committing()
 
-    def committed(self, connection: Any) -> None:
-        pending: Pending | None = _info(connection).pop(self, None)
+    def committed(self, info: Info) -> None:
+        pending: Pending | None = info.pop(self, None)
         if pending is not None:
             pending.committed()
 
-    def commit_failed(self, connection: Any) -> None:
-        pending: Pending | None = _info(connection).pop(self, None)
+    def commit_failed(self, info: Info) -> None:
+        pending: Pending | None = info.pop(self, None)
         if pending is not None:
             pending.uncertain()
-
-
-def _info(connection: Any) -> dict[Any, Any]:
-    """What is kept with a connection; nothing with one that is no member of a pool yet."""
-    try:
-        info = connection.info
-    except NotImplementedError:
-        return {}
-    return info if isinstance(info, dict) else {}
 
 
 def _commits_at_once(connection: Connection) -> bool:
