@@ -34,6 +34,16 @@ MAPPED = 1024
 
 
 @dataclass(frozen=True, slots=True)
+class Filled:
+    """The rows that are not empty, if each ends before the next one begins: a few of them are found
+    sooner in a list than in an array."""
+
+    numbers: list[int]
+    first: list[int]
+    last: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """The times and events of a node's rows, as arrays."""
 
@@ -41,16 +51,23 @@ class Rows:
     first: Times
     last: Times
     events: Counts
+    filled: Filled | None
 
     @classmethod
     def of(cls, records: dict[str, Any]) -> Rows:
         """From what the core answers. An empty row lies nowhere: it ends before it begins."""
         empty = records["events"] == 0
+        first, last = records["first"], records["last"]
+        numbers = np.flatnonzero(~empty)
+        filled = None
+        if np.all(first[numbers][1:] > last[numbers][:-1]):
+            filled = Filled(numbers.tolist(), first[numbers].tolist(), last[numbers].tolist())
         return cls(
             records["begin"],
-            np.where(empty, np.iinfo(np.int64).max, records["first"]),
-            np.where(empty, np.iinfo(np.int64).min, records["last"]),
+            np.where(empty, np.iinfo(np.int64).max, first),
+            np.where(empty, np.iinfo(np.int64).min, last),
             records["events"],
+            filled,
         )
 
 
@@ -235,6 +252,8 @@ class Forest:
         self.nodes: dict[int, SegmentNode] = {}
         self.offspring: defaultdict[int, list[SegmentNode]] = defaultdict(list)
         self.roots: dict[int, SegmentNode] = {}
+        self._placed: dict[int, defaultdict[int, list[SegmentNode]]] = {}
+        """The children of a parent by its rows, as far as somebody asked."""
         self.damaged: dict[int, str] = {}
         """Why a segment cannot be asked."""
         self.change(add=entries)
@@ -268,9 +287,13 @@ class Forest:
         family = self.offspring.get(node.entry.id)
         if not family:
             return []
-        rows_of = self._rows_by_order if self._by_order else self._rows_by_time
-        rows = rows_of(node, family)
-        chosen = [child for child, place in zip(family, rows, strict=True) if place == row]
+        placed = self._placed.get(node.entry.id)
+        if placed is None:
+            placed = self._placed[node.entry.id] = defaultdict(list)
+            rows_of = self._rows_by_order if self._by_order else self._rows_by_time
+            for child, place in zip(family, rows_of(node, family), strict=True):
+                placed[place].append(child)
+        chosen = placed.get(row, [])
         if any(child.entry.id in self.damaged for child in chosen):
             return []
         return list(chosen)
@@ -319,6 +342,7 @@ class Forest:
             self.roots[entry.id] = node
         else:
             self.offspring[entry.parent].append(node)
+            self._placed.pop(entry.parent, None)
 
     def _detach(self, number: int) -> SegmentNode:
         node = self.nodes[number]
@@ -327,6 +351,7 @@ class Forest:
         else:
             family = self.offspring[node.entry.parent]
             family.remove(node)
+            self._placed.pop(node.entry.parent, None)
             if not family:
                 del self.offspring[node.entry.parent]
         return node

@@ -8,6 +8,7 @@ by one transaction, or nothing.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 from bloomery.errors import IncompatibleError
@@ -17,6 +18,9 @@ from bloomery.history.state import State, checksum
 
 SAME = ("window", "arrivals", "ladder", "hash", "seed", "fingerprint")
 """What must agree, in the order in which a difference is reported."""
+
+_MERGING = threading.Lock()
+"""One merge at a time: two stores that merge each other would wait for each other's lock."""
 
 
 def merge_store(here: State, there: State) -> int:
@@ -36,7 +40,7 @@ def merge_store(here: State, there: State) -> int:
             hint="only stores by `window` can be merged", field="arrivals",
             expected=None, got=here.settings.arrivals,
         )  # fmt: skip
-    with there.lock:
+    with _MERGING, there.lock:
         entries = [node.entry for node in there.forest.nodes.values()]
         copies: list[Entry] = []
         with here.lock:

@@ -18,13 +18,14 @@ smaller one counts. A plan knows no key; one plan answers for any number of them
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from bloomery.history.forest import Damaged, Node
+from bloomery.history.forest import Damaged, Filled, Node
 
 Ask = Callable[[Node, int, int], Any]
 """What the rows from one to the other say: a number, or an array with one for each key."""
@@ -118,6 +119,8 @@ def _plan_node(node: Node, start: int, end: int, rollups: bool, plan: RangePlan)
         if node.last < start or node.first >= end:
             return []
     rows = node.rows()
+    if rollups and rows.filled is not None:
+        return _plan_in_order(node, rows.filled, start, end, plan)
     touched = (rows.last >= start) & (rows.first < end)
     covered = touched & (rows.first >= start) & (rows.last < end)
     terms: list[Run | Cut] = []
@@ -139,14 +142,50 @@ def _plan_node(node: Node, start: int, end: int, rollups: bool, plan: RangePlan)
             plan.rows += run.last - run.first
             terms.append(run)
     for row in np.flatnonzero(touched & ~covered).tolist():
-        inside = _plan_children(node, row, start, end, rollups, plan)
-        if inside is None:
-            plan.rows += 1
-            plan.partial += 1
-        first, last = int(rows.first[row]), int(rows.last[row]) + 1
-        share = (min(last, end) - max(first, start)) / (last - first)
-        terms.append(Cut(node, row, share, inside))
+        first, last = int(rows.first[row]), int(rows.last[row])
+        terms.append(_cut(node, row, first, last, start, end, rollups, plan))
     return terms
+
+
+def _plan_in_order(
+    node: Node, filled: Filled, start: int, end: int, plan: RangePlan
+) -> list[Run | Cut]:
+    """The same where rows follow each other: only the first and the last one can be partial."""
+    first = bisect_left(filled.last, start)
+    last = bisect_left(filled.first, end)
+    if first >= last:
+        return []
+    edges = sorted({first, last - 1})
+    cut = [i for i in edges if filled.first[i] < start or filled.last[i] >= end]
+    terms: list[Run | Cut] = []
+    begin, stop = first + (first in cut), last - (last - 1 in cut)
+    if begin < stop:
+        run = Run(node, filled.numbers[begin], filled.numbers[stop - 1] + 1)
+        plan.rows += run.last - run.first
+        terms.append(run)
+    for i in cut:
+        row = filled.numbers[i]
+        terms.append(_cut(node, row, filled.first[i], filled.last[i], start, end, True, plan))
+    return terms
+
+
+def _cut(
+    node: Node,
+    row: int,
+    first: int,
+    last: int,
+    start: int,
+    end: int,
+    rollups: bool,
+    plan: RangePlan,
+) -> Cut:
+    """A partial row whose events lie from `first` to `last`."""
+    inside = _plan_children(node, row, start, end, rollups, plan)
+    if inside is None:
+        plan.rows += 1
+        plan.partial += 1
+    share = (min(last + 1, end) - max(first, start)) / (last + 1 - first)
+    return Cut(node, row, share, inside)
 
 
 def _plan_children(
