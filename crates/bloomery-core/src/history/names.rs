@@ -28,9 +28,12 @@ const LEAST: usize = 2048;
 /// take themselves, at four bytes each. Long keys that came once or twice each would otherwise be most of
 /// a segment. `unlisted` counts those that go.
 pub(super) fn affordable(names: Vec<Named>, unlisted: u64, pairs: usize) -> (Vec<Named>, u64) {
-    let (mut kept, mut rest) = (names, LEAST.max(pairs / 2));
-    let sizes = kept.iter().map(|named| named.key.encoded_len());
-    let stay = sizes.map_while(|bytes| Some(rest = rest.checked_sub(bytes)?)).count();
+    let (mut kept, budget) = (names, LEAST.max(pairs / 2));
+    let sums = kept.iter().scan(0, |sum, named| {
+        *sum += named.key.encoded_len();
+        Some(*sum)
+    });
+    let stay = sums.take_while(|sum| *sum <= budget).count();
     // The names come by count, so the first that goes is the most frequent of those.
     let unlisted = kept.get(stay).map_or(unlisted, |gone| unlisted.max(gone.count));
     kept.truncate(stay);
