@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 WORD = 2**64
-GATE = (0x8EBC6AF09C88C6E3, 0x589365CF7F9D2E31)
-MATRIX = (0xA0761D6478BD642F, 0xE7037ED1A0B428DB)
+GATE = 0x8EBC6AF09C88C6E3
+MATRIX = 0xA0761D6478BD642F
 
 
 def mix(x: int) -> int:
@@ -17,10 +17,10 @@ def mix(x: int) -> int:
     return x ^ x >> 32
 
 
-def positions(mark: int, part: tuple[int, int], hashes: int, cells: int) -> list[int]:
+def positions(mark: int, part: int, hashes: int, cells: int) -> list[int]:
     """Where a mark's cells are."""
-    start, step = mix(mark ^ part[0]), mix((mark + part[1]) % WORD)
-    values = ((start + i * (step + i * 0x9E3779B97F4A7C15)) % WORD for i in range(hashes))
+    start = mix(mark ^ part)
+    values = (mix((start + i * 0x9E3779B97F4A7C15) % WORD) for i in range(hashes))
     return [value * cells >> 64 for value in values]
 
 

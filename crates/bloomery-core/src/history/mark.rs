@@ -40,32 +40,27 @@ pub(super) enum Part {
     Matrix,
 }
 
-/// The positions of a mark: two mixes of it are start and step of a sequence that is bent, so that no step
-/// makes it run around a few cells only.
+/// The positions of a mark: each is a mix of its own, so two keys share one cell no more often than chance
+/// has it, and all their cells practically never, however small the segment is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spread {
-    start: u64,
-    step: u64,
-}
+pub(super) struct Spread(u64);
 
 impl Spread {
     #[inline(always)]
     pub(super) fn of(mark: Mark, part: Part) -> Self {
         // Different constants before the same mix give values without a visible relation.
-        let (a, b) = match part {
-            Part::Gate => (0x8EBC_6AF0_9C88_C6E3, 0x5893_65CF_7F9D_2E31),
-            Part::Matrix => (0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB),
+        let own = match part {
+            Part::Gate => 0x8EBC_6AF0_9C88_C6E3,
+            Part::Matrix => 0xA076_1D64_78BD_642F,
         };
-        Spread { start: mix(mark ^ a), step: mix(mark.wrapping_add(b)) }
+        Spread(mix(mark ^ own))
     }
 
     /// The i-th position among `cells`.
     #[inline(always)]
     pub(super) fn position(self, i: u32, cells: u64) -> u64 {
-        const BEND: u64 = 0x9E37_79B9_7F4A_7C15;
-        let i = u64::from(i);
-        let value =
-            self.start.wrapping_add(i.wrapping_mul(self.step.wrapping_add(i.wrapping_mul(BEND))));
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let value = mix(self.0.wrapping_add(u64::from(i).wrapping_mul(STEP)));
         ((u128::from(value) * u128::from(cells)) >> 64) as u64
     }
 }
