@@ -29,8 +29,10 @@ Counts = npt.NDArray[np.uint64]
 Times = npt.NDArray[np.int64]
 Key = str | bytes | int
 
-MAPPED = 1024
-"""Files that are mapped at the same time; systems allow some ten thousand."""
+MAPPED = 16_384
+"""Files that are mapped at the same time, more than a year of hours; systems allow some sixty
+thousand."""
+_EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,8 @@ class Rows:
             filled = Filled(numbers.tolist(), first[numbers].tolist(), last[numbers].tolist())
         return cls(
             records["begin"],
-            np.where(empty, np.iinfo(np.int64).max, first),
-            np.where(empty, np.iinfo(np.int64).min, last),
+            np.where(empty, _LATEST, first),
+            np.where(empty, _EARLIEST, last),
             records["events"],
             filled,
         )
