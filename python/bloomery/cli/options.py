@@ -185,3 +185,15 @@ Derivation: TypeAlias = Annotated[
     Literal["enhanced", "double", "slices"] | None,
     typer.Option("--derivation", help="How positions come from a key's digest."),
 ]
+
+JsonMap: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--json-map",
+        metavar="MAP",
+        help="Where JSON lines have their fields: path=request.uri|uri,time=ts,ip=remote_addr.",
+    ),
+]
+NoQuery: TypeAlias = Annotated[
+    bool, typer.Option("--no-query", help="Leave out what follows the `?` of a path.")
+]

@@ -11,7 +11,7 @@ from bloomery import LogCounter
 from bloomery.cli import console
 from bloomery.cli.history.options import Logs, Store
 from bloomery.cli.logs import FORM, WHAT, finish
-from bloomery.cli.options import AsJson, ErrorRate
+from bloomery.cli.options import AsJson, ErrorRate, JsonMap, NoQuery
 from bloomery.cli.progress import reading
 from bloomery.cli.quantities import show_bytes, show_count
 from bloomery.cli.sources import chunks
@@ -74,17 +74,8 @@ def ingest(
             help="As `bloomery top` has it; if not given, found from the first lines.",
         ),
     ] = None,
-    json_map: Annotated[
-        str | None,
-        typer.Option(
-            "--json-map",
-            metavar="MAP",
-            help="Where JSON lines have their fields: path=request.uri|uri,time=ts,ip=remote_addr.",
-        ),
-    ] = None,
-    no_query: Annotated[
-        bool, typer.Option("--no-query", help="Leave out what follows the `?` of a path.")
-    ] = False,
+    json_map: JsonMap = None,
+    no_query: NoQuery = False,
     json: AsJson = False,
 ) -> int:
     """Count logs by time into a store, which is made if it is not there.

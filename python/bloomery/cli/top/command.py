@@ -16,7 +16,7 @@ from bloomery import LogCounter
 from bloomery._core import parse_duration, parse_instant
 from bloomery.cli import console
 from bloomery.cli.logs import FORM, WHAT, finish
-from bloomery.cli.options import AsJson
+from bloomery.cli.options import AsJson, JsonMap, NoQuery
 from bloomery.cli.quantities import number_or_text
 from bloomery.cli.sources import CHUNK, chunks, is_packed, stdin
 from bloomery.cli.top.follow import Follower
@@ -71,17 +71,8 @@ def top(
             " bare; if not given, found from the first lines.",
         ),
     ] = None,
-    json_map: Annotated[
-        str | None,
-        typer.Option(
-            "--json-map",
-            metavar="MAP",
-            help="Where JSON lines have their fields: path=request.uri|uri,time=ts,ip=remote_addr.",
-        ),
-    ] = None,
-    no_query: Annotated[
-        bool, typer.Option("--no-query", help="Leave out what follows the `?` of a path.")
-    ] = False,
+    json_map: JsonMap = None,
+    no_query: NoQuery = False,
     json: AsJson = False,
 ) -> int:
     """Show what is hot in a web or proxy log now: live on a terminal, as a table or JSON elsewhere.
