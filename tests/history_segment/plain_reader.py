@@ -48,14 +48,16 @@ class PlainSegment:
         self.gate_bits, self.columns = word(72), word(80)
         self.order, self.gate_hashes, self.hashes = self.data[13:16]
         self.row_numbers = list(varints(self.data[200 : 200 + row_bytes]))
+        self.filled = self.rows_with_events()
+        filled = len(self.filled)
         bits = int.from_bytes(self.data[len(self.data) - body :], "little")
         self.gate = bits
         at = 8 * -(-self.gate_bits // 8)
         self.maps = bits >> at
         group = 1
-        while group < max(1, 512 // self.rows):
+        while group < max(1, 512 // max(1, filled)):
             group *= 2
-        at += 8 * -(-self.columns * (self.rows + 1) // 8)
+        at += 8 * -(-self.columns * (filled + 1) // 8)
         self.index = [bits >> at + 40 * i & 2**40 - 1 for i in range(-(-self.columns // group))]
         at += 40 * len(self.index)
         self.codes, self.at = bits >> at & (1 << word(128)) - 1, 0
@@ -70,11 +72,27 @@ class PlainSegment:
         """A number of the header."""
         return int.from_bytes(self.data[offset : offset + 8], "little")
 
+    def rows_with_events(self) -> list[int]:
+        """Their numbers; those of all rows in version 1."""
+        if int.from_bytes(self.data[8:10], "little") == 1:
+            return list(range(self.rows))
+        numbers = iter(self.row_numbers)
+        filled = []
+        for row in range(self.rows):
+            _begin, _length, events, _windows = (next(numbers) for _ in range(4))
+            if events:
+                filled.append(row)
+                next(numbers), next(numbers)
+        return filled
+
     def column(self, column: int) -> list[int]:
         """The cells of the next column."""
-        bits = self.maps >> column * (self.rows + 1)
-        used = [bits >> row + 1 & 1 for row in range(self.rows)]
-        return [self.code() if cell else 0 for cell in used] if bits & 1 else used
+        bits = self.maps >> column * (len(self.filled) + 1)
+        cells = [0] * self.rows
+        for place, row in enumerate(self.filled):
+            if bits >> place + 1 & 1:
+                cells[row] = self.code() if bits & 1 else 1
+        return cells
 
     def code(self) -> int:
         """The next count."""

@@ -1,8 +1,9 @@
 //! What a segment holds becomes its file.
 
-use super::columns::{Cells, Shape};
+use super::columns::Cells;
+use super::filled::Filled;
 use super::gate::Gate;
-use super::header::Header;
+use super::header::{Header, VERSION};
 use super::plan::{self, Load};
 use super::varint;
 use super::{Contents, Goal, Named, bits};
@@ -11,16 +12,16 @@ use crate::error::Result;
 /// The file of a segment.
 pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
     contents.check()?;
-    let rows = contents.rows.len() as u32;
+    let filled = Filled::of(&contents.rows);
     let load = Load::of(contents);
-    let sizes = plan::plan(&load, rows, goal)?;
+    let sizes = plan::plan(&load, filled.len() as u32, goal)?;
     let mut gate = Gate::new(sizes.gate_bits)?;
     for one in contents.items.chunk_by(|a, b| a.mark == b.mark) {
         gate.add(one[0].mark, sizes.gate_hashes);
     }
-    let shape = Shape { rows, columns: sizes.columns };
-    let cells = Cells::of(shape, &contents.items, sizes.hashes, goal.policy)?;
+    let cells = Cells::of(filled, sizes.columns, &contents.items, sizes.hashes, goal.policy)?;
     let header = Header {
+        version: VERSION,
         level: contents.level,
         policy: goal.policy,
         order: 0,

@@ -4,7 +4,7 @@
 //! rows are asked. Most cells are empty and most others hold one, so a column is
 //!
 //! ```text
-//! map     rows + 1 bits: whether the column has codes, then for each row whether its cell is not zero
+//! map     1 bit: whether the column has codes; then for each row with events whether its cell is not zero
 //! codes   only if it has: the count of each of its cells that is not zero (`codes.rs`)
 //! ```
 //!
@@ -14,6 +14,7 @@
 
 use super::bits::{BitWriter, low, set, window_of};
 use super::codes::{self, Costs};
+use super::filled::Filled;
 use super::mark::{Part, Spread};
 use super::{CellPolicy, Item, MAX_EVENTS};
 use crate::error::{Error, Result};
@@ -26,6 +27,7 @@ pub(super) const ENTRY: u64 = 5;
 /// How large a matrix is. It says where everything lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
+    /// Those that have cells.
     pub(super) rows: u32,
     pub(super) columns: u64,
 }
@@ -61,6 +63,7 @@ impl Shape {
 #[derive(Debug)]
 pub(super) struct Cells {
     shape: Shape,
+    filled: Filled,
     maps: Vec<u64>,
     /// The counts of the columns with codes, in the order of their cells.
     values: Vec<u64>,
@@ -68,31 +71,34 @@ pub(super) struct Cells {
 
 impl Cells {
     /// A matrix whose columns are pushed one after the other.
-    pub(super) fn new(shape: Shape) -> Result<Self> {
+    pub(super) fn new(filled: Filled, columns: u64) -> Result<Self> {
+        let shape = Shape { rows: filled.len() as u32, columns };
         let bits = shape.map_bits().unwrap_or(u64::MAX);
         let words = usize::try_from(bits.div_ceil(64)).unwrap_or(usize::MAX);
         let mut maps = Vec::new();
         let refused = |_| Error::Capacity { needed: bits / 8, limit: isize::MAX as u64 };
         maps.try_reserve_exact(words).map_err(refused)?;
         maps.resize(words, 0);
-        Ok(Cells { shape, maps, values: Vec::new() })
+        Ok(Cells { shape, filled, maps, values: Vec::new() })
     }
 
     /// The matrix of sorted items, `hashes` columns for each mark.
     pub(super) fn of(
-        shape: Shape,
+        filled: Filled,
+        columns: u64,
         items: &[Item],
         hashes: u32,
         policy: CellPolicy,
     ) -> Result<Self> {
-        let mut this = Cells::new(shape)?;
-        let stride = shape.stride();
+        let places = filled.places();
+        let mut this = Cells::new(filled, columns)?;
+        let stride = this.shape.stride();
         let mut at = Vec::with_capacity(hashes as usize);
         for one in items.chunk_by(|a, b| a.mark == b.mark) {
-            columns_of(one[0].mark, hashes, shape.columns, &mut at);
+            columns_of(one[0].mark, hashes, columns, &mut at);
             for base in at.iter().map(|column| column * stride) {
                 for item in one {
-                    let bit = base + 1 + u64::from(item.row);
+                    let bit = base + 1 + u64::from(places[item.row as usize]);
                     // A cell that holds two counts has codes, where counts are summed.
                     let twice = policy == CellPolicy::Plain && this.bit(bit);
                     if item.count > 1 || twice {
@@ -102,7 +108,7 @@ impl Cells {
                 }
             }
         }
-        this.fill_values(items, hashes, policy)?;
+        this.fill_values(items, &places, hashes, policy)?;
         Ok(this)
     }
 
@@ -123,7 +129,13 @@ impl Cells {
     }
 
     /// Second pass: the maps are known, so each cell has its place among the values.
-    fn fill_values(&mut self, items: &[Item], hashes: u32, policy: CellPolicy) -> Result<()> {
+    fn fill_values(
+        &mut self,
+        items: &[Item],
+        places: &[u32],
+        hashes: u32,
+        policy: CellPolicy,
+    ) -> Result<()> {
         let (stride, rows) = (self.shape.stride(), u64::from(self.shape.rows));
         let needed = self.shape.columns.saturating_mul(8);
         let refused = |_| Error::Capacity { needed, limit: isize::MAX as u64 };
@@ -149,8 +161,8 @@ impl Cells {
             for column in at.iter().copied() {
                 let coded = self.bit(column * stride);
                 for item in one.iter().filter(|_| coded) {
-                    let place = starts[column as usize] + self.used(column, item.row.into());
-                    let value = &mut self.values[place as usize];
+                    let before = self.used(column, places[item.row as usize].into());
+                    let value = &mut self.values[(starts[column as usize] + before) as usize];
                     *value = match policy {
                         CellPolicy::Largest => item.count.max(*value),
                         CellPolicy::Plain => *value + item.count,
@@ -161,7 +173,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Writes the next column, whose place is `column`.
+    /// Writes the next column, whose place is `column`: the cells of all rows, of which empty ones are zero.
     pub(super) fn push(&mut self, column: u64, cells: &[u64]) -> Result<()> {
         let first = column * self.shape.stride();
         if let Some(cell) = cells.iter().find(|cell| **cell > MAX_EVENTS) {
@@ -173,16 +185,19 @@ impl Cells {
             let refused = |_| Error::Capacity { needed: u64::MAX, limit: isize::MAX as u64 };
             self.values.try_reserve(cells.len()).map_err(refused)?;
         }
-        for (row, cell) in (1..).zip(cells).filter(|(_, cell)| **cell > 0) {
-            set(&mut self.maps, first + row);
-            if coded {
-                self.values.push(*cell);
+        for place in 0..self.filled.len() {
+            let cell = cells.get(self.filled.number(place)).copied().unwrap_or(0);
+            if cell > 0 {
+                set(&mut self.maps, first + 1 + place as u64);
+                if coded {
+                    self.values.push(cell);
+                }
             }
         }
         Ok(())
     }
 
-    /// Cells that are not zero in each row.
+    /// Cells that are not zero in each row that has any.
     pub(super) fn used_by_row(&self) -> Vec<u64> {
         let mut used = vec![0; self.shape.rows as usize];
         for column in 0..self.shape.columns {

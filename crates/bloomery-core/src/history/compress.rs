@@ -12,8 +12,9 @@
 
 use super::build::assemble;
 use super::columns::{Cells, Shape};
+use super::filled::Filled;
 use super::gate::Gate;
-use super::header::Header;
+use super::header::{Header, VERSION};
 use super::plan::measured_error;
 use super::{MAX_ROWS, Named, RowRecord, Segment, Sizes};
 use crate::error::{Error, Result};
@@ -34,10 +35,10 @@ pub fn merge_rows(segment: &Segment, factor: usize, max_error: f64) -> Result<Ve
         let hint = "a row has at most 2**62 events";
         return Err(Error::parameter("factor", factor, "smaller for so many events", hint));
     }
-    let shape = Shape { rows: rows.len() as u32, columns: segment.sizes().columns };
-    let mut cells = Cells::new(shape)?;
+    let columns = segment.sizes().columns;
+    let mut cells = Cells::new(Filled::of(&rows), columns)?;
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    for column in 0..shape.columns {
+    for column in 0..columns {
         segment.cells(column, &mut before)?;
         after.clear();
         let sum = |part: &[u64]| part.iter().fold(0u64, |sum, cell| sum.saturating_add(*cell));
@@ -45,7 +46,7 @@ pub fn merge_rows(segment: &Segment, factor: usize, max_error: f64) -> Result<Ve
         cells.push(column, &after)?;
     }
     let gate = gate_of(&[segment], segment.sizes().gate_bits)?;
-    let header = Header { rows, ..segment.header.clone() };
+    let header = Header { version: VERSION, rows, ..segment.header.clone() };
     within(header, &gate, &cells, &segment.names()?.0, max_error)
 }
 
@@ -72,14 +73,15 @@ pub fn join(a: &Segment, b: &Segment, max_error: f64) -> Result<Vec<u8>> {
         let hint = "merge rows first";
         return Err(Error::parameter("rows", rows.len(), "at most 65536 together", hint));
     }
-    let shape = Shape { rows: rows.len() as u32, columns: sizes.columns };
+    let filled = Filled::of(&rows);
+    let shape = Shape { rows: filled.len() as u32, columns: sizes.columns };
     let bits = |shape: Shape| shape.map_bits().unwrap_or(u64::MAX);
     let own = bits(a.header.shape()).saturating_add(bits(b.header.shape()));
     // The many rows of one times the many columns of the other.
     if bits(shape) / MOST_GROWTH > own {
         return Err(Error::incompatible("columns", x.columns, y.columns));
     }
-    let mut cells = Cells::new(shape)?;
+    let mut cells = Cells::new(filled, sizes.columns)?;
     let mut both = Vec::new();
     for column in 0..sizes.columns {
         both.clear();
@@ -93,6 +95,7 @@ pub fn join(a: &Segment, b: &Segment, max_error: f64) -> Result<Vec<u8>> {
     let (begin, end) = (a.span().0.min(b.span().0), a.span().1.max(b.span().1));
     let (more, less) = (b.load(), a.load());
     let header = Header {
+        version: VERSION,
         begin,
         end,
         sizes,

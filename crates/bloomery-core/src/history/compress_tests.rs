@@ -164,6 +164,6 @@ fn segments_that_would_explode_do_not_join() {
     let sizes = |columns| Sizes { gate_hashes: 1, gate_bits: 64, hashes: 2, columns };
     let sized = |columns| Goal { sizes: Some(sizes(columns)), ..goal(0.1, CellPolicy::Largest) };
     let wide = segment(&contents(35, 10, 1, 1, 10), &sized(1 << 18));
-    let long = segment(&contents(36, 10, 200, 1, 10), &sized(64));
+    let long = segment(&contents(36, 2000, 200, 1, 10), &sized(64));
     assert!(matches!(join(&wide, &long, 1.0), Err(Error::Incompatible { field: "columns", .. })));
 }

@@ -12,6 +12,7 @@
 //! believed before it agrees with the number of bytes that are there.
 
 use super::columns::{ENTRY, Shape};
+use super::filled::Filled;
 use super::mark::MAX_HASHES;
 use super::varint::{self, Reader};
 use super::{CellPolicy, MAX_ROWS, RowRecord, Sizes};
@@ -20,8 +21,8 @@ use crate::hash::Hasher;
 use crc32c::crc32c;
 
 pub(super) const MAGIC: [u8; 8] = *b"BLOOMHST";
-/// The newest version this code reads and the one it writes.
-pub(super) const VERSION: u16 = 1;
+/// The newest version this code reads and the one it writes. In version 1 empty rows have cells too.
+pub(super) const VERSION: u16 = 2;
 /// Bytes covered by one checksum.
 pub(super) const BLOCK: usize = 4096;
 const FIXED: usize = 200;
@@ -29,6 +30,7 @@ const FIXED: usize = 200;
 /// What the front says.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Header {
+    pub(super) version: u16,
     pub(super) level: u8,
     pub(super) policy: CellPolicy,
     /// Of the codes.
@@ -64,8 +66,16 @@ pub(super) struct Layout {
 }
 
 impl Header {
+    /// Which rows have cells.
+    pub(super) fn filled(&self) -> Filled {
+        match self.version {
+            1 => Filled::every(self.rows.len()),
+            _ => Filled::of(&self.rows),
+        }
+    }
+
     pub(super) fn shape(&self) -> Shape {
-        Shape { rows: self.rows.len() as u32, columns: self.sizes.columns }
+        Shape { rows: self.filled().len() as u32, columns: self.sizes.columns }
     }
 
     /// None if it could not be in any file.
@@ -95,7 +105,7 @@ impl Header {
 
     fn fixed(&self, row_bytes: u64, body_bytes: u64) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        out.extend(VERSION.to_le_bytes());
+        out.extend(self.version.to_le_bytes());
         let (hash, secret) = match self.hasher {
             Hasher::Xxh3 { .. } => (1, [0; 16]),
             Hasher::Keyed { secret } => (2, secret),
@@ -210,6 +220,7 @@ impl Header {
             return Err(wrong("sizes", format!("{sizes:?}")));
         }
         let header = Header {
+            version: u16::from_le_bytes([fixed[8], fixed[9]]),
             level,
             policy: policy.ok_or_else(|| wrong("policy", fixed[11]))?.0,
             order: order.into(),

@@ -5,8 +5,12 @@
 //! ```text
 //! magic 8 bytes | CRC-32C u32 of all that follows | bytes of the file u64 | the hash's fingerprint u64
 //! numbers (seven bits a byte): level, begin, end, first, last, events, windows, names, keys
-//! names: kind u8, length, key         keys by mark: distance from the mark before, count
+//! names: kind u8, length, key
+//! keys by mark: distance from the mark before, if the count is one; else 0, count, distance
 //! ```
+//!
+//! Most keys of a long tail come once, and no two marks are equal: only the first distance can be 0, and then
+//! it is written in the long form. The first version wrote a count for every key.
 
 use super::journal::{key, put_key};
 use super::open::Seen;
@@ -17,7 +21,8 @@ use crate::error::{Error, Result};
 use crate::hash::Hasher;
 use crate::key::Key;
 
-const MAGIC: [u8; 8] = *b"bmitems1";
+const MAGIC: [u8; 8] = *b"bmitems2";
+const FIRST_MAGIC: [u8; 8] = *b"bmitems1";
 /// Bytes before the numbers.
 const HEAD: usize = 8 + 4 + 8 + 8;
 
@@ -48,8 +53,12 @@ pub fn encode_items(contents: &Contents, hasher: &Hasher) -> Result<Vec<u8>> {
     let mut before: Mark = 0;
     for rows in keys {
         let count = rows.iter().fold(0u64, |sum, item| sum.saturating_add(item.count));
-        varint::put(rows[0].mark - before, &mut out);
-        varint::put(count, &mut out);
+        let distance = rows[0].mark - before;
+        if count != 1 || distance == 0 {
+            varint::put(0, &mut out);
+            varint::put(count, &mut out);
+        }
+        varint::put(distance, &mut out);
         before = rows[0].mark;
     }
     let length = out.len() as u64;
@@ -81,6 +90,8 @@ pub struct Items<'a> {
     pub windows: u32,
     /// Keys by name.
     pub names: Vec<Key<'a>>,
+    /// Each key has its count, after its distance: the first version.
+    all_counts: bool,
     keys: u64,
     pairs: Reader<'a>,
     last: Mark,
@@ -90,13 +101,17 @@ impl<'a> Items<'a> {
     /// Opens a file that was written with that hash.
     pub fn open(data: &'a [u8], hasher: &Hasher) -> Result<Self> {
         let Some((head, rest)) = data.split_first_chunk::<HEAD>() else {
-            return Err(match data.starts_with(&MAGIC[..data.len().min(8)]) {
+            let ours = [MAGIC, FIRST_MAGIC]
+                .iter()
+                .any(|magic| data.starts_with(&magic[..data.len().min(8)]));
+            return Err(match ours {
                 true => Error::Truncated { expected: HEAD as u64, got: data.len() as u64 },
                 false => Error::NotASnapshot,
             });
         };
         let word = |at: usize| head[at..at + 8].iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
-        if head[..8] != MAGIC {
+        let all_counts = head[..8] == FIRST_MAGIC;
+        if head[..8] != MAGIC && !all_counts {
             return Err(Error::NotASnapshot);
         }
         if word(12) != data.len() as u64 {
@@ -121,7 +136,18 @@ impl<'a> Items<'a> {
         }
         let names = (0..names).map(|_| key(&mut reader)).collect::<Result<Vec<_>>>()?;
         let seen = if events == 0 { Seen::NOTHING } else { Seen { first, last, events } };
-        Ok(Items { level, begin, end, seen, windows, names, keys, pairs: reader, last: 0 })
+        Ok(Items {
+            level,
+            begin,
+            end,
+            seen,
+            windows,
+            names,
+            all_counts,
+            keys,
+            pairs: reader,
+            last: 0,
+        })
     }
 
     /// The next key's mark and count, by mark.
@@ -131,7 +157,18 @@ impl<'a> Items<'a> {
             return self.pairs.end().map(|()| None);
         }
         self.keys -= 1;
-        let (distance, count) = (self.pairs.number()?, self.pairs.number()?);
+        let (distance, count) = match (self.all_counts, self.pairs.number()?) {
+            (true, distance) => (distance, self.pairs.number()?),
+            (false, 0) => {
+                let (count, distance) = (self.pairs.number()?, self.pairs.number()?);
+                // A second spelling.
+                if count == 1 && distance != 0 {
+                    return Err(self.pairs.wrong());
+                }
+                (distance, count)
+            }
+            (false, distance) => (distance, 1),
+        };
         match self.last.checked_add(distance) {
             // Only the first may be zero.
             Some(mark) if count > 0 && (distance > 0 || self.last == 0) => {
@@ -184,6 +221,24 @@ mod tests {
         assert_eq!((items.level, items.begin, items.end, items.windows), (2, -20, 20, 8));
         assert_eq!(items.seen, Seen { first: -19, last: 2, events: 12 });
         assert_eq!(items.names, [Key::Text(b"a key")]);
+        assert_eq!(pairs(&mut items).unwrap(), [(0, 1), (5, 8), (u64::MAX, 3)]);
+    }
+
+    #[test]
+    fn a_file_of_the_first_version_says_the_same() {
+        let mut bytes = encode_items(&contents(), &HASHER).unwrap();
+        let long = [&[0, 1, 0, 0, 8, 5, 0, 3][..], &[0xFA; 1], &[0xFF; 8], &[1]].concat();
+        assert!(bytes.ends_with(&long));
+        bytes.truncate(bytes.len() - long.len());
+        bytes.extend([[0, 1], [5, 8]].concat());
+        varint::put(u64::MAX - 5, &mut bytes);
+        bytes.push(3);
+        bytes[..8].copy_from_slice(&FIRST_MAGIC);
+        let length = bytes.len() as u64;
+        bytes[12..20].copy_from_slice(&length.to_le_bytes());
+        let sum = crc32c::crc32c(&bytes[12..]);
+        bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+        let mut items = Items::open(&bytes, &HASHER).unwrap();
         assert_eq!(pairs(&mut items).unwrap(), [(0, 1), (5, 8), (u64::MAX, 3)]);
     }
 

@@ -30,6 +30,7 @@ mod columns;
 mod compress;
 #[cfg(test)]
 mod compress_tests;
+mod filled;
 mod gate;
 mod header;
 mod items;

@@ -17,6 +17,7 @@ use super::bits::low;
 use super::body::{Body, Bytes};
 use super::codes::Cursor;
 use super::columns::{ENTRY, Shape, columns_of};
+use super::filled::Filled;
 use super::header::{Header, Layout, wrong};
 use super::mark::{MAX_HASHES, Part, Spread};
 use super::varint::Reader;
@@ -32,6 +33,8 @@ use std::path::Path;
 pub struct Segment {
     pub(super) header: Header,
     layout: Layout,
+    shape: Shape,
+    filled: Filled,
     body: Body,
 }
 
@@ -58,7 +61,8 @@ impl Segment {
     fn over(bytes: Bytes) -> Result<Self> {
         let (header, front) = Header::read(bytes.all())?;
         let layout = header.layout().ok_or_else(|| wrong("sizes", "more than any memory"))?;
-        Ok(Segment { header, layout, body: Body::new(bytes, front) })
+        let (shape, filled) = (header.shape(), header.filled());
+        Ok(Segment { header, layout, shape, filled, body: Body::new(bytes, front) })
     }
 
     // ---- what it is
@@ -182,11 +186,12 @@ impl Segment {
         rows: Range<usize>,
         mut then: impl FnMut(usize, u64),
     ) -> Result<()> {
-        let (first, last) = (rows.start as u64, rows.end.min(self.header.rows.len()) as u64);
+        let (first, last) =
+            (self.filled.before(rows.start) as u64, self.filled.before(rows.end) as u64);
         if first >= last || !self.contains(mark)? {
             return Ok(());
         }
-        let shape = self.header.shape();
+        let shape = self.shape;
         let spread = Spread::of(mark, Part::Matrix);
         let mut places = [Place { column: 0, at: None, row: 0 }; MAX_HASHES as usize];
         let places = &mut places[..self.header.sizes.hashes as usize];
@@ -214,24 +219,24 @@ impl Segment {
             }
             while both != 0 {
                 let row = both.trailing_zeros() as usize;
-                then(start as usize + row, least[row]);
+                then(self.filled.number(start as usize + row), least[row]);
                 both &= both - 1;
             }
         }
         Ok(())
     }
 
-    /// The map of a column from a row on, up to 64 rows; what follows the column is cut off.
+    /// The map of a column from the place of a row on, up to 64 rows; what follows the column is cut off.
     #[inline(always)]
     fn map(&self, column: u64, row: u64) -> Result<u64> {
-        let shape = self.header.shape();
+        let shape = self.shape;
         let bits = self.body.window(self.layout.maps, column * shape.stride() + 1 + row)?;
         Ok(bits & low(u64::from(shape.rows) - row))
     }
 
     #[inline(always)]
     fn has_codes(&self, column: u64) -> Result<bool> {
-        let bit = column * self.header.shape().stride();
+        let bit = column * self.shape.stride();
         Ok(self.body.window(self.layout.maps, bit)? & 1 == 1)
     }
 
@@ -247,7 +252,7 @@ impl Segment {
     /// How many codes a column has.
     #[inline(always)]
     fn codes_of(&self, column: u64) -> Result<u64> {
-        let shape = self.header.shape();
+        let shape = self.shape;
         let bits = self.body.window(self.layout.maps, column * shape.stride())?;
         match bits & 1 {
             0 => Ok(0),
@@ -260,7 +265,7 @@ impl Segment {
 
     /// Where a column's codes begin.
     fn first_code(&self, column: u64) -> Result<u64> {
-        let shape = self.header.shape();
+        let shape = self.shape;
         let group = column / shape.group();
         let mut before = 0;
         for other in group * shape.group()..column {
@@ -335,18 +340,27 @@ impl Segment {
         Ok(self.body.window(0, bit)? & 1 == 1)
     }
 
-    /// All cells of a column.
+    /// The cells of a column in all rows.
     pub(super) fn cells(&self, column: u64, out: &mut Vec<u64>) -> Result<()> {
         let at = match self.has_codes(column)? {
             true => Some(self.first_code(column)?),
             false => None,
         };
-        self.cells_at(column, at, out).map(drop)
+        self.cells_at(column, at, out)?;
+        // Backwards, because a cell's row is never before its place.
+        out.resize(self.filled.rows(), 0);
+        for place in (0..self.filled.len()).rev() {
+            let row = self.filled.number(place);
+            if row != place {
+                out[row] = std::mem::take(&mut out[place]);
+            }
+        }
+        Ok(())
     }
 
-    /// The same when it is known where its codes begin, if it has any. Where they end.
+    /// Those of the rows that have any, when it is known where its codes begin if it has some. Where they end.
     fn cells_at(&self, column: u64, at: Option<u64>, out: &mut Vec<u64>) -> Result<u64> {
-        let rows = u64::from(self.header.shape().rows);
+        let rows = u64::from(self.shape.rows);
         let mut cursor = self.cursor(at.unwrap_or(0));
         out.clear();
         for row in 0..rows {
@@ -366,7 +380,7 @@ impl Segment {
     pub fn validate(&self) -> Result<()> {
         self.body.check_all()?;
         let broken = |what: &str| Err(Error::Invariant { invariant: what.to_owned() });
-        let shape: Shape = self.header.shape();
+        let shape = self.shape;
         let mut at = 0;
         let mut cells = Vec::new();
         for column in 0..shape.columns {
