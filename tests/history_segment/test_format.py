@@ -16,11 +16,13 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "history"
 
 
 @pytest.mark.parametrize("rows", [1, 7, 64, 130])
-def test_a_reader_made_from_the_specification_gives_the_same_answers(rows: int) -> None:
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_reader_made_from_the_specification_gives_the_same_answers(rows: int, every: int) -> None:
+    """With `every`, only each fifth row has events."""
     rng = np.random.default_rng(rows)
     data = HistorySegment.build(
         rng.integers(0, 60, 800).astype(np.uint64),
-        rng.integers(0, rows, 800).tolist(),
+        (rng.integers(0, rows, 800) // every * every).tolist(),
         (rng.zipf(1.5, 800) % 10**6 + 1).tolist(),
         row_count=rows,
         begin=-500,
@@ -41,9 +43,16 @@ def test_a_reader_made_from_the_specification_gives_the_same_answers(rows: int) 
             assert (next(numbers), next(numbers)) == (0, 59)
 
 
-def test_a_segment_of_the_first_version_still_answers_as_it_did() -> None:
-    segment = HistorySegment.open(GOLDEN / "v1.segment")
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_segment_of_each_version_still_answers_as_it_did(version: int) -> None:
+    path = GOLDEN / f"v{version}.segment"
+    segment = HistorySegment.open(path)
     segment.validate()
-    answers = json.loads((GOLDEN / "v1.json").read_text())
-    assert {key: segment.rows_of(key).tolist() for key in answers} == answers
+    plain = PlainSegment(path.read_bytes())
+    assert plain.data[8] == version
+    answers = json.loads((GOLDEN / f"v{version}.json").read_text())
+    seed = segment.info.seed
+    for key, rows in answers.items():
+        assert segment.rows_of(key).tolist() == rows
+        assert plain.rows_of(digest(key, seed=seed) % 2**64) == rows
     assert segment.info.events == 1000

@@ -46,7 +46,7 @@ def test_files_of_others_and_of_later_versions_are_refused(tmp_path: Path) -> No
         HistorySegment.open(path)
     data = build()
     with pytest.raises(errors.VersionError):
-        HistorySegment.from_bytes(data[:8] + b"\x02\x00" + data[10:])
+        HistorySegment.from_bytes(data[:8] + b"\x03\x00" + data[10:])
     with pytest.raises(errors.StorageError):
         HistorySegment.open(tmp_path / "none")
     with pytest.raises(errors.StorageError):

@@ -1,8 +1,10 @@
 """`year`: a year of one-minute windows, 525,600 rows, and ranges of it with and without roll-ups.
 
-Every question is asked twice: as `History` answers it, and by summing the finest rows. Cold is the
-first question to a store that was just opened, by a process of its own that has asked another store
-before: no file is mapped or checked yet, all are in the page cache, and Python has its modules.
+Every question is asked as `History` answers it and by summing the finest rows, in turn and each
+three times; the median counts, and the first time is told beside it, because it maps the files that
+no question before has touched. Cold is the first question to a store that was just opened, by a
+process of its own that has asked another store before: no file is mapped or checked yet, all are in
+the page cache, and Python has its modules.
 """
 
 from __future__ import annotations
@@ -61,6 +63,18 @@ def _ask(history: History, key: int, start: float, end: float, rollups: bool) ->
     return time.perf_counter() - begun, answer.upper
 
 
+def _both(history: History, key: int, start: float, end: float) -> tuple[list[float], list[float]]:
+    """The times of three questions each way."""
+    quick, slow = [], []
+    for _ in range(3):
+        took, upper = _ask(history, key, start, end, True)
+        again, summed = _ask(history, key, start, end, False)
+        assert upper <= summed, "a roll-up is above the sum of its rows"
+        quick.append(took)
+        slow.append(again)
+    return quick, slow
+
+
 def year(days: int, events: int, pages: int, asked: int) -> Outcome:
     """All ranges."""
     random = np.random.default_rng(1)
@@ -80,21 +94,14 @@ def year(days: int, events: int, pages: int, asked: int) -> Outcome:
             }
             for what, spans in ranges.items():
                 keys = zipf(random, pages, 1.0, len(spans)).tolist()
-                quick, slow = [], []
-                for key, (start, end) in zip(keys, spans, strict=True):
-                    took, upper = _ask(history, key, start, end, True)
-                    again, summed = _ask(history, key, start, end, False)
-                    assert upper <= summed, "a roll-up is above the sum of its rows"
-                    quick.append(took)
-                    slow.append(again)
-                table.append(_row(what, quick, slow, folder, keys, spans, days))
+                asks = [_both(history, k, *span) for k, span in zip(keys, spans, strict=True)]
+                table.append(_row(what, asks, folder, keys, spans, days))
     return Outcome(table, _claims(table, days, stats.bytes, events / seconds))
 
 
 def _row(
     what: str,
-    quick: list[float],
-    slow: list[float],
+    asks: list[tuple[list[float], list[float]]],
     folder: Path,
     keys: list[int],
     spans: list[tuple[float, float]],
@@ -109,10 +116,13 @@ def _row(
         )
         for key, (start, end) in list(zip(keys, spans, strict=True))[: min(5, len(keys) // 2)]
     ]  # fmt: skip
+    quick = [median(times) for times, _ in asks]
+    slow = [median(times) for _, times in asks]
     return {
         "what": what,
         "rows": days * 1440,
-        "asked": len(quick),
+        "asked": len(asks),
+        "first_us": median(times[0] for times, _ in asks) * 1e6,
         "query_us": median(quick) * 1e6,
         "query_worst_us": max(quick) * 1e6,
         "summing_us": median(slow) * 1e6,
@@ -132,7 +142,8 @@ def _claims(table: list[Row], days: int, size: int, rate: float) -> list[Claim]:
             Claim(
                 f"{days * 1440:,} rows, range {what}: at least 100x faster than summing rows",
                 "",
-                f"{row['gain']:.0f}x ({row['query_us']:.0f} us; {row['summing_us'] / 1000:.0f} ms)",
+                f"{row['gain']:.0f}x ({row['query_us']:.0f} us, the first time"
+                f" {row['first_us']:.0f}; {row['summing_us'] / 1000:.1f} ms)",
                 row["gain"] >= 100,
             )
         )
