@@ -155,11 +155,14 @@ def _parse_rule(part: str, text: str) -> Rule:
     found = _RULE.fullmatch(part)
     if found is None:
         _refuse(text, "rules such as 1m for 1d")
-    window = micros(found["window"], "retention")
-    if found["keep"] is None:
-        return Rule(window, None)
-    years = _YEARS.fullmatch(found["keep"])
-    keep = round(float(years[1]) * YEAR) if years else micros(found["keep"], "retention")
+    years = _YEARS.fullmatch(found["keep"] or "")
+    try:
+        window = micros(found["window"], "retention")
+        if found["keep"] is None:
+            return Rule(window, None)
+        keep = round(float(years[1]) * YEAR) if years else micros(found["keep"], "retention")
+    except ParameterError:  # it knows lengths of time, not rules
+        _refuse(text, "rules such as 1m for 1d")
     if keep < window:
         _refuse(text, "rules that keep at least one window")
     return Rule(window, keep)

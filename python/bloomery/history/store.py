@@ -257,7 +257,10 @@ class History:
 
         Rows are used as they are where g changes by less than `tolerance` within them.
         """
-        require("g", g, "a function of an age in seconds", callable(g))
+        require(
+            "g", g, "a function of an age in seconds", callable(g),
+            hint='bloomery.history has exponential("1h"), sliding("1d") and polynomial(1)',
+        )  # fmt: skip
         require("tolerance", tolerance, "from 0 to 1", 0 <= tolerance <= 1)
         instant = self._now(now)
         return self._ask(lambda view: view.decayed(key, g, instant, tolerance))
