@@ -82,7 +82,8 @@ fuzz: export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 fuzz: rust ## run each fuzz target for FUZZ_SECONDS
 	cargo fuzz --version >/dev/null 2>&1 || cargo install --locked --root target/tools cargo-fuzz@0.13.2
 	targets=$$(cargo fuzz list) && test -n "$$targets" && for target in $$targets; do \
-		seeds=; test $$target = read && seeds=tests/golden/v1; mkdir -p fuzz/corpus/$$target; \
+		seeds=; test $$target = read && seeds=tests/golden/v1; \
+		test $$target = history_segment && seeds=tests/golden/history; mkdir -p fuzz/corpus/$$target; \
 		cargo fuzz run $$target fuzz/corpus/$$target $$seeds -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 lock: ## pin the Python requirements again (LOCK_ARGS=--upgrade for the newest)
