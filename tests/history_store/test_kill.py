@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from bloomery.history import History
-from tests.history_store.exact import START
-from tests.history_store.writer import STEP
+from tests.history_store.writer import START, STEP
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("BLOOMERY_KILLS", "3"))

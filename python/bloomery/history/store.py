@@ -445,7 +445,9 @@ class History:
             self._drain()
         by_arrivals = self._state.settings.window is None
         full = drained and self._state.buffer.entries > self._state.settings.entries
-        if by_arrivals or full or (newest is not None and newest >= self._alarm):
+        due = newest is not None and newest >= self._alarm
+        # Events from the future wait for the clock, and nothing is looked for until it is there.
+        if by_arrivals or full or (due and self._state.now() >= self._alarm):
             try:
                 if full:
                     self.seal()
