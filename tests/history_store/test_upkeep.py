@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bloomery.errors import BloomeryError, IncompatibleError, ParameterError
-from bloomery.history import History
+from bloomery.history import History, seal
 from bloomery.history import store as store_module
 from bloomery.history.state import State
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
@@ -106,7 +106,7 @@ def test_events_of_the_future_wait_for_the_clock_and_nothing_is_looked_for_meanw
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
-    due = store_module.due_segments
+    due = seal.due_segments
 
     def look(state: State, now: int) -> list[int]:
         looks.append(now)
