@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from bloomery import DatabaseGuard
 from bloomery.guard.state import State
@@ -160,6 +160,21 @@ SEEN: dict[str, tuple[Write, list[int]]] = {
     "ordered update": (
         lambda s: s.execute(
             TABLE.update().where(KEY == 1).ordered_values((KEY, 100), (TABLE.c["items"], 2))
+        ),
+        [100],
+    ),
+    "update of an alias": (
+        lambda s: s.execute(
+            update(other := TABLE.alias("other"))
+            .where(other.c.customer_id == 1)
+            .values(customer_id=100)
+        ),
+        [100],
+    ),
+    "orm update of an alias": (
+        lambda s: s.execute(
+            update(other := aliased(Basket)).where(other.owner == 1).values(owner=100),
+            execution_options={"synchronize_session": False},
         ),
         [100],
     ),
