@@ -61,7 +61,7 @@ def _integer(value: Any) -> Key:
             whole = int(value)
         except (ValueError, OverflowError):
             raise Unseen from None
-        if str(value).removesuffix(".0") != str(whole):
+        if value != (str(whole) if isinstance(value, str) else whole):
             raise Unseen from None  # `" 1e3"` or 1.5: databases differ in what they make of it
     return whole if _SMALLEST <= whole <= _LARGEST else str(whole)
 
@@ -171,7 +171,7 @@ def _enum(kind: types.Enum, dialect: Dialect) -> Normalizer:
 def _decorated(kind: types.TypeDecorator[Any], dialect: Dialect) -> Normalizer:
     """A type made of another: the database sees what comes out of its `process_bind_param`."""
     if type(kind).bind_processor is not types.TypeDecorator.bind_processor:
-        raise _unknown(kind, dialect)
+        raise _unknown(kind, dialect)  # `Interval` and `PickleType` of SQLAlchemy
     inner = _of_type(kind.load_dialect_impl(dialect), dialect)
     if type(kind).process_bind_param is types.TypeDecorator.process_bind_param:
         return inner
@@ -229,7 +229,31 @@ def _of_moment(kind: types.TypeEngine[Any], dialect: Dialect) -> Normalizer:
     return _time
 
 
+_WAYS = frozenset(
+    {
+        "bind_expression",
+        "bind_processor",
+        "coerce_compared_value",
+        "column_expression",
+        "comparator_factory",
+        "result_processor",
+    }
+)
+"""What a type may define in order to change values, or their comparison, on the way."""
+
+
+def _has_own_ways(kind: types.TypeEngine[Any]) -> bool:
+    """Whether somebody's class does more than SQLAlchemy's; `process_bind_param` is read here."""
+    classes = (each for each in type(kind).__mro__ if not each.__module__.startswith("sqlalchemy."))
+    return any(not _WAYS.isdisjoint(vars(each)) for each in classes) or (
+        "_storage_format" in vars(kind)  # of SQLite: two moments may be stored as one
+    )
+
+
 def _of_type(kind: types.TypeEngine[Any], dialect: Dialect) -> Normalizer:
+    kind = kind._variant_mapping.get(dialect.name, kind)  # `with_variant` has no other reader
+    if _has_own_ways(kind):
+        raise _unknown(kind, dialect)
     if isinstance(kind, types.TypeDecorator):
         return _decorated(kind, dialect)
     if isinstance(kind, types.Enum):  # before String, which it is too
@@ -261,8 +285,9 @@ def _unknown(kind: types.TypeEngine[Any], dialect: Dialect) -> ParameterError:
 
 
 def _undecorated(kind: types.TypeEngine[Any], dialect: Dialect) -> types.TypeEngine[Any]:
-    while isinstance(kind, types.TypeDecorator):
-        kind = kind.load_dialect_impl(dialect)
+    kind = kind._variant_mapping.get(dialect.name, kind)
+    if isinstance(kind, types.TypeDecorator):
+        return _undecorated(kind.load_dialect_impl(dialect), dialect)
     return kind
 
 
