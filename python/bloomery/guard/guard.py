@@ -32,6 +32,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
 from bloomery.errors import KeyTypeError, NullKeyError, ParameterError, require
+from bloomery.guard.actual import check_columns
 from bloomery.guard.columns import find_columns, is_unique
 from bloomery.guard.held import HeldKeys, Progress
 from bloomery.guard.keeper import Keeper
@@ -343,6 +344,7 @@ class DatabaseGuard:
             return await connection.run_sync(lambda inner: self._build(inner, progress))
 
     def _build(self, connection: Connection, progress: Progress | None) -> bool:
+        check_columns(connection, self.columns, self._normal)
         expected = connection.scalar(select(func.count()).select_from(self.columns[0].table))
         # The scan must look at the database as it is after the new filter was made, and with some
         # isolation levels a transaction looks at it as it was when it began.

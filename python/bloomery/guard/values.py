@@ -320,10 +320,30 @@ class Normal:
         """Values of exactly this type are keys as they are."""
         # Read back, a value is taken as the database has it: the way back through the functions of
         # a decorated type may lead elsewhere.
-        bare = kinds if normal else [_undecorated(kind, dialect) for kind in kinds]
-        self.read = [type_coerce(column, kind) for column, kind in zip(columns, bare, strict=True)]
+        self.kinds = kinds if normal else [_undecorated(kind, dialect) for kind in kinds]
+        """The types of the columns as the database should have them."""
+        self.read = [type_coerce(*each) for each in zip(columns, self.kinds, strict=True)]
         """What to select in order to read keys back, for `stored`."""
-        self._bare = [] if normal else [_of_type(kind, dialect) for kind in bare]
+        self._bare = [] if normal else [_of_type(kind, dialect) for kind in self.kinds]
+        self._limits: dict[int, int] = {}
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the caller has brought a function of his own."""
+        return self._own is not None
+
+    def is_one_key(self, place: int, first: str, second: str) -> bool:
+        """Whether two strings in that column make the same key, or one of them makes none."""
+        try:
+            return self._bare[place](first) == self._bare[place](second)
+        except Unseen:
+            return True
+
+    def limit(self, place: int, length: int) -> None:
+        """Strings in that column are no longer than this; PostgreSQL cuts blanks at the end."""
+        if length < self._limits.get(place, length + 1):
+            self._limits[place] = length
+            self._parts[place] = _no_longer(length, self._parts[place])
 
     def key(self, value: Any) -> Key | None:
         """The key of a value, of a tuple of values if there are several columns.
