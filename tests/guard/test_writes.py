@@ -425,6 +425,14 @@ def test_a_key_that_follows_another_table_ends_the_trust_when_that_changes(engin
         with Session(engine) as session, session.begin():
             session.execute(update(Customer).values(id=100))
         assert guard.may_exist(100)
+        for change in (
+            update(aliased(Customer)).values(id=101),
+            text("UPDATE customer SET id = 102"),
+        ):
+            assert guard.build()
+            with Session(engine) as session, session.begin():
+                session.execute(change, execution_options={"synchronize_session": False})
+            assert guard.state is State.DEGRADED
 
 
 def test_a_build_between_a_write_and_its_commit_loses_nothing(

@@ -70,6 +70,8 @@ class Statements:
         self._columns = tuple(columns)
         self._table: Table = columns[0].table
         self._parents = frozenset(_cascading(columns, set()))
+        self._reached_from = (self._table.name, *sorted({table for table, _ in self._parents}))
+        """The tables by which the keys may be changed."""
         self._known: WeakKeyDictionary[Compiled, Effect] = WeakKeyDictionary()
         self._last: tuple[Compiled | None, Effect] = (None, NOTHING)
 
@@ -87,9 +89,11 @@ class Statements:
         return known
 
     def _read_text(self, text: str) -> Effect:
-        doing = read_text(text, self._table.name)
-        if doing is Doing.UNKNOWN:
-            return Effect(unseen=f"a statement of plain text may write to `{self._table.name}`")
+        doing = Doing.NOTHING
+        for table in self._reached_from:
+            doing = read_text(text, table)
+            if doing is Doing.UNKNOWN:
+                return Effect(unseen=f"a statement of plain text may write to `{table}`")
         return Effect(transaction=True) if doing is Doing.TRANSACTION else NOTHING
 
     def _read(self, compiled: Compiled) -> Effect:
