@@ -432,7 +432,7 @@ def test_a_key_that_follows_another_table_ends_the_trust_when_that_changes(engin
             assert guard.build()
             with Session(engine) as session, session.begin():
                 session.execute(change, execution_options={"synchronize_session": False})
-            assert guard.state is State.DEGRADED
+            assert guard.stats().reason
 
 
 def test_a_build_between_a_write_and_its_commit_loses_nothing(

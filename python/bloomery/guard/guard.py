@@ -118,7 +118,7 @@ class DatabaseGuard:
         else:
             refuse_removals("shared", removals)
             follows = [name for name, on in (("refresh", refresh), ("outbox", outbox)) if on]
-            subject = subject_of(self.engine, self.columns, follows)
+            subject = subject_of(self.engine, self.columns, follows, normal)
             self._held = SharedKeys(shared, error_rate, capacity=capacity, subject=subject)
         self._one_build = asyncio.Lock()
         self._closed = False

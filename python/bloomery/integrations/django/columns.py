@@ -17,6 +17,7 @@ from django.db import models
 from bloomery.errors import KeyTypeError, ParameterError
 from bloomery.guard.alike import equal_pairs, question
 from bloomery.guard.pending import Key
+from bloomery.guard.shared_files import file_of
 
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 _PLACE = ("NAME", "HOST", "PORT")
@@ -57,8 +58,13 @@ class KeyColumn:
     def subject(self, connection: Any) -> dict[str, Any]:
         """Whose keys they are: what must be the same for all who share them."""
         settings = connection.settings_dict
+        place = {name: str(settings.get(name, "")) for name in _PLACE}
+        if connection.vendor == "sqlite":
+            place["NAME"] = file_of(place["NAME"])
+        options = settings.get("OPTIONS") or {}
+        place |= {name: str(options.get(name, "")) for name in ("service", "options")}
         return {
-            "database": [connection.vendor, *(str(settings.get(n, "")) for n in _PLACE)],
+            "database": [connection.vendor, *place.values()],
             "table": self.table,
             "columns": [self.name],
             "types": [f"django {self._written.__name__}"],
