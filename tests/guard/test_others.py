@@ -341,8 +341,8 @@ def test_a_file_of_the_same_name_elsewhere_is_another_database(
     "url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?mode=memory&uri=true"]
 )
 def test_a_database_in_memory_is_not_shared(tmp_path: Path, url: str) -> None:
+    engine = create_engine(url, poolclass=NullPool)
     with pytest.raises(ParameterError) as caught:
-        engine = create_engine(url, poolclass=NullPool)
         DatabaseGuard(engine, BASKET.c.customer, shared=tmp_path / "guard")
     assert caught.value.name == "shared"
 
