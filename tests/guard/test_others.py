@@ -214,6 +214,17 @@ def test_a_refresh_sees_everybody(basket: Database, guarded: Make) -> None:
     until(lambda: not guard.may_exist(7))
 
 
+def test_the_first_build_is_up_to_the_caller(basket: Database, guarded: Make) -> None:
+    """A second one beside it would keep an event loop waiting."""
+    guard = guarded(refresh="20ms", build=False)
+    refresh = guard._others and guard._others._threads[0]
+    assert refresh
+    until(lambda: refresh.runs > 2)
+    assert guard.stats().rebuilds == 0
+    assert guard.build()
+    until(lambda: guard.stats().rebuilds > 2)
+
+
 def test_a_guard_that_cannot_be_refreshed_passes_everything_and_recovers(
     basket: Database, guarded: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
