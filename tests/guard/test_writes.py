@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from bloomery import DatabaseGuard
 from bloomery.guard.state import State
@@ -160,6 +160,21 @@ SEEN: dict[str, tuple[Write, list[int]]] = {
     "ordered update": (
         lambda s: s.execute(
             TABLE.update().where(KEY == 1).ordered_values((KEY, 100), (TABLE.c["items"], 2))
+        ),
+        [100],
+    ),
+    "update of an alias": (
+        lambda s: s.execute(
+            update(other := TABLE.alias("other"))
+            .where(other.c.customer_id == 1)
+            .values(customer_id=100)
+        ),
+        [100],
+    ),
+    "orm update of an alias": (
+        lambda s: s.execute(
+            update(other := aliased(Basket)).where(other.owner == 1).values(owner=100),
+            execution_options={"synchronize_session": False},
         ),
         [100],
     ),
@@ -410,6 +425,14 @@ def test_a_key_that_follows_another_table_ends_the_trust_when_that_changes(engin
         with Session(engine) as session, session.begin():
             session.execute(update(Customer).values(id=100))
         assert guard.may_exist(100)
+        for change in (
+            update(aliased(Customer)).values(id=101),
+            text("UPDATE customer SET id = 102"),
+        ):
+            assert guard.build()
+            with Session(engine) as session, session.begin():
+                session.execute(change, execution_options={"synchronize_session": False})
+            assert guard.stats().reason
 
 
 def test_a_build_between_a_write_and_its_commit_loses_nothing(

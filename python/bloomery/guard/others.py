@@ -124,6 +124,8 @@ class OtherWriters:
     # --- in threads ---------------------------------------------------------------------------
 
     def _refresh(self) -> None:
+        if not (self._begun or self._keys.built_at):
+            return  # the first build is up to the caller
         due = self._keys.built_at + (self._refresh_every or 0.0)
         if time.monotonic() >= due and not self._keys.rebuilding:
             self._errands.run(self._build)
