@@ -18,8 +18,8 @@ import os
 import threading
 from pathlib import Path
 
+from bloomery.durable.disk import Disk
 from bloomery.errors import StorageError
-from bloomery.history.disk import Disk
 
 DURABILITIES = ("none", "everysec", "always")
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from bloomery._core import HistoryBuffer, parse_instant
+from bloomery.durable.disk import Disk
 from bloomery.errors import LockedError, StorageError
 from bloomery.history.catalogue import Catalogue, Entry
-from bloomery.history.disk import Disk
 from bloomery.history.forest import Forest
 from bloomery.history.journal import Journal, journal_path
 from bloomery.history.ladder import MICRO, Level

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from bloomery._core import HistoryBuffer
+from bloomery.durable.disk import Disk
+from bloomery.durable.lock import WriterLock
 from bloomery.errors import (
     BloomeryError,
     ClosedError,
@@ -33,10 +35,8 @@ from bloomery.errors import (
 from bloomery.history import compact, merging, opening, verify
 from bloomery.history.background import Background
 from bloomery.history.decay import Decay
-from bloomery.history.disk import Disk
 from bloomery.history.forest import Counts, Key
 from bloomery.history.ladder import MICRO, micros
-from bloomery.history.lock import WriterLock
 from bloomery.history.records import (
     CompactionReport,
     DecayedCount,
@@ -132,7 +132,10 @@ class History:
         lock = None
         if mode == "w":
             disk.make_directory(directory)
-            lock = WriterLock(directory / "lock")
+            lock = WriterLock(
+                directory / "lock",
+                hint='close it there, or open with mode="r": a store has many readers',
+            )
         try:
             state = opening.open_state(
                 directory, given, secret=secret, catalogue=catalogue, writing=mode == "w",
