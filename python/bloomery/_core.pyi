@@ -1138,6 +1138,7 @@ class Events:
         *,
         at: _Instants,
         arrived: _Instant,
+        note: bytes = b"",
         nulls: _Nulls = "refuse",
     ) -> bytes: ...
     def take(self, arrived: _Instant, note: bytes = b"") -> bytes: ...

@@ -70,13 +70,17 @@ impl Events {
     }
 
     /// The block of these keys alone, each with its count and instant; what has come before stays.
-    #[pyo3(signature = (keys, counts=None, *, at, arrived, nulls="refuse"))]
+    #[pyo3(
+        signature = (keys, counts=None, *, at, arrived, note=None, nulls="refuse"),
+        text_signature = "($self, keys, counts=None, *, at, arrived, note=b'', nulls='refuse')"
+    )]
     fn pack<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         counts: Option<&Bound<'py, PyAny>>,
         at: &Bound<'py, PyAny>,
         arrived: &Bound<'py, PyAny>,
+        note: Option<&[u8]>,
         nulls: &str,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let py = keys.py();
@@ -93,7 +97,7 @@ impl Events {
         keys::answers(&verb, &keys, options).map_err(|error| nothing_added(py, error))?;
         let mut made = locked(&verb.events);
         self.write().note_ahead(made.ahead());
-        Ok(PyBytes::new(py, &made.take(arrived, &[])))
+        Ok(PyBytes::new(py, &made.take(arrived, note.unwrap_or_default())))
     }
 
     /// The block of all events so far, with what the caller ties to it; none are left.
