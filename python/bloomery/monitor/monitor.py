@@ -95,6 +95,7 @@ class Monitor:
         *,
         sync: Sync = "everysec",
         clock: Callable[[], Any] | None = None,
+        background: bool = True,
         disk: Disk | None = None,
         **settings: Unpack[Given],
     ) -> Self:
@@ -105,7 +106,8 @@ class Monitor:
         `half_life` ("10m"), or None; `history` (True, in a directory) by `window` ("1m") with its
         `retention`. Events more than `ahead` ("5m") after the clock count as of now. `sync` is
         "always", "everysec" or "no": when an acknowledged event is safe from a power cut. It is
-        safe from a crash of this process at once.
+        safe from a crash of this process at once. With `background=False` the history is rolled up
+        only by its own `compact()`.
 
         What is left out is as it was, or as said in parentheses.
         """
@@ -120,8 +122,10 @@ class Monitor:
             chosen, structures, totals = open_ledger(ledger, settings, _seconds(clock))
             if chosen.history:
                 history = History.open(
-                    directory / "history", chosen.window, retention=chosen.retention,
+                    directory / "history", chosen.window, error_rate=chosen.error_rate,
+                    retention=chosen.retention,
                     durability="caller", clock=clock, disk=disk, keep=ledger.sync,
+                    background=background,
                 )  # fmt: skip
             this = cls(chosen, structures, totals, ledger, history, clock)
             for sequence, block in ledger.replay():
