@@ -1,0 +1,1 @@
+"""The running program: structures and answers for other programs and for people."""
