@@ -8,25 +8,25 @@ const STEPS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 8640
 export class Chart {
   // `paint(data, box)` gives SVG nodes; `tell(data, i)` says what lies under the cursor, of `data.count` places.
   constructor(host, label, paint, tell) {
-    this.host = host;
-    this.height = Number(host.dataset.height);
     this.paint = paint;
     this.tell = tell;
-    this.svg = svg("svg", { role: "img", "aria-label": label, height: this.height, tabindex: tell ? 0 : null });
+    this.svg = svg("svg", { role: "img", "aria-label": label, tabindex: tell ? 0 : null });
     this.over = svg("g");
     this.label = el("div", { class: "tell", hidden: true });
-    host.append(this.svg, this.label);
-    new ResizeObserver(() => this.draw()).observe(host);
+    this.plot = el("div", { class: "plot" }, this.svg, this.label);
+    host.append(this.plot);
+    host.style.height = host.dataset.height === "grow" ? "calc(100% - .6rem)" : `${host.dataset.height}px`;
+    new ResizeObserver(() => this.draw()).observe(this.plot);
     if (tell) this.follow();
   }
 
   show(data) { this.data = data; this.draw(); }
 
   draw() {
-    const width = this.host.clientWidth;
-    if (!width || !this.data) return;
-    this.box = { width, height: this.height - LOWER, full: this.height };
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
+    const { clientWidth: width, clientHeight: full } = this.plot;
+    if (!width || !full || !this.data) return;
+    this.box = { width, height: full - LOWER, full };
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${full}`);
     this.svg.replaceChildren(...this.paint(this.data, this.box), this.over);
     if (this.at != null) this.point(this.at);
   }
@@ -73,7 +73,7 @@ export function axes(box, top, start, end, ago) {
   for (const share of [0.5, 1]) {
     const y = Math.round(box.height * (1 - share)) + 0.5;
     nodes.push(svg("line", { class: "grid", x1: 0, x2: box.width, y1: y, y2: y }));
-    nodes.push(svg("text", { x: 0, y: y + 12 }, short(top * share)));
+    nodes.push(svg("text", { x: -8, y: y + 4, "text-anchor": "end" }, short(top * share)));
   }
   const y = box.height + 0.5;
   nodes.push(svg("line", { class: "base", x1: 0, x2: box.width, y1: y, y2: y }));

@@ -14,7 +14,7 @@ export const chosenName = () => chosen && keyName(chosen);
 export function choose(item) {
   chosen = item;
   $("key-text").value = item.key;
-  return refresh();
+  return refresh(true);
 }
 
 let view = null;
@@ -24,10 +24,10 @@ export function setView(range) {
 }
 
 const bounds = ({ lower, upper, confidence, saturated }) =>
-  saturated ? "at least, counters are full"
-    : lower === upper ? "exact" : `${number(Math.floor(lower))} to ${number(upper)}${confidence < 1 ? `, ${percent(confidence)} sure` : ""}`;
+  (saturated ? "at least: its counters are full"
+    : number(lower) === number(upper) ? "exact" : `${number(lower)} to ${number(upper)}`) + (confidence < 1 ? `, ${percent(confidence)} sure` : "");
 
-export async function refresh() {
+export async function refresh(told = false) {
   const params = keyParams(chosen);
   const mine = ++asked;
   const facts = [ask("seen", params), ask("count", params), ask("heat", params)];
@@ -45,6 +45,7 @@ export async function refresh() {
   if (total) rows.push(["In the time below", number(Math.round(total.estimate)), bounds({ lower: total.inner, upper: total.upper, confidence: 1 }), total.estimate]);
   $("facts").replaceChildren(...rows.map(([name, text, note, value]) =>
     el("div", {}, el("dt", {}, name), el("dd", { title: value == null ? null : exact(value) }, text, el("small", { title: note }, note)))));
+  if (told) say("said", `${chosen.key}: ${rows.map(([name, text]) => `${name} ${text}`).join(", ")}`);
   say("key-aside", view ? `${span(view.end - view.start)} in steps of ${span(view.step)}` : "");
   if (series) draw(series);
 }

@@ -105,9 +105,11 @@ function pulse(told) {
   const all = sum(events), news = sum(fresh);
   const data = { all: grouped(events), fresh: grouped(fresh), length: events.length, end: told.time };
   pulseChart.show({ ...data, count: data.all.length });
-  say("pulse-new", number(news));
-  say("pulse-seen", number(all - news));
-  say("pulse-aside", all ? `${percent(news / all)} new, by second` : "nothing in the last 5 minutes");
+  say("pulse-new", all ? `${percent(news / all)}` : "0");
+  say("pulse-seen", all ? `${percent(1 - news / all)}` : "0");
+  $("pulse-new").title = number(news);
+  $("pulse-seen").title = number(all - news);
+  say("pulse-aside", all ? "events a second" : "nothing in the last 5 minutes");
 }
 
 // --- structures and guards

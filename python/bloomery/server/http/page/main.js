@@ -73,6 +73,7 @@ listen({
     if (!$("notice").hidden && ++heard % 5 === 0) notice(null);
     showLive(told, select, chosenName());
     past.learn(told);
+    if (!chosenName() && told.hot?.length) choose(told.hot[0]).catch(failed);
     if (chosenName() && Math.round(told.time) % 5 === 0) refresh().catch(failed);
   },
   problem({ error }) { notice({ message: error.message, hint: error.hint }); },

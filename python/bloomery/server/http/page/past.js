@@ -97,6 +97,7 @@ export class Past {
     };
     node.addEventListener("pointerdown", (event) => {
       if (!this.view || event.button) return;
+      event.preventDefault(); // no text is selected by dragging
       const at = edge(event), near = (8 / this.chart.box.width) * this.chart.data.count;
       const side = this.range ? this.range.findIndex((each) => Math.abs(each - at) < near) : -1;
       anchor = { at: side < 0 ? at : this.range[1 - side], dragged: side >= 0 };
@@ -117,7 +118,7 @@ export class Past {
     this.handles = ["Start of the range", "End of the range"].map((name, side) => {
       const handle = el("div", { class: "handle", role: "slider", tabindex: 0, "aria-label": name, "aria-orientation": "horizontal" });
       handle.addEventListener("keydown", (event) => this.press(event, side));
-      $("timeline").append(handle);
+      this.chart.plot.append(handle);
       return handle;
     });
   }
@@ -155,7 +156,6 @@ export class Past {
     this.edges().forEach((edge, side) => {
       const handle = this.handles[side];
       handle.style.left = `${(edge / count) * 100}%`;
-      handle.style.height = `${this.chart.height - 18}px`;
       handle.setAttribute("aria-valuemin", 0);
       handle.setAttribute("aria-valuemax", count);
       handle.setAttribute("aria-valuenow", edge);

@@ -23,7 +23,7 @@ export function fill(id, items, name, make, change) {
   }
   body.rowsByName = fresh;
   const rows = [...fresh.values()];
-  const held = body.matches(":hover, :focus-within") && rows.some((row) => row.parentNode === body);
+  const held = (body.matches(":hover") || body.querySelector(":focus-visible")) && rows.some((row) => row.parentNode === body);
   if (held) {
     const stay = new Set(rows);
     const free = rows.filter((row) => row.parentNode !== body);
