@@ -5,12 +5,20 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from bloomery import BloomFilter, History, HotFilter, HotList, PartitionedDynamicCountFilter
-from bloomery import TimeDecayingBloomFilter
+from bloomery import (
+    BloomFilter,
+    History,
+    HotFilter,
+    HotList,
+    PartitionedDynamicCountFilter,
+    TimeDecayingBloomFilter,
+)
+from bloomery._core import parse_instant
 from bloomery.records import Estimate, HotItem
 
 
@@ -43,8 +51,20 @@ class Pulse:
     new: list[int]
 
 
+@dataclass(frozen=True)
+class HotKey:
+    key: Any
+    count: float
+    lower: float
+    share: float
+    per_minute: float
+    trend: str
+
+
 class SmallMonitor:
     half_life = 600.0
+    settings = SimpleNamespace(half_life=600.0)
+    failure: str | None = None
 
     def __init__(self, path: Path | None, clock: Any = time.time) -> None:
         self._clock = clock
@@ -67,7 +87,9 @@ class SmallMonitor:
         new = int(np.sum(self._seen.add_many(keys)))
         events = len(keys) if counts is None else int(np.sum(np.asarray(counts)))
         now = float(self._clock())
-        self._newest = max(self._newest or 0.0, now if at is None else float(np.max(np.asarray(at))))
+        self._newest = max(
+            self._newest or 0.0, now if at is None else float(np.max(parse_instant(at)))
+        )
         second = self._pulse.setdefault(int(now), [0, 0])
         second[0] += events
         second[1] += new
@@ -87,6 +109,12 @@ class SmallMonitor:
     def top(self, n: int = 20, at: Any = None) -> list[HotItem]:
         return self._hot.top(n, at)
 
+    def hot(self, n: int = 20, at: Any = None) -> list[HotKey]:
+        return [HotKey(e.key, e.count, e.lower, e.share, e.count / 15, "up") for e in self.top(n)]
+
+    def now(self) -> float:
+        return self._newest or self._clock()
+
     def stats(self) -> Told:
         parts = {"seen": self._seen, "counts": self._counts, "hot": self._hot.filter}
         found = {name: each.stats() for name, each in parts.items()}
@@ -102,8 +130,8 @@ class SmallMonitor:
 
     def pulse(self) -> Pulse:
         end = int(self._clock())
-        told = [self._pulse.get(second, [0, 0]) for second in range(end - 300, end)]
-        return Pulse(end - 300, [each[0] for each in told], [each[1] for each in told])
+        told = [self._pulse.get(second, [0, 0]) for second in range(end - 299, end + 1)]
+        return Pulse(end - 299, [each[0] for each in told], [each[1] for each in told])
 
     def close(self) -> None:
         if self.history is not None:

@@ -4,7 +4,7 @@ import { axes, bars, ceiling, Chart, spark } from "./charts.js";
 import { empty, fill, ghosts, keyCell, keyName } from "./tables.js";
 import { $, bytes, el, exact, gauge, moment, number, part, percent, say, span, time } from "./words.js";
 
-const ARROWS = { up: "↑", down: "↓", steady: "·" };
+const ARROWS = { up: "↑", down: "↓", flat: "·" };
 const KINDS = {
   bloom: "Bloom filter", url: "URL filter", scalable: "scalable Bloom", pdcf: "counts, partitioned",
   dcf: "counts", tbf: "fading counts", hot: "hot list", history: "history", counting: "counting Bloom",
@@ -54,8 +54,8 @@ function hotRow(choose) {
 function hot(told, choose, chosen) {
   const items = told.hot || [];
   if (!items.length) {
-    const text = told.monitor ? "Nothing has come in yet. Send an event:" : "This server has no monitor. Start one with: bloomery watch";
-    const code = told.monitor ? `curl ${location.origin}/api/events -H 'Content-Type: application/x-ndjson' -d '{"key": "/hello"}'` : null;
+    const text = told.hot === null ? "This monitor keeps no hot list." : told.monitor ? "Nothing has come in yet. Send an event:" : "This server has no monitor. Start one with: bloomery watch";
+    const code = told.monitor && told.hot ? `curl ${location.origin}/api/events -H 'Content-Type: application/x-ndjson' -d '{"key": "/hello"}'` : null;
     $("hot-rows").replaceChildren(empty(7, text, code));
     return say("hot-aside", "");
   }
@@ -66,10 +66,9 @@ function hot(told, choose, chosen) {
     part(name.firstChild, item.share / most);
     row.toggleAttribute("aria-current", keyName(item) === chosen);
     put(trail, spark(item.came));
-    trail.dataset.trend = trend.dataset.trend = item.trend || "";
-    put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend || "not known yet"));
-    const minute = item.came.slice(-60 / item.every);
-    rate.textContent = minute.length ? number(Math.round((sum(minute) * 60) / (minute.length * item.every))) : "–";
+    trail.dataset.trend = trend.dataset.trend = item.trend;
+    put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend));
+    rate.textContent = number(item.per_minute);
     heat.textContent = number(item.count);
     heat.title = `from ${exact(item.lower)} to ${exact(item.count)}`;
     share.textContent = percent(item.share);
@@ -101,7 +100,8 @@ function pulse(told) {
     },
     ({ all, fresh, end, count }, i) =>
       `${time(end - (count - i) * GROUP, 1)}: ${number(fresh[i] / GROUP)} new, ${number((all[i] - fresh[i]) / GROUP)} seen, a second`);
-  const { events, new: fresh } = told.pulse;
+  // The last second is still going on.
+  const events = told.pulse.events.slice(0, -1), fresh = told.pulse.new.slice(0, -1);
   const all = sum(events), news = sum(fresh);
   const data = { all: grouped(events), fresh: grouped(fresh), length: events.length, end: told.time };
   pulseChart.show({ ...data, count: data.all.length });
