@@ -20,7 +20,7 @@ export function choose(item) {
 let view = null;
 export function setView(range) {
   view = range;
-  if (chosen) refresh();
+  return chosen ? refresh() : undefined;
 }
 
 const bounds = ({ lower, upper, confidence, saturated }) =>

@@ -25,7 +25,7 @@ function select(item) {
 }
 
 showLoading();
-const past = new Past({ choose: select, chosen: chosenName, moved: setView, failed });
+const past = new Past({ choose: select, chosen: chosenName, moved: (view) => setView(view)?.catch(failed), failed });
 
 $("lookup").addEventListener("submit", (event) => {
   event.preventDefault();

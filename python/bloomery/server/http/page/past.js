@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { axes, bars, ceiling, Chart } from "./charts.js";
 import { empty, fill, keyCell, keyName } from "./tables.js";
-import { $, el, moment, number, part, percent, say, span, svg, time } from "./words.js";
+import { $, el, moment, number, part, percent, range, say, span, svg, time } from "./words.js";
 
 const SPANS = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["7 d", 604800], ["All", null]];
 const STEPS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400, 604800];
@@ -162,7 +162,7 @@ export class Past {
       handle.setAttribute("aria-valuetext", moment(side ? to : from));
     });
     $("zoom").disabled = !this.range;
-    say("past-aside", `${moment(from)} to ${moment(to)}, ${span(to - from)}`);
+    say("past-aside", `${range(from, to)}: ${span(to - from)}`);
   }
 
   paint({ start, upper, step, count }, box) {
