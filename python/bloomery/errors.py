@@ -20,7 +20,8 @@
     │   ├── ChecksumError                  expected, got
     │   └── UnsealedError                  a shared file that nobody closed
     └── StorageError (OSError)             path, operation
-        └── LockedError                    pid of the process that writes
+        ├── LockedError                    pid of the process that writes
+        └── JournalError                   offset
 
 Each class is also the natural built-in, so `except ValueError` keeps working.
 """
@@ -213,6 +214,13 @@ class LockedError(StorageError):
 
     code = "locked"
     pid: int | None
+
+
+class JournalError(StorageError):
+    """A journal is damaged before its end, or takes no more records after a write that failed."""
+
+    code = "journal"
+    offset: int | None
 
 
 def list_error_codes() -> dict[str, type[BloomeryError]]:

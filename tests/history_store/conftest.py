@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bloomery.durable.disk import Disk
 from bloomery.history import catalogue
-from bloomery.history.disk import Disk
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bloomery.history.disk import Disk, storage_errors
+from bloomery.durable.disk import Disk, storage_errors
 
 
 class PowerCut(BaseException):
@@ -30,6 +30,8 @@ class FailingDisk(Disk):
         self._dead = False
         self._synced: dict[Path, int] = {}
         self._unsynced_names: set[Path] = set()
+        self._replaced: dict[Path, bytes] = {}
+        """What a name stood for, until a rename over it is on the disk."""
 
     def fail_in(self, steps: int) -> None:
         """Fails after so many more operations."""
@@ -40,10 +42,13 @@ class FailingDisk(Disk):
         self._fail_at = None
         self._dead = False
 
-    def lose_power(self) -> None:
-        """Takes away what was never brought to the disk."""
-        for path in self._unsynced_names:
+    def lose_power(self, *, keep_names: bool = False) -> None:
+        """Takes away what was never brought to the disk; of names a disk may have some."""
+        for path in () if keep_names else self._unsynced_names:
             path.unlink(missing_ok=True)
+            if path in self._replaced:
+                path.write_bytes(self._replaced[path])
+                self._synced.pop(path, None)
         for path, length in self._synced.items():
             if path.exists() and path.stat().st_size > length:
                 os.truncate(path, length)
@@ -73,6 +78,8 @@ class FailingDisk(Disk):
 
     def rename(self, old: Path, new: Path) -> None:
         self._step(new)
+        if new.exists() and new not in self._unsynced_names:
+            self._replaced[new] = new.read_bytes()
         super().rename(old, new)
         self._synced[new] = self._synced.pop(old)
         self._unsynced_names.discard(old)
@@ -81,6 +88,7 @@ class FailingDisk(Disk):
     def sync_directory(self, path: Path) -> None:
         self._step(path)
         self._unsynced_names = {name for name in self._unsynced_names if name.parent != path}
+        self._replaced = {name: old for name, old in self._replaced.items() if name.parent != path}
 
     def unlink(self, path: Path) -> None:
         if not self.full:

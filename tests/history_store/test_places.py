@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sql
 
+from bloomery.durable.disk import Disk
 from bloomery.errors import IncompatibleError, LockedError, StorageError
 from bloomery.history import History
 from bloomery.history.catalogue import Catalogue
-from bloomery.history.disk import Disk
 from bloomery.history.journal import Journal
 from bloomery.history.places import ObjectStore
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bloomery._core import HistoryBuffer
+from bloomery.durable.disk import Disk, storage_errors
 from bloomery.errors import (
     ChecksumError,
     IncompatibleError,
@@ -27,7 +28,6 @@ from bloomery.errors import (
     VersionError,
 )
 from bloomery.history.catalogue import Catalogue, Entry
-from bloomery.history.disk import Disk, storage_errors
 from bloomery.history.forest import Forest
 from bloomery.history.journal import Journal, journal_path
 from bloomery.history.places import open_place
@@ -77,6 +77,7 @@ def open_state(
         place = open_place(disk, directory, settings.location, store, CACHE)
         forest = Forest(place, entries, by_order=settings.window is None)
         state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
+        state.mark = rows.mark
         if writing:
             _resume(state, length, damaged)
         return state

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from bloomery.durable.disk import TEMPORARY, Disk, storage_errors
 from bloomery.errors import StorageError
-from bloomery.history.disk import TEMPORARY, Disk, storage_errors
 
 
 class Place(Protocol):

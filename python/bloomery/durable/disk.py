@@ -1,4 +1,4 @@
-"""Every change the store makes to files, through one small object, so that a test can fail or stop
+"""Every change a store makes to files, through one small object, so that a test can fail or stop
 the store at each of them.
 
 A file is written under another name, brought to the disk, renamed, and the directory brought to
@@ -89,6 +89,32 @@ class Disk:
         """The file is gone, also if it was gone before."""
         with storage_errors(path, "remove"):
             path.unlink(missing_ok=True)
+
+    def sync_tree(self, path: Path) -> None:
+        """Brings each file below a directory and all names to the disk."""
+        for found in sorted(path.iterdir()):
+            if found.is_dir():
+                self.sync_tree(found)
+                continue
+            with storage_errors(found, "open"):
+                handle = os.open(found, os.O_RDONLY)
+            try:
+                self.sync(handle, found)
+            finally:
+                os.close(handle)
+        self.sync_directory(path)
+
+    def remove_tree(self, path: Path) -> None:
+        """The directory and all that is in it are gone, also if they were gone before."""
+        if not path.is_dir():
+            return
+        with storage_errors(path, "remove"):
+            for found in sorted(path.iterdir()):
+                if found.is_dir() and not found.is_symlink():
+                    self.remove_tree(found)
+                else:
+                    self.unlink(found)
+            path.rmdir()
 
     def commit(self, transaction: Callable[[], None]) -> None:
         """Runs a transaction of the catalogue: a write like the others."""

@@ -11,15 +11,15 @@ import fcntl
 import os
 from pathlib import Path
 
+from bloomery.durable.disk import storage_errors
 from bloomery.errors import LockedError
-from bloomery.history.disk import storage_errors
 
 
 class WriterLock:
     """The right to write a store, held until `release`."""
 
-    def __init__(self, path: Path) -> None:
-        """Takes the lock, or refuses with the id of the process that has it."""
+    def __init__(self, path: Path, *, hint: str = "close it there") -> None:
+        """Takes the lock, or refuses with the id of the process that has it; `hint` tells why."""
         with storage_errors(path, "open"):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -30,7 +30,7 @@ class WriterLock:
             pid = int(text) if text.isdecimal() else None
             raise LockedError(
                 f"{path.parent} is open for writing in process {text or 'unknown'}",
-                hint='close it there, or open with mode="r": a store has many readers',
+                hint=hint,
                 path=str(path.parent),
                 operation="lock",
                 pid=pid,
