@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from tests.server_http.small_monitor import SmallMonitor
+from bloomery.monitor import Monitor
 
 START = 1_767_225_600.0
 """The first of January 2026."""
@@ -32,13 +31,10 @@ EVENTS = len(traffic()[0])
 
 
 @contextmanager
-def open_monitor(path: Path | None, *, filled: bool = True) -> Iterator[Any]:
+def open_monitor(path: Path | None, *, filled: bool = True) -> Iterator[Monitor]:
     """A monitor whose clock stands still at the end of the hour."""
-    monitor = SmallMonitor(path, clock=lambda: NOW)
-    if filled:
-        keys, times = traffic()
-        monitor.add_many(keys, None, times)
-    try:
+    with Monitor.open(path, capacity=10_000, clock=lambda: NOW) as monitor:
+        if filled:
+            keys, times = traffic()
+            monitor.add_many(keys, at=times)
         yield monitor
-    finally:
-        monitor.close()

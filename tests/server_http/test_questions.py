@@ -57,7 +57,7 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
     if "anyOf" in schema:
         return any(fits(value, each) for each in schema["anyOf"])
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    types = {
+    types: dict[str, Any] = {
         "object": dict, "array": list, "string": str, "integer": int, "number": (int, float),
         "boolean": bool, "null": type(None),
     }  # fmt: skip

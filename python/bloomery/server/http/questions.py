@@ -85,7 +85,7 @@ def structures(parts: Parts, given: Given) -> Any:
     if parts.keyspace is not None:
         room = given["n"] - len(told)
         if room > 0:
-            told += [{"of": "keyspace", **each} for each in parts.keyspace.structures(room)]
+            told += [{"of": "keyspace", **plain(each)} for each in parts.keyspace.structures(room)]
     return {"items": told[: given["n"]]}
 
 
