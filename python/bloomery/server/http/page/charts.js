@@ -106,8 +106,12 @@ const points = (values, box, top) => {
   const wide = box.width / values.length;
   return values.map((value, i) => `${((i + 0.5) * wide).toFixed(2)} ${(box.height * (1 - value / top)).toFixed(2)}`);
 };
-export const curve = (box, values, top) =>
-  svg("path", { class: "stroke", d: values.length ? `M${points(values, box, top).join("L")}` : "" });
+// The last step may still be going on: the line to it is dashed.
+export function curve(box, values, top, open = false) {
+  const all = points(values, box, top);
+  const line = (some, name) => svg("path", { class: name, d: some.length ? `M${some.join("L")}` : "" });
+  return open ? [line(all.slice(0, -1), "stroke"), line(all.slice(-2), "stroke open")] : [line(all, "stroke")];
+}
 export const band = (box, low, high, top) =>
   svg("path", { class: "fill-band", d: high.length ? `M${points(high, box, top).join("L")}L${points(low, box, top).reverse().join("L")}z` : "" });
 
@@ -120,7 +124,7 @@ export function spark(values) {
       const some = values.slice(Math.max(0, i - 1), i + 2);
       return some.reduce((a, b) => a + b) / some.length;
     });
-    const line = curve({ ...box, width: (box.width * values.length) / 60 }, smooth, Math.max(1, ...smooth));
+    const [line] = curve({ ...box, width: (box.width * values.length) / 60 }, smooth, Math.max(1, ...smooth));
     line.setAttribute("vector-effect", "non-scaling-stroke");
     line.setAttribute("transform", `translate(${box.width * (1 - values.length / 60)} 1)`);
     node.append(line);

@@ -57,16 +57,16 @@ function draw(series) {
       return `${time(data.start[i], data.step)}: ${number(data.estimate[i])}${low === high ? "" : ` (${number(low)} to ${number(high)})`}`;
     });
   $("series-legend").hidden = false;
-  chart.show({ ...series, count: series.start.length });
+  chart.show({ ...series, count: series.start.length, open: view.open });
 }
 
-function paint({ start, upper, inner, estimate, missing, step }, box) {
+function paint({ start, upper, inner, estimate, missing, step, open }, box) {
   if (!start.length) return [svg("text", { x: box.width / 2, y: box.height / 2, "text-anchor": "middle" }, "no history in this time")];
   const top = ceiling(upper);
   const from = start[0], to = start.at(-1) + step;
   const x = (at) => ((at - from) / (to - from)) * box.width;
   return [
     ...missing.map(([a, b]) => svg("rect", { class: "fill-missing", x: x(a), width: Math.max(1, x(b) - x(a)), y: 0, height: box.height })),
-    ...axes(box, top, from, to), band(box, inner, upper, top), curve(box, estimate, top),
+    ...axes(box, top, from, to), band(box, inner, upper, top), ...curve(box, estimate, top, open),
   ];
 }

@@ -68,7 +68,7 @@ function hot(told, choose, chosen) {
     put(trail, spark(item.came));
     trail.dataset.trend = trend.dataset.trend = item.trend;
     put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend));
-    rate.textContent = number(item.per_minute);
+    rate.textContent = number(Math.round(item.per_minute));
     heat.textContent = number(item.count);
     heat.title = `from ${exact(item.lower)} to ${exact(item.count)}`;
     share.textContent = percent(item.share);
@@ -85,13 +85,19 @@ const grouped = (values) => {
   for (let end = values.length; end > 0; end -= GROUP) sums.unshift(sum(values.slice(Math.max(0, end - GROUP), end)));
   return sums;
 };
+// A burst, such as an old log that is read at the start, would flatten all the rest: it is cut.
+const usual = (values) => {
+  const sorted = values.filter((value) => value > 0).sort((a, b) => a - b);
+  const most = sorted.at(-1) || 1, high = sorted[Math.floor(sorted.length * 0.8)] || 1;
+  return sorted.length > 4 && most > 5 * high ? 1.5 * high : most;
+};
 let pulseChart;
 
 function pulse(told) {
   pulseChart ??= new Chart($("pulse"), "Events of the last five minutes: new keys and keys seen before",
-    ({ all, fresh, length }, box) => {
-      const top = ceiling(all.map((value) => value / GROUP));
-      const rate = (values) => values.map((value) => value / GROUP);
+    ({ all, fresh, length, most }, box) => {
+      const top = ceiling([most / GROUP]);
+      const rate = (values) => values.map((value) => Math.min(top, value / GROUP));
       const seen = rate(all.map((value, i) => value - fresh[i]));
       return [
         bars(box, seen.map(() => 0), seen, top, "fill-seen"), bars(box, seen, rate(all), top, "fill-new"),
@@ -104,12 +110,13 @@ function pulse(told) {
   const events = told.pulse.events.slice(0, -1), fresh = told.pulse.new.slice(0, -1);
   const all = sum(events), news = sum(fresh);
   const data = { all: grouped(events), fresh: grouped(fresh), length: events.length, end: told.time };
-  pulseChart.show({ ...data, count: data.all.length });
+  const most = usual(data.all);
+  pulseChart.show({ ...data, most, count: data.all.length });
   say("pulse-new", all ? `${percent(news / all)}` : "0");
   say("pulse-seen", all ? `${percent(1 - news / all)}` : "0");
   $("pulse-new").title = number(news);
   $("pulse-seen").title = number(all - news);
-  say("pulse-aside", all ? "events a second" : "nothing in the last 5 minutes");
+  say("pulse-aside", all ? `events a second${data.all.some((value) => value > most) ? ", a burst is cut off" : ""}` : "nothing in the last 5 minutes");
 }
 
 // --- structures and guards

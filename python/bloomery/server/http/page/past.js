@@ -61,7 +61,7 @@ export class Past {
     const least = Math.max(window || 1, (to - from) / 120);
     const step = STEPS.find((size) => size >= least) || Math.ceil(least / 604800) * 604800;
     const end = Array.isArray(this.shown) ? Math.ceil(to / step) * step : (Math.floor(to / step) + 1) * step;
-    return { start: Math.floor(from / step) * step, end, step };
+    return { start: Math.floor(from / step) * step, end, step, open: end > last };
   }
 
   async refresh() {
@@ -69,7 +69,8 @@ export class Past {
     const view = this.window();
     const mine = ++this.asked;
     try {
-      const told = await ask("history/total", view);
+      const { start, end, step } = view;
+      const told = await ask("history/total", { start, end, step });
       if (mine !== this.asked) return;
       // A range that was chosen stays where it is in time.
       if (this.range && this.view) {
@@ -79,7 +80,7 @@ export class Past {
       }
       const moved = JSON.stringify(view) !== JSON.stringify(this.view) || !Array.isArray(this.shown);
       this.view = view;
-      this.chart.show({ ...told, count: told.start.length });
+      this.chart.show({ ...told, count: told.start.length, open: view.open });
       this.place();
       if (moved) this.moved(view);
       await this.askTop();
@@ -165,15 +166,21 @@ export class Past {
     say("past-aside", `${range(from, to)}: ${span(to - from)}`);
   }
 
-  paint({ start, upper, step, count }, box) {
+  paint({ start, upper, step, count, open }, box) {
     const top = ceiling(upper);
     const [from, to] = this.edges();
     const none = upper.map(() => 0);
-    const inside = upper.map((value, i) => (i >= from && i < to ? value : 0));
+    const only = (wanted) => upper.map((value, i) => (wanted(i) ? value : 0));
+    const unfinished = (i) => open && i === count - 1; // still going on, so it is drawn faintly
+    const chosen = (i) => this.range && i >= from && i < to;
     const x = (edge) => (edge / count) * box.width;
     const nodes = this.range
       ? [svg("rect", { class: "range", x: x(from), width: x(to) - x(from), y: 0, height: box.height })] : [];
-    nodes.push(bars(box, none, upper, top, "fill-seen"), bars(box, none, inside, top, "fill-on"), ...axes(box, top, start[0], start[0] + count * step));
+    nodes.push(
+      bars(box, none, only((i) => !chosen(i) && !unfinished(i)), top, "fill-seen"), bars(box, none, only(unfinished), top, "fill-open"),
+      bars(box, none, only(chosen), top, "fill-on"),
+      ...axes(box, top, start[0], start[0] + count * step),
+    );
     for (const edge of this.range || []) nodes.push(svg("line", { class: "edge", x1: x(edge), x2: x(edge), y1: 0, y2: box.height }));
     return nodes;
   }

@@ -13,7 +13,7 @@ export const exact = (value) => new Intl.NumberFormat("en", { maximumFractionDig
 export const number = (value) =>
   value == null ? "–" : Math.abs(value) >= 1e8 ? units(value, ["", "k", "M", "G", "T"], 1000)
     : Number.isInteger(value) || Math.abs(value) >= 100 ? whole.format(value) : tenth.format(value);
-export const short = (value) => (value < 10000 ? number(value) : units(value, ["", "k", "M", "G", "T"], 1000).replace(/\.?0+ /, " "));
+export const short = (value) => (value < 10000 ? number(value) : units(value, ["", "k", "M", "G", "T"], 1000).replace(/\.0+(?= )|(\.\d)0(?= )/, "$1"));
 export const bytes = (value) => (value == null ? "–" : units(value, ["B", "kB", "MB", "GB", "TB"], 1000));
 export const percent = (value) => {
   if (value == null) return "–";
