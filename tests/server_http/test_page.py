@@ -103,7 +103,7 @@ def wait_until_live(page: Page) -> None:
 
 
 def figure(page: Page, name: str) -> str:
-    return page.locator("#figures div", has_text=name).locator("dd").inner_text()
+    return page.locator("#figures div", has_text=name).locator("dd").first.inner_text()
 
 
 def test_the_page_shows_the_numbers_of_the_api(
@@ -151,7 +151,7 @@ def test_a_key_is_looked_up_with_bounds_and_history(opened: Any, served: Served)
         heat["value"], abs=1e-5
     )
     expect(facts.nth(3)).to_contain_text("50")
-    expect(page.locator("#series .stroke")).to_have_attribute("d", re.compile("^M.*L"))
+    expect(page.locator("#series .stroke").first).to_have_attribute("d", re.compile("^M.*L"))
     expect(page.locator("#said")).to_contain_text("/late: Seen yes, Count 50")
     assert "#key=%2Flate" in page.url
     page.reload()

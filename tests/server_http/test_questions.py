@@ -135,6 +135,8 @@ def test_keys_are_text_numbers_or_bytes(served: Served) -> None:
     number = served.send("/api/count?key_int=7").json
     assert (number["key"], number["value"]) == (7, 1)
     assert served.send("/api/count?key=7").json["value"] == 0
+    large = served.send(f"/api/seen?key_int={2**63}").json
+    assert large == {"key": 2**63, "key_int": str(2**63), "seen": False}
     spelled = base64.urlsafe_b64encode(BYTES).decode().replace("_", "/").replace("-", "%2B")
     known = served.send(f"/api/count?key_base64={spelled}").json
     assert known["value"] == 1

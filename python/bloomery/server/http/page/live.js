@@ -33,7 +33,7 @@ function figures(told) {
   const list = $("figures");
   if (list.children.length !== rows.length || list.dataset.ghost) {
     delete list.dataset.ghost;
-    list.replaceChildren(...rows.map(() => el("div", {}, el("dt"), el("dd"), el("small"))));
+    list.replaceChildren(...rows.map(() => el("div", {}, el("dt"), el("dd"), el("dd", { class: "note" }))));
   }
   rows.forEach(([name, value, text, note], i) => {
     const [title, shown, small] = list.children[i].children;
@@ -157,7 +157,7 @@ function guards(told) {
 
 export function showLoading() {
   $("figures").dataset.ghost = "yes";
-  $("figures").replaceChildren(...Array.from({ length: 6 }, () => el("div", {}, el("dt", {}, "…"), el("dd", {}, "–"), el("small", {}, " "))));
+  $("figures").replaceChildren(...Array.from({ length: 6 }, () => el("div", {}, el("dt", {}, "…"), el("dd", {}, "–"), el("dd", { class: "note" }, " "))));
   $("hot-rows").replaceChildren(...ghosts(7, 20));
   for (const [id, columns] of [["top-rows", 4], ["structures-rows", 6], ["guards-rows", 5]]) $(id).replaceChildren(...ghosts(columns, 3));
 }

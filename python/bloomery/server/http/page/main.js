@@ -1,6 +1,6 @@
 // Puts the page together: the stream of pictures, the key that is looked at, the token, the theme.
 
-import { listen, setToken } from "./api.js";
+import { listen, Problem, setToken } from "./api.js";
 import { choose, chosenName, refresh, setView } from "./key.js";
 import { showLive, showLoading } from "./live.js";
 import { Past } from "./past.js";
@@ -15,7 +15,11 @@ function notice(problem) {
   $("notice").hidden = !problem;
   $("notice").replaceChildren(...(problem ? [problem.message, el("small", {}, problem.hint || "")] : []));
 }
-const failed = (problem) => { if (problem.status) notice(problem); else if (problem instanceof TypeError) throw problem; };
+// A server that is gone is told by the stream. What is no problem of the server's is a mistake of ours.
+const failed = (problem) => {
+  if (!(problem instanceof Problem)) reportError(problem);
+  else if (problem.status) notice(problem);
+};
 
 function select(item) {
   if (!item.key_base64 && typeof item.key === "string") history.replaceState(null, "", `#${new URLSearchParams({ key: item.key })}`);
