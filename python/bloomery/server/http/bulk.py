@@ -96,7 +96,7 @@ def _answer(parts: Parts, given: dict[str, Any]) -> Callable[[Key], dict[str, An
             return lambda key: asdict(monitor.count(key))
         case "heat":
             return lambda key: asdict(monitor.heat(key))
-    history, span = parts.require_history(), range_of(given)
+    history, span = parts.require_history(), range_of(given) | {"now": monitor.now()}
     return lambda key: asdict(history.count(key, **span))
 
 

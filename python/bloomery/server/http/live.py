@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from bloomery.errors import BloomeryError, RequestError
+from bloomery.errors import BloomeryError, RequestError, UnsupportedError
 from bloomery.server.http import questions
 from bloomery.server.http.failures import describe
 from bloomery.server.http.parts import Parts
@@ -35,8 +35,7 @@ class Live:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        half_life = parts.monitor.half_life if parts.monitor is not None else None
-        self.trail = Trail(half_life)
+        self.trail = Trail(parts.monitor.settings.half_life if parts.monitor is not None else None)
         self._event = b""
         self._number = 0
         self._listeners = 0
@@ -69,20 +68,21 @@ class Live:
         self._fresh = asyncio.Event()
 
     def _follow(self) -> None:
-        self.trail.look(self._parts.require_monitor().top(KEYS), time.monotonic())
+        with suppress(UnsupportedError):
+            self.trail.look(self._parts.require_monitor().top(KEYS), time.monotonic())
 
     def hot(self, n: int) -> list[dict[str, Any]]:
         """The hottest keys with their trails."""
-        items = self._parts.require_monitor().top(n)
+        items = self._parts.require_monitor().hot(n)
         return [
-            {
-                **plain(item),
-                "came": self.trail.came(item.key),
-                "every": EVERY,
-                "trend": self.trail.trend(item.key),
-            }
-            for item in items
+            {**plain(item), "came": self.trail.came(item.key), "every": EVERY} for item in items
         ]
+
+    def _hot_if_kept(self) -> list[dict[str, Any]] | None:
+        try:
+            return self.hot(HOT)
+        except UnsupportedError:
+            return None
 
     def _picture(self) -> dict[str, Any]:
         parts = self._parts
@@ -93,7 +93,7 @@ class Live:
             "guards": questions.guards(parts, {})["items"],
         }
         if parts.monitor is not None:
-            told |= {"hot": self.hot(HOT), "pulse": plain(parts.monitor.pulse())}
+            told |= {"hot": self._hot_if_kept(), "pulse": plain(parts.monitor.pulse())}
         return told
 
     async def listen(self, send: Send) -> None:

@@ -20,10 +20,6 @@ LENGTH = 60
 """Looks that are kept: five minutes."""
 KEYS = 100
 """The hottest, at each look."""
-RECENT = 12
-"""Looks of the last minute, which the trend compares with the minutes before."""
-TREND = 1.25
-"""From this ratio on a key rises, and below its inverse it falls."""
 
 
 @dataclass(slots=True)
@@ -66,14 +62,3 @@ class Trail:
         """Events of each step, the newest last; empty if the key is not followed."""
         steps = self._keys.get(key)
         return [] if steps is None else [round(value, 1) for value in steps.came]
-
-    def trend(self, key: Key) -> str | None:
-        """`"up"`, `"down"` or `"steady"`; None as long as nobody can know."""
-        came = self.came(key)
-        before, recent = came[:-RECENT], came[-RECENT:]
-        if not before:
-            return None
-        now, then = sum(recent) / len(recent), sum(before) / len(before)
-        if now > then * TREND:
-            return "up"
-        return "down" if now * TREND < then else "steady"

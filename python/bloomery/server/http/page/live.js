@@ -4,7 +4,7 @@ import { axes, bars, ceiling, Chart, spark } from "./charts.js";
 import { empty, fill, ghosts, keyCell, keyName } from "./tables.js";
 import { $, bytes, el, exact, gauge, moment, number, part, percent, say, span, time } from "./words.js";
 
-const ARROWS = { up: "↑", down: "↓", steady: "·" };
+const ARROWS = { up: "↑", down: "↓", flat: "·" };
 const KINDS = {
   bloom: "Bloom filter", url: "URL filter", scalable: "scalable Bloom", pdcf: "counts, partitioned",
   dcf: "counts", tbf: "fading counts", hot: "hot list", history: "history", counting: "counting Bloom",
@@ -33,7 +33,7 @@ function figures(told) {
   const list = $("figures");
   if (list.children.length !== rows.length || list.dataset.ghost) {
     delete list.dataset.ghost;
-    list.replaceChildren(...rows.map(() => el("div", {}, el("dt"), el("dd"), el("small"))));
+    list.replaceChildren(...rows.map(() => el("div", {}, el("dt"), el("dd"), el("dd", { class: "note" }))));
   }
   rows.forEach(([name, value, text, note], i) => {
     const [title, shown, small] = list.children[i].children;
@@ -54,8 +54,8 @@ function hotRow(choose) {
 function hot(told, choose, chosen) {
   const items = told.hot || [];
   if (!items.length) {
-    const text = told.monitor ? "Nothing has come in yet. Send an event:" : "This server has no monitor. Start one with: bloomery watch";
-    const code = told.monitor ? `curl ${location.origin}/api/events -H 'Content-Type: application/x-ndjson' -d '{"key": "/hello"}'` : null;
+    const text = told.hot === null ? "This monitor keeps no hot list." : told.monitor ? "Nothing has come in yet. Send an event:" : "This server has no monitor. Start one with: bloomery watch";
+    const code = told.monitor && told.hot ? `curl ${location.origin}/api/events -H 'Content-Type: application/x-ndjson' -d '{"key": "/hello"}'` : null;
     $("hot-rows").replaceChildren(empty(7, text, code));
     return say("hot-aside", "");
   }
@@ -66,10 +66,9 @@ function hot(told, choose, chosen) {
     part(name.firstChild, item.share / most);
     row.toggleAttribute("aria-current", keyName(item) === chosen);
     put(trail, spark(item.came));
-    trail.dataset.trend = trend.dataset.trend = item.trend || "";
-    put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend || "not known yet"));
-    const minute = item.came.slice(-60 / item.every);
-    rate.textContent = minute.length ? number(Math.round((sum(minute) * 60) / (minute.length * item.every))) : "–";
+    trail.dataset.trend = trend.dataset.trend = item.trend;
+    put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend));
+    rate.textContent = number(Math.round(item.per_minute));
     heat.textContent = number(item.count);
     heat.title = `from ${exact(item.lower)} to ${exact(item.count)}`;
     share.textContent = percent(item.share);
@@ -86,13 +85,19 @@ const grouped = (values) => {
   for (let end = values.length; end > 0; end -= GROUP) sums.unshift(sum(values.slice(Math.max(0, end - GROUP), end)));
   return sums;
 };
+// A burst, such as an old log that is read at the start, would flatten all the rest: it is cut.
+const usual = (values) => {
+  const sorted = values.filter((value) => value > 0).sort((a, b) => a - b);
+  const most = sorted.at(-1) || 1, high = sorted[Math.floor(sorted.length * 0.8)] || 1;
+  return sorted.length > 4 && most > 5 * high ? 1.5 * high : most;
+};
 let pulseChart;
 
 function pulse(told) {
   pulseChart ??= new Chart($("pulse"), "Events of the last five minutes: new keys and keys seen before",
-    ({ all, fresh, length }, box) => {
-      const top = ceiling(all.map((value) => value / GROUP));
-      const rate = (values) => values.map((value) => value / GROUP);
+    ({ all, fresh, length, most }, box) => {
+      const top = ceiling([most / GROUP]);
+      const rate = (values) => values.map((value) => Math.min(top, value / GROUP));
       const seen = rate(all.map((value, i) => value - fresh[i]));
       return [
         bars(box, seen.map(() => 0), seen, top, "fill-seen"), bars(box, seen, rate(all), top, "fill-new"),
@@ -101,13 +106,17 @@ function pulse(told) {
     },
     ({ all, fresh, end, count }, i) =>
       `${time(end - (count - i) * GROUP, 1)}: ${number(fresh[i] / GROUP)} new, ${number((all[i] - fresh[i]) / GROUP)} seen, a second`);
-  const { events, new: fresh } = told.pulse;
+  // The last second is still going on.
+  const events = told.pulse.events.slice(0, -1), fresh = told.pulse.new.slice(0, -1);
   const all = sum(events), news = sum(fresh);
   const data = { all: grouped(events), fresh: grouped(fresh), length: events.length, end: told.time };
-  pulseChart.show({ ...data, count: data.all.length });
-  say("pulse-new", number(news));
-  say("pulse-seen", number(all - news));
-  say("pulse-aside", all ? `${percent(news / all)} new, by second` : "nothing in the last 5 minutes");
+  const most = usual(data.all);
+  pulseChart.show({ ...data, most, count: data.all.length });
+  say("pulse-new", all ? `${percent(news / all)}` : "0");
+  say("pulse-seen", all ? `${percent(1 - news / all)}` : "0");
+  $("pulse-new").title = number(news);
+  $("pulse-seen").title = number(all - news);
+  say("pulse-aside", all ? `events a second${data.all.some((value) => value > most) ? ", a burst is cut off" : ""}` : "nothing in the last 5 minutes");
 }
 
 // --- structures and guards
@@ -148,7 +157,7 @@ function guards(told) {
 
 export function showLoading() {
   $("figures").dataset.ghost = "yes";
-  $("figures").replaceChildren(...Array.from({ length: 6 }, () => el("div", {}, el("dt", {}, "…"), el("dd", {}, "–"), el("small", {}, " "))));
+  $("figures").replaceChildren(...Array.from({ length: 6 }, () => el("div", {}, el("dt", {}, "…"), el("dd", {}, "–"), el("dd", { class: "note" }, " "))));
   $("hot-rows").replaceChildren(...ghosts(7, 20));
   for (const [id, columns] of [["top-rows", 4], ["structures-rows", 6], ["guards-rows", 5]]) $(id).replaceChildren(...ghosts(columns, 3));
 }

@@ -1,6 +1,6 @@
 // Puts the page together: the stream of pictures, the key that is looked at, the token, the theme.
 
-import { listen, setToken } from "./api.js";
+import { listen, Problem, setToken } from "./api.js";
 import { choose, chosenName, refresh, setView } from "./key.js";
 import { showLive, showLoading } from "./live.js";
 import { Past } from "./past.js";
@@ -15,7 +15,11 @@ function notice(problem) {
   $("notice").hidden = !problem;
   $("notice").replaceChildren(...(problem ? [problem.message, el("small", {}, problem.hint || "")] : []));
 }
-const failed = (problem) => { if (problem.status) notice(problem); else if (problem instanceof TypeError) throw problem; };
+// A server that is gone is told by the stream. What is no problem of the server's is a mistake of ours.
+const failed = (problem) => {
+  if (!(problem instanceof Problem)) reportError(problem);
+  else if (problem.status) notice(problem);
+};
 
 function select(item) {
   if (!item.key_base64 && typeof item.key === "string") history.replaceState(null, "", `#${new URLSearchParams({ key: item.key })}`);
@@ -25,7 +29,7 @@ function select(item) {
 }
 
 showLoading();
-const past = new Past({ choose: select, chosen: chosenName, moved: setView, failed });
+const past = new Past({ choose: select, chosen: chosenName, moved: (view) => setView(view)?.catch(failed), failed });
 
 $("lookup").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -73,6 +77,7 @@ listen({
     if (!$("notice").hidden && ++heard % 5 === 0) notice(null);
     showLive(told, select, chosenName());
     past.learn(told);
+    if (!chosenName() && told.hot?.length) choose(told.hot[0]).catch(failed);
     if (chosenName() && Math.round(told.time) % 5 === 0) refresh().catch(failed);
   },
   problem({ error }) { notice({ message: error.message, hint: error.hint }); },

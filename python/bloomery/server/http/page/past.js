@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { axes, bars, ceiling, Chart } from "./charts.js";
 import { empty, fill, keyCell, keyName } from "./tables.js";
-import { $, el, moment, number, part, percent, say, span, svg, time } from "./words.js";
+import { $, el, moment, number, part, percent, range, say, span, svg, time } from "./words.js";
 
 const SPANS = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["7 d", 604800], ["All", null]];
 const STEPS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400, 604800];
@@ -61,7 +61,7 @@ export class Past {
     const least = Math.max(window || 1, (to - from) / 120);
     const step = STEPS.find((size) => size >= least) || Math.ceil(least / 604800) * 604800;
     const end = Array.isArray(this.shown) ? Math.ceil(to / step) * step : (Math.floor(to / step) + 1) * step;
-    return { start: Math.floor(from / step) * step, end, step };
+    return { start: Math.floor(from / step) * step, end, step, open: end > last };
   }
 
   async refresh() {
@@ -69,7 +69,8 @@ export class Past {
     const view = this.window();
     const mine = ++this.asked;
     try {
-      const told = await ask("history/total", view);
+      const { start, end, step } = view;
+      const told = await ask("history/total", { start, end, step });
       if (mine !== this.asked) return;
       // A range that was chosen stays where it is in time.
       if (this.range && this.view) {
@@ -79,7 +80,7 @@ export class Past {
       }
       const moved = JSON.stringify(view) !== JSON.stringify(this.view) || !Array.isArray(this.shown);
       this.view = view;
-      this.chart.show({ ...told, count: told.start.length });
+      this.chart.show({ ...told, count: told.start.length, open: view.open });
       this.place();
       if (moved) this.moved(view);
       await this.askTop();
@@ -97,6 +98,7 @@ export class Past {
     };
     node.addEventListener("pointerdown", (event) => {
       if (!this.view || event.button) return;
+      event.preventDefault(); // no text is selected by dragging
       const at = edge(event), near = (8 / this.chart.box.width) * this.chart.data.count;
       const side = this.range ? this.range.findIndex((each) => Math.abs(each - at) < near) : -1;
       anchor = { at: side < 0 ? at : this.range[1 - side], dragged: side >= 0 };
@@ -117,7 +119,7 @@ export class Past {
     this.handles = ["Start of the range", "End of the range"].map((name, side) => {
       const handle = el("div", { class: "handle", role: "slider", tabindex: 0, "aria-label": name, "aria-orientation": "horizontal" });
       handle.addEventListener("keydown", (event) => this.press(event, side));
-      $("timeline").append(handle);
+      this.chart.plot.append(handle);
       return handle;
     });
   }
@@ -155,25 +157,30 @@ export class Past {
     this.edges().forEach((edge, side) => {
       const handle = this.handles[side];
       handle.style.left = `${(edge / count) * 100}%`;
-      handle.style.height = `${this.chart.height - 18}px`;
       handle.setAttribute("aria-valuemin", 0);
       handle.setAttribute("aria-valuemax", count);
       handle.setAttribute("aria-valuenow", edge);
       handle.setAttribute("aria-valuetext", moment(side ? to : from));
     });
     $("zoom").disabled = !this.range;
-    say("past-aside", `${moment(from)} to ${moment(to)}, ${span(to - from)}`);
+    say("past-aside", `${range(from, to)}: ${span(to - from)}`);
   }
 
-  paint({ start, upper, step, count }, box) {
+  paint({ start, upper, step, count, open }, box) {
     const top = ceiling(upper);
     const [from, to] = this.edges();
     const none = upper.map(() => 0);
-    const inside = upper.map((value, i) => (i >= from && i < to ? value : 0));
+    const only = (wanted) => upper.map((value, i) => (wanted(i) ? value : 0));
+    const unfinished = (i) => open && i === count - 1; // still going on, so it is drawn faintly
+    const chosen = (i) => this.range && i >= from && i < to;
     const x = (edge) => (edge / count) * box.width;
     const nodes = this.range
       ? [svg("rect", { class: "range", x: x(from), width: x(to) - x(from), y: 0, height: box.height })] : [];
-    nodes.push(bars(box, none, upper, top, "fill-seen"), bars(box, none, inside, top, "fill-on"), ...axes(box, top, start[0], start[0] + count * step));
+    nodes.push(
+      bars(box, none, only((i) => !chosen(i) && !unfinished(i)), top, "fill-seen"), bars(box, none, only(unfinished), top, "fill-open"),
+      bars(box, none, only(chosen), top, "fill-on"),
+      ...axes(box, top, start[0], start[0] + count * step),
+    );
     for (const edge of this.range || []) nodes.push(svg("line", { class: "edge", x1: x(edge), x2: x(edge), y1: 0, y2: box.height }));
     return nodes;
   }

@@ -23,7 +23,7 @@ export function fill(id, items, name, make, change) {
   }
   body.rowsByName = fresh;
   const rows = [...fresh.values()];
-  const held = body.matches(":hover, :focus-within") && rows.some((row) => row.parentNode === body);
+  const held = (body.matches(":hover") || body.querySelector(":focus-visible")) && rows.some((row) => row.parentNode === body);
   if (held) {
     const stay = new Set(rows);
     const free = rows.filter((row) => row.parentNode !== body);
@@ -38,12 +38,13 @@ export function fill(id, items, name, make, change) {
 
 // The cell that says a key, and chooses it.
 export function keyCell(item, choose) {
-  const button = el("button", { type: "button", title: String(item.key) }, String(item.key) || "(empty)");
+  const text = String(item.key_int ?? item.key);
+  const button = el("button", { type: "button", title: text }, text || "(empty)");
   button.addEventListener("click", () => choose(item));
   return el("td", { class: "name" }, el("i"), button);
 }
 
-export const keyName = (item) => item.key_base64 || `${typeof item.key} ${item.key}`;
+export const keyName = (item) => item.key_base64 || item.key_int || `${typeof item.key} ${item.key}`;
 export const keyParams = (item) =>
   item.key_base64 ? { key_base64: item.key_base64 }
-    : typeof item.key === "number" ? { key_int: item.key } : { key: item.key };
+    : typeof item.key === "number" ? { key_int: item.key_int ?? item.key } : { key: item.key };
