@@ -1,0 +1,64 @@
+"""How the hottest keys came to be hot: what each of them got in the last minutes.
+
+The list tells faded counts. Between two looks at it a count of c fades to c·2^(-t/h), so what is
+above that came in between. A key that was not on the list before starts with what it has above the
+count of the list's last, below which it may have been.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bloomery.records import HotItem
+from bloomery.server.http.parts import Key
+
+EVERY = 5.0
+"""Seconds between two looks."""
+LENGTH = 60
+"""Looks that are kept: five minutes."""
+KEYS = 100
+"""The hottest, at each look."""
+
+
+@dataclass(slots=True)
+class _Steps:
+    count: float
+    came: deque[float] = field(default_factory=lambda: deque(maxlen=LENGTH))
+
+
+class Trail:
+    """Looks at the hot list from time to time."""
+
+    def __init__(self, half_life: float | None) -> None:
+        self._half_life = half_life
+        self._at: float | None = None
+        self._keys: dict[Key, _Steps] = {}
+
+    def due(self, now: float) -> bool:
+        """Whether it is time to look."""
+        return self._at is None or not 0 <= now - self._at < EVERY
+
+    def look(self, items: Sequence[HotItem], now: float) -> None:
+        """Notes what came since the last look."""
+        passed = 0.0 if self._at is None else max(0.0, now - self._at)
+        kept = 2 ** (-passed / self._half_life) if self._half_life else 1.0
+        fresh: dict[Key, _Steps] = {}
+        floor = items[-1].count if len(items) >= KEYS else 0.0
+        for item in items:
+            steps = self._keys.get(item.key)
+            if steps is None:
+                # At the first look nothing is known about when anything came.
+                steps = _Steps(item.count if self._at is None else min(floor, item.count))
+            if self._at is not None:
+                steps.came.append(max(0.0, item.count - steps.count * kept))
+            steps.count = item.count
+            fresh[item.key] = steps
+        self._keys = fresh
+        self._at = now
+
+    def came(self, key: Key) -> list[float]:
+        """Events of each step, the newest last; empty if the key is not followed."""
+        steps = self._keys.get(key)
+        return [] if steps is None else [round(value, 1) for value in steps.came]
