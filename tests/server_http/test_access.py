@@ -20,28 +20,12 @@ from bloomery.server.http.app import PAGE, page_files
 from bloomery.server.http.failures import describe, status_of
 from bloomery.server.http.parts import Family
 from tests.server_http.events import EVENTS, open_monitor
+from tests.server_http.keys import Keys
 from tests.server_http.serving import Served, serve
 
 TOKEN = "a-long-token"
 DATA = ("/api/stats", "/api/hot", "/api/live", "/api/seen?key=/page/0", "/openapi.json")
 HEALTH = ("/livez", "/readyz", "/healthz")
-
-
-class Keys:
-    """A keyspace of three structures."""
-
-    loading = False
-    read_only: str | None = None
-
-    def stats(self) -> dict[str, Any]:
-        return {"keys": 3, "commands": {"BF.ADD": (10, 1), "GET": (2, 0)}}
-
-    def structures(self, limit: int = 1000) -> list[dict[str, Any]]:
-        return [
-            {"name": f'filter "{i}"\n', "kind": "bloom", "items": 5.0, "fill": 0.5,
-             "predicted_error": float("inf"), "bytes": 64}
-            for i in range(min(3, limit))
-        ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.server_http.events import EVENTS, NOW, START, open_monitor
+from tests.server_http.keys import Keys
 from tests.server_http.serving import Served, serve
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -285,13 +286,23 @@ def test_a_monitor_without_events_says_how_to_send_one_and_shows_it(
         page.goto("about:blank")
 
 
-def test_a_server_without_a_monitor_has_a_page_too(opened: Any) -> None:
+def test_a_server_of_named_structures_shows_them_and_no_stream(opened: Any) -> None:
     window = opened()
+    page = window.page
+    with serve(keyspace=Keys()) as served:
+        page.goto(served.url)
+        expect(page.locator("#structures-rows tr")).to_have_count(3)
+        assert [row[0] for row in shown(page, "structures-rows")] == [
+            each["name"] for each in served.send("/api/structures").json["items"]
+        ]
+        expect(page.locator("#hot")).to_be_hidden()
+        assert number(figure(page, "3 errors")) == 12
+        assert "192 B" in page.locator("#figures").inner_text()
+        page.goto("about:blank")
     with serve() as served:
-        window.page.goto(served.url)
-        expect(window.page.locator("#hot-rows")).to_contain_text("bloomery watch")
-        expect(window.page.locator("#structures-rows")).to_contain_text("No structure yet")
-        window.page.goto("about:blank")
+        page.goto(served.url)
+        expect(page.locator("#structures-rows")).to_contain_text("No structure yet")
+        page.goto("about:blank")
 
 
 def test_a_lost_server_is_said_and_found_again(opened: Any, monitor: Any, tmp_path: Path) -> None:

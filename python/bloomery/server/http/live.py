@@ -26,6 +26,10 @@ from bloomery.server.http.trail import EVERY, KEYS, Trail
 
 HOT = 25
 """Keys in a picture."""
+SHOWN = 50
+"""Structures in a picture."""
+MEASURE = 10.0
+"""Seconds for which what was measured of named structures is told again."""
 BEAT = 5.0
 """Seconds without an event after which a comment keeps the connection open."""
 
@@ -36,6 +40,7 @@ class Live:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.trail = Trail(parts.monitor.settings.half_life if parts.monitor is not None else None)
+        self._measured: tuple[float, list[dict[str, Any]]] = (float("-inf"), [])
         self._event = b""
         self._number = 0
         self._listeners = 0
@@ -78,6 +83,15 @@ class Live:
             {**plain(item), "came": self.trail.came(item.key), "every": EVERY} for item in items
         ]
 
+    def _structures(self) -> list[dict[str, Any]]:
+        # How full large filters are is measured, and nobody may use them meanwhile.
+        if self._parts.keyspace is None:
+            return questions.structures(self._parts, {"n": SHOWN})["items"]
+        now = time.monotonic()
+        if now - self._measured[0] > MEASURE:
+            self._measured = (now, questions.structures(self._parts, {"n": SHOWN})["items"])
+        return self._measured[1]
+
     def _hot_if_kept(self) -> list[dict[str, Any]] | None:
         try:
             return self.hot(HOT)
@@ -89,7 +103,7 @@ class Live:
         told: dict[str, Any] = {
             "time": time.time(),
             **questions.stats(parts, {}),
-            "structures": questions.structures(parts, {"n": 50})["items"],
+            "structures": self._structures(),
             "guards": questions.guards(parts, {})["items"],
         }
         if parts.monitor is not None:

@@ -12,10 +12,14 @@ const KINDS = {
 const sum = (values) => values.reduce((a, b) => a + b, 0);
 const put = (cell, ...nodes) => cell.replaceChildren(...nodes.filter((node) => node != null));
 
+const count = ({ structures, keyspace }) => structures.filter((each) => each.of === "monitor").length + (keyspace?.keys || 0);
+
 // --- figures
 
+let before = null; // the commands at the last picture
+
 function figures(told) {
-  const { monitor, structures, guards, keyspace, pulse } = told;
+  const { monitor, guards, keyspace, pulse } = told;
   const asked = sum(guards.map((guard) => guard.asked || 0));
   const avoided = sum(guards.map((guard) => guard.avoided || 0));
   const recent = pulse ? sum(pulse.events) : 0;
@@ -26,9 +30,14 @@ function figures(told) {
     rows.push(["New keys", monitor.new, number(monitor.new), recent ? `${percent(sum(pulse.new) / recent)} of the last 5 min` : "none in the last 5 min"]);
     rows.push(["Late events", monitor.late, number(monitor.late), monitor.events ? `${percent(monitor.late / monitor.events)} of all` : ""]);
   }
-  if (keyspace) rows.push(["Named structures", keyspace.keys, number(keyspace.keys), ""]);
-  const memory = sum(structures.map((each) => each.bytes || 0));
-  rows.push(["Memory", memory, bytes(memory), `${structures.length} structure${structures.length === 1 ? "" : "s"}`]);
+  if (keyspace) {
+    const rate = before ? Math.max(0, keyspace.calls - before.calls) / Math.max(0.5, told.time - before.time) : 0;
+    before = { calls: keyspace.calls, time: told.time };
+    rows.push(["Commands per second", rate, number(Math.round(rate)), "over the Redis protocol"]);
+    rows.push(["Commands", keyspace.calls, number(keyspace.calls), `${number(keyspace.errors)} errors`]);
+  }
+  const memory = (monitor?.bytes || 0) + (keyspace?.bytes || 0), all = count(told);
+  rows.push(["Memory", memory, bytes(memory), `${number(all)} structure${all === 1 ? "" : "s"}`]);
   if (asked) rows.push(["Queries avoided", avoided, percent(avoided / asked), `${number(avoided)} of ${number(asked)}`]);
   const list = $("figures");
   if (list.children.length !== rows.length || list.dataset.ghost) {
@@ -54,8 +63,8 @@ function hotRow(choose) {
 function hot(told, choose, chosen) {
   const items = told.hot || [];
   if (!items.length) {
-    const text = told.hot === null ? "This monitor keeps no hot list." : told.monitor ? "Nothing has come in yet. Send an event:" : "This server has no monitor. Start one with: bloomery watch";
-    const code = told.monitor && told.hot ? `curl ${location.origin}/api/events -H 'Content-Type: application/x-ndjson' -d '{"key": "/hello"}'` : null;
+    const text = told.hot ? "Nothing has come in yet. Send an event:" : "This monitor keeps no hot list.";
+    const code = told.hot ? `curl ${location.origin}/api/events -H 'Content-Type: application/x-ndjson' -d '{"key": "/hello"}'` : null;
     $("hot-rows").replaceChildren(empty(7, text, code));
     return say("hot-aside", "");
   }
@@ -122,7 +131,7 @@ function pulse(told) {
 // --- structures and guards
 
 function structures(told) {
-  if (!told.structures.length) return $("structures-rows").replaceChildren(empty(6, "No structure yet."));
+  if (!told.structures.length) return $("structures-rows").replaceChildren(empty(6, "No structure yet. A stream is watched by bloomery watch; BF.ADD makes a filter."));
   fill("structures-rows", told.structures, (item) => `${item.of} ${item.name}`,
     (item) => el("tr", {}, el("td", {}, item.name), el("td", { class: "soft" }, KINDS[item.kind] || item.kind),
       el("td", { class: "n" }), el("td", { class: "n" }), el("td", { class: "n" }), el("td", { class: "n" })),
@@ -135,7 +144,9 @@ function structures(told) {
       memory.title = `${exact(item.bytes)} bytes`;
     });
   const kept = told.history;
-  say("structures-aside", kept ? `history: ${bytes(kept.bytes)} in ${kept.segments} segments${kept.failure ? `, failed: ${kept.failure}` : ""}` : "");
+  const all = count(told);
+  say("structures-aside", told.structures.length < all ? `the first ${told.structures.length} of ${number(all)}`
+    : kept ? `history: ${bytes(kept.bytes)} in ${kept.segments} segments${kept.failure ? `, failed: ${kept.failure}` : ""}` : "");
 }
 
 function guards(told) {
@@ -163,9 +174,12 @@ export function showLoading() {
 }
 
 export function showLive(told, choose, chosen) {
+  $("main").classList.toggle("alone", !told.monitor); // named structures, and no stream to show
   figures(told);
-  hot(told, choose, chosen);
-  if (told.pulse) pulse(told);
+  if (told.monitor) {
+    hot(told, choose, chosen);
+    pulse(told);
+  }
   structures(told);
   guards(told);
   say("version", `bloomery ${told.version}`);
