@@ -2,11 +2,32 @@
 
 pub mod bf;
 mod chunks;
+pub mod cms;
 pub mod connection;
+pub mod counts;
+pub mod decay;
 pub mod generic;
 pub mod outer;
+#[cfg(test)]
+mod own_tests;
+#[cfg(test)]
+mod sketch_tests;
+#[cfg(test)]
+mod testing;
+pub mod topk;
+pub mod urls;
+mod words;
 
 use crate::command::Command;
 
 /// All families that are done here.
-pub const FAMILIES: &[&[Command]] = &[connection::TABLE, generic::TABLE, bf::TABLE];
+pub const FAMILIES: &[&[Command]] = &[
+    connection::TABLE,
+    generic::TABLE,
+    bf::TABLE,
+    cms::TABLE,
+    topk::TABLE,
+    counts::TABLE,
+    decay::TABLE,
+    urls::TABLE,
+];
