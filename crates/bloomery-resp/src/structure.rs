@@ -2,7 +2,7 @@
 //! `structures/` that says what the keyspace has to know of it.
 
 use crate::failure::Failure;
-use crate::structures::{Arriving, Bloom, Cuckoo, Text};
+use crate::structures::{Arriving, Bloom, CountMin, Counts, Cuckoo, Fading, Text, TopK, Urls};
 use bloomery_core::Result;
 use std::io::{self, Write};
 
@@ -121,6 +121,11 @@ kinds! {
     Arriving = 2,
     Bloom = 3,
     Cuckoo = 4,
+    CountMin = 5,
+    TopK = 6,
+    Counts = 7,
+    Fading = 8,
+    Urls = 9,
 }
 
 impl Structure {
