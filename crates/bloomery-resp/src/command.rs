@@ -66,6 +66,8 @@ pub mod is {
     pub const URL: u32 = 1 << 14;
     /// HISTORY.*, MONITOR.*, GUARD.*
     pub const MONITOR: u32 = 1 << 15;
+    /// Is done at once between MULTI and EXEC.
+    pub const NOW: u32 = 1 << 28;
     /// Works before AUTH.
     pub const OPEN: u32 = 1 << 29;
     /// Works while data is loaded.

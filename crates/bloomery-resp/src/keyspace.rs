@@ -10,8 +10,9 @@ use crate::acl::{User, Users};
 use crate::changes::{Changes, Records};
 use crate::command::{Call, Command, Table, is};
 use crate::failure::{Answer, Failure};
-use crate::session::Session;
+use crate::session::{Session, State};
 use crate::store::Store;
+use crate::wire::reply::Reply;
 use crate::wire::request::{Args, Limits, Step};
 use bloomery_core::Result;
 
@@ -194,45 +195,111 @@ impl Keyspace {
     /// Does the request that the session's parser found at the first of `bytes`.
     #[inline]
     fn run(&mut self, session: &mut Session, bytes: &[u8], now: f64) {
-        let args = session.parser.args(bytes);
+        let Session { parser, reply, state, foreign, .. } = session;
+        let args = parser.args(bytes);
         let Some(name) = args.get(0) else { return };
         let Some(number) = self.table.find(name) else {
             self.unknown += 1;
-            return session.reply.error(&unknown(args));
+            state.queue.iter_mut().for_each(|queue| queue.broken = true);
+            return reply.error(&unknown(args));
         };
         let command = &self.table.commands()[number];
         self.calls[number].calls += 1;
-        let user = self.users.seated(&session.state.user, &mut session.state.seat);
+        let user = self.users.seated(&state.user, &mut state.seat);
         let plain = user.is_some_and(User::may_everything)
             && command.takes(args.len())
             && !self.loading
-            && self.read_only.is_none();
-        if !plain
-            && let Err(failure) =
-                allowed(command, number, args, user, self.loading, self.read_only.as_deref())
-        {
-            self.calls[number].errors += 1;
-            return session.reply.error(&failure.0);
+            && self.read_only.is_none()
+            && state.queue.is_none();
+        if plain {
+            return self.perform(number, args, reply, state, foreign, now);
         }
-        let Some(run) = command.run else {
-            session.foreign = Some(args.iter().map(<[u8]>::to_vec).collect());
+        let read_only = self.read_only.as_deref();
+        if let Err(failure) = allowed(command, number, args, user, self.loading, read_only) {
+            self.calls[number].errors += 1;
+            state.queue.iter_mut().for_each(|queue| queue.broken = true);
+            return reply.error(&failure.0);
+        }
+        if state.queue.is_some() && (command.name == "EXEC" || !command.has(is::NOW)) {
+            return self.queue(number, args, reply, state, foreign, now);
+        }
+        self.perform(number, args, reply, state, foreign, now);
+    }
+
+    /// Does a command that is allowed.
+    #[inline]
+    fn perform(
+        &mut self,
+        number: usize,
+        args: Args<'_>,
+        reply: &mut Reply,
+        session: &mut State,
+        foreign: &mut Option<Vec<Vec<u8>>>,
+        now: f64,
+    ) {
+        let Some(run) = self.table.commands()[number].run else {
+            *foreign = Some(args.iter().map(<[u8]>::to_vec).collect());
             return;
         };
-        let start = session.reply.len();
+        let start = reply.len();
         let mut call = Call {
             args,
-            reply: &mut session.reply,
+            reply,
             store: &mut self.store,
             changes: &mut self.changes,
-            session: &mut session.state,
+            session,
             users: &self.users,
             table: &self.table,
             now,
         };
         if let Err(failure) = run(&mut call) {
             self.calls[number].errors += 1;
-            session.reply.truncate(start);
-            session.reply.error(&failure.0);
+            reply.truncate(start);
+            reply.error(&failure.0);
+        }
+    }
+
+    /// Keeps a command until EXEC, or does all that were kept.
+    #[cold]
+    fn queue(
+        &mut self,
+        number: usize,
+        args: Args<'_>,
+        reply: &mut Reply,
+        session: &mut State,
+        foreign: &mut Option<Vec<Vec<u8>>>,
+        now: f64,
+    ) {
+        let command = &self.table.commands()[number];
+        let most = (self.max_bulk as usize).saturating_mul(2);
+        if command.name != "EXEC" {
+            let Some(queue) = session.queue.as_mut() else { return };
+            let len: usize = args.iter().map(<[u8]>::len).sum();
+            let many = queue.spans.len() + args.len() > ELEMENTS.0 as usize;
+            if command.run.is_none() || many || queue.bytes.len() + len > most {
+                queue.broken = true;
+                self.calls[number].errors += 1;
+                return reply.error("ERR Command not allowed inside a transaction");
+            }
+            for arg in args.iter() {
+                let start = queue.bytes.len();
+                queue.bytes.extend_from_slice(arg);
+                queue.spans.push((start, queue.bytes.len()));
+            }
+            queue.commands.push((number, args.len()));
+            return reply.simple("QUEUED");
+        }
+        let Some(queue) = session.queue.take() else { return };
+        if queue.broken {
+            let text = "EXECABORT Transaction discarded because of previous errors.";
+            return reply.error(text);
+        }
+        reply.array(queue.commands.len());
+        let mut first = 0;
+        for (number, len) in &queue.commands {
+            let spans = queue.spans.get(first..first + len).unwrap_or_default();
+            first += len;
+            self.perform(*number, Args::new(&queue.bytes, spans), reply, session, foreign, now);
         }
     }
 

@@ -16,6 +16,7 @@ pub mod changes;
 pub mod command;
 pub mod commands;
 pub mod failure;
+pub mod file;
 pub mod keyspace;
 mod pattern;
 pub mod session;

@@ -3,6 +3,19 @@
 use crate::wire::reply::Reply;
 use crate::wire::request::Parser;
 
+/// Commands between MULTI and EXEC.
+#[derive(Clone, Debug, Default)]
+pub struct Queue {
+    /// The elements of all of them.
+    pub(crate) bytes: Vec<u8>,
+    /// Where each element is.
+    pub(crate) spans: Vec<(usize, usize)>,
+    /// The number of each command, and how many elements it has.
+    pub(crate) commands: Vec<(usize, usize)>,
+    /// One was refused, so none may be done.
+    pub(crate) broken: bool,
+}
+
 /// Who a client is.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -18,6 +31,8 @@ pub struct State {
     pub library: (String, String),
     /// Send what was answered, then close.
     pub closing: bool,
+    /// Commands that wait for EXEC.
+    pub(crate) queue: Option<Box<Queue>>,
 }
 
 /// One client.
@@ -47,6 +62,7 @@ impl Session {
                 name: String::new(),
                 library: Default::default(),
                 closing: false,
+                queue: None,
             },
             reply: Reply::default(),
             parser: Parser::default(),

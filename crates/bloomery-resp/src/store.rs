@@ -36,6 +36,8 @@ pub struct Store {
     limit: Option<u64>,
     /// Where the last name was found: in a pipeline the next is mostly the same.
     last: Slot,
+    /// Questions about names that were there, and that were not.
+    asked: (u64, u64),
 }
 
 impl Store {
@@ -50,6 +52,7 @@ impl Store {
             used: 0,
             limit,
             last: 0,
+            asked: (0, 0),
         }
     }
 
@@ -76,6 +79,11 @@ impl Store {
     /// Changes the memory there may be. What is there stays.
     pub fn set_limit(&mut self, limit: Option<u64>) {
         self.limit = limit;
+    }
+
+    /// Questions by `get` about names that were there, and that were not.
+    pub fn asked(&self) -> (u64, u64) {
+        self.asked
     }
 
     // ---- finding
@@ -113,8 +121,14 @@ impl Store {
     #[inline]
     pub fn get<T: Kind>(&mut self, name: &[u8]) -> Result<Option<&T>, Failure> {
         match self.find(name) {
-            Some(slot) => self.at(slot).map(Some),
-            None => Ok(None),
+            Some(slot) => {
+                self.asked.0 += 1;
+                self.at(slot).map(Some)
+            }
+            None => {
+                self.asked.1 += 1;
+                Ok(None)
+            }
         }
     }
 
@@ -235,7 +249,9 @@ impl Store {
 
     /// Forgets all names.
     pub fn clear(&mut self) {
+        let asked = self.asked;
         *self = Store::new(self.seed, self.limit);
+        self.asked = asked;
     }
 
     fn widen(&mut self) {

@@ -13,8 +13,8 @@ pub const TABLE: &[Command] = &[
     Command::new("ECHO", 2, ANYONE, Keys::NONE, echo),
     Command::new("HELLO", -1, OPEN, Keys::NONE, hello),
     Command::new("AUTH", -2, OPEN, Keys::NONE, auth),
-    Command::new("QUIT", -1, OPEN, Keys::NONE, quit),
-    Command::new("RESET", 1, OPEN, Keys::NONE, reset),
+    Command::new("QUIT", -1, OPEN | is::NOW, Keys::NONE, quit),
+    Command::new("RESET", 1, OPEN | is::NOW, Keys::NONE, reset),
     Command::new("SELECT", 2, ANYONE, Keys::NONE, select),
 ];
 
@@ -42,6 +42,7 @@ fn reset(call: &mut Call<'_>) -> Answer {
     call.session.user = call.users.anonymous().map(|user| user.name().to_owned());
     call.session.seat = (u64::MAX, 0);
     call.session.name.clear();
+    call.session.queue = None;
     call.reply.set_protocol(2);
     call.reply.simple("RESET");
     Ok(())

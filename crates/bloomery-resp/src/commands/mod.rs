@@ -1,6 +1,8 @@
 //! The commands, one family in each file. A family's `TABLE` says everything that the rest has to know.
 
+pub mod about;
 pub mod bf;
+pub mod cf;
 mod chunks;
 pub mod cms;
 pub mod connection;
@@ -15,6 +17,7 @@ mod sketch_tests;
 #[cfg(test)]
 mod testing;
 pub mod topk;
+pub mod transaction;
 pub mod urls;
 mod words;
 
@@ -23,8 +26,11 @@ use crate::command::Command;
 /// All families that are done here.
 pub const FAMILIES: &[&[Command]] = &[
     connection::TABLE,
+    about::TABLE,
     generic::TABLE,
+    transaction::TABLE,
     bf::TABLE,
+    cf::TABLE,
     cms::TABLE,
     topk::TABLE,
     counts::TABLE,

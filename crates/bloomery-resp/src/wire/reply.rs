@@ -172,6 +172,11 @@ impl Reply {
         self.out.extend_from_slice(&elements);
     }
 
+    /// What another reply of the same protocol wrote.
+    pub fn append(&mut self, other: &Reply) {
+        self.out.extend_from_slice(&other.out);
+    }
+
     /// Bytes written so far.
     #[inline]
     pub fn len(&self) -> usize {
