@@ -16,7 +16,7 @@ pytest.importorskip("starlette", reason="Starlette is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from tests.server_http.events import EVENTS, NOW, START, open_monitor
 from tests.server_http.keys import Keys
@@ -162,6 +162,31 @@ def test_a_key_is_looked_up_with_bounds_and_history(opened: Any, served: Served)
     expect(facts.nth(0)).to_contain_text("no")
     expect(facts.nth(0)).to_contain_text("for certain")
     assert page.locator("img[src=x]").count() == 0
+
+
+def test_what_is_possible_and_not_certain_is_a_band_in_the_chart(
+    opened: Any, served: Served
+) -> None:
+    page = opened().page
+
+    def widen(route: Route) -> None:
+        # As if rows were wider than a step: nothing is certain, twice as much is possible.
+        reply = route.fetch()
+        told = reply.json()
+        told["inner"] = [0 for _ in told["inner"]]
+        told["upper"] = [2 * value for value in told["upper"]]
+        route.fulfill(response=reply, json=told)
+
+    page.route("**/api/history/series*", widen)
+    page.goto(f"{served.url}/#key=/page/0")
+    shape = page.locator("#series .fill-band")
+    expect(shape).to_have_count(1)
+    assert shape.evaluate("node => node.getBBox().height") > 100
+    chart = page.get_by_role("img", name="History of the key")
+    chart.focus()
+    chart.press("ArrowLeft")
+    chart.press("ArrowLeft")
+    expect(page.locator("#series .tell")).to_have_text("00:58: 2 (0 to 4)")
 
 
 def top_of(served: Served, start: float, end: float) -> list[tuple[str, float]]:

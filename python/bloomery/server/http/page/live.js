@@ -1,7 +1,7 @@
 // What changes every second: figures, hot keys, new against seen, structures, guards.
 
 import { axes, bars, ceiling, Chart, spark } from "./charts.js";
-import { empty, fill, ghosts, keyCell, keyName } from "./tables.js";
+import { empty, fill, ghosts, keyCell, keyName, put, row } from "./tables.js";
 import { $, bytes, el, exact, gauge, moment, number, part, percent, say, span, time } from "./words.js";
 
 const ARROWS = { up: "↑", down: "↓", flat: "·" };
@@ -10,7 +10,6 @@ const KINDS = {
   dcf: "counts", tbf: "fading counts", hot: "hot list", history: "history", counting: "counting Bloom",
 };
 const sum = (values) => values.reduce((a, b) => a + b, 0);
-const put = (cell, ...nodes) => cell.replaceChildren(...nodes.filter((node) => node != null));
 
 const count = ({ structures, keyspace }) => structures.filter((each) => each.of === "monitor").length + (keyspace?.keys || 0);
 
@@ -55,11 +54,6 @@ function figures(told) {
 
 // --- hot keys
 
-function hotRow(choose) {
-  return (item) => el("tr", {}, el("td", { class: "rank" }), keyCell(item, choose), el("td", { class: "spark" }),
-    el("td", { class: "t" }), el("td", { class: "n soft" }), el("td", { class: "n" }), el("td", { class: "n soft" }));
-}
-
 function hot(told, choose, chosen) {
   const items = told.hot || [];
   if (!items.length) {
@@ -69,11 +63,12 @@ function hot(told, choose, chosen) {
     return say("hot-aside", "");
   }
   const most = items[0].share || 1;
-  const held = fill("hot-rows", items, keyName, hotRow(choose), (row, item, rank) => {
-    const [place, name, trail, trend, rate, heat, share] = row.cells;
+  const make = (item) => row("rank", keyCell(item, choose), "spark", "t", "n soft", "n", "n soft");
+  const held = fill("hot-rows", items, keyName, make, (line, item, rank) => {
+    const [place, name, trail, trend, rate, heat, share] = line.cells;
     place.textContent = rank + 1;
     part(name.firstChild, item.share / most);
-    row.toggleAttribute("aria-current", keyName(item) === chosen);
+    line.toggleAttribute("aria-current", keyName(item) === chosen);
     put(trail, spark(item.came));
     trail.dataset.trend = trend.dataset.trend = item.trend;
     put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend));
@@ -133,10 +128,11 @@ function pulse(told) {
 function structures(told) {
   if (!told.structures.length) return $("structures-rows").replaceChildren(empty(6, "No structure yet. A stream is watched by bloomery watch; BF.ADD makes a filter."));
   fill("structures-rows", told.structures, (item) => `${item.of} ${item.name}`,
-    (item) => el("tr", {}, el("td", {}, item.name), el("td", { class: "soft" }, KINDS[item.kind] || item.kind),
-      el("td", { class: "n" }), el("td", { class: "n" }), el("td", { class: "n" }), el("td", { class: "n" })),
-    (row, item) => {
-      const [, , keys, full, error, memory] = row.cells;
+    () => row("", "soft", "n", "n", "n", "n"),
+    (line, item) => {
+      const [name, kind, keys, full, error, memory] = line.cells;
+      name.textContent = item.name;
+      kind.textContent = KINDS[item.kind] || item.kind;
       keys.textContent = item.items == null ? "full" : number(Math.round(item.items));
       put(full, item.fill == null ? null : gauge(item.fill), percent(item.fill));
       error.textContent = percent(item.predicted_error);
@@ -155,9 +151,10 @@ function guards(told) {
     return say("guards-aside", "");
   }
   fill("guards-rows", told.guards, (item) => item.name,
-    (item) => el("tr", {}, el("td", {}, item.name), el("td", { class: "soft" }), el("td", { class: "n" }), el("td", { class: "n" }), el("td", { class: "n" })),
-    (row, item) => {
-      const [, state, asked, avoided, saved] = row.cells;
+    () => row("", "soft", "n", "n", "n"),
+    (line, item) => {
+      const [name, state, asked, avoided, saved] = line.cells;
+      name.textContent = item.name;
       state.textContent = item.state || "–";
       asked.textContent = number(item.asked);
       avoided.textContent = number(item.avoided);

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { axes, bars, ceiling, Chart } from "./charts.js";
-import { empty, fill, keyCell, keyName } from "./tables.js";
+import { empty, fill, keyCell, keyName, row } from "./tables.js";
 import { $, el, moment, number, part, percent, range, say, span, svg, time } from "./words.js";
 
 const SPANS = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["7 d", 604800], ["All", null]];
@@ -199,12 +199,12 @@ export class Past {
     if (!told.items.length) return void $("top-rows").replaceChildren(empty(4, "Nothing happened in this range."));
     const most = told.items[0].count;
     fill("top-rows", told.items, keyName,
-      (item) => el("tr", {}, el("td", { class: "rank" }), keyCell(item, this.choose), el("td", { class: "n" }), el("td", { class: "n soft" })),
-      (row, item, rank) => {
-        const [place, name, count, share] = row.cells;
+      (item) => row("rank", keyCell(item, this.choose), "n", "n soft"),
+      (line, item, rank) => {
+        const [place, name, count, share] = line.cells;
         place.textContent = rank + 1;
         part(name.firstChild, item.count / most);
-        row.toggleAttribute("aria-current", keyName(item) === this.chosen());
+        line.toggleAttribute("aria-current", keyName(item) === this.chosen());
         count.textContent = number(item.count);
         count.title = `from ${number(item.lower)} to ${number(item.count)}`;
         share.textContent = percent(item.share);

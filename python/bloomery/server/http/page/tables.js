@@ -36,6 +36,10 @@ export function fill(id, items, name, make, change) {
   return held;
 }
 
+// A row of cells: a class for an empty one, or the cell itself.
+export const row = (...cells) => el("tr", {}, cells.map((cell) => (typeof cell === "string" ? el("td", { class: cell }) : cell)));
+export const put = (cell, ...nodes) => cell.replaceChildren(...nodes.filter((node) => node != null));
+
 // The cell that says a key, and chooses it.
 export function keyCell(item, choose) {
   const text = String(item.key_int ?? item.key);
