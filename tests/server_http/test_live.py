@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("starlette", reason="Starlette is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
+from bloomery.errors import ClosedError
 from bloomery.records import HotItem
 from bloomery.server.http import Limits, live
 from bloomery.server.http.trail import EVERY, KEYS, LENGTH, Trail
@@ -86,20 +87,25 @@ def test_many_listen_and_one_too_many_is_refused(monitor: Any) -> None:
             assert next(three)["event"] == "picture"
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ClosedError("the monitor was closed", hint="open it again", path=""), "ClosedError"),
+        (ZeroDivisionError("a mistake"), "RequestError"),
+    ],
+)
 def test_a_picture_that_fails_is_a_problem_and_not_the_end(
-    monitor: Any, monkeypatch: pytest.MonkeyPatch
+    monitor: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
 ) -> None:
-    from bloomery.errors import ClosedError
-
     def fail(self: Any) -> None:
-        raise ClosedError("the monitor was closed", hint="open it again", path="")
+        raise error
 
     with serve(monitor=monitor) as served, listen(served) as events:
         assert next(events)["event"] == "picture"
         with monkeypatch.context() as patch:
             patch.setattr(type(monitor), "pulse", fail)
             problem = next(event for event in events if event["event"] == "problem")
-            assert json.loads(problem["data"])["error"]["type"] == "ClosedError"
+            assert json.loads(problem["data"])["error"]["type"] == told
         assert next(event for event in events if event["event"] == "picture")
 
 
@@ -137,10 +143,10 @@ def hot(**counts: float) -> list[HotItem]:
 
 def test_a_trail_tells_what_came_between_two_looks() -> None:
     trail = Trail(half_life=10.0)
-    trail.look(hot(a=100.0), 0.0)
+    trail.look(hot(a=100.0), 0.0, 1000.0)
     assert trail.came("a") == []  # nobody knows when it came
-    trail.look(hot(a=57.0), 10.0)  # 100 has become 50
-    trail.look(hot(a=28.5, b=3.0), 20.0)
+    trail.look(hot(a=57.0), 5.0, 1010.0)  # 100 has become 50
+    trail.look(hot(a=28.5, b=3.0), 10.0, 1020.0)
     assert trail.came("a") == [7.0, 0.0]
     assert trail.came("b") == [3.0]
     assert trail.came("c") == []
@@ -149,12 +155,12 @@ def test_a_trail_tells_what_came_between_two_looks() -> None:
 def test_a_trail_looks_from_time_to_time_and_forgets_who_cooled() -> None:
     trail = Trail(half_life=None)
     assert trail.due(0.0)
-    trail.look(hot(a=1.0), 0.0)
+    trail.look(hot(a=1.0), 0.0, 0.0)
     assert not trail.due(EVERY - 0.1)
     assert trail.due(EVERY)
     assert trail.due(-1.0)  # a clock that went back
     for i in range(LENGTH + 5):
-        trail.look(hot(b=float(i)), EVERY * (i + 1))
+        trail.look(hot(b=float(i)), EVERY * (i + 1), 0.0)
     assert trail.came("a") == []
     assert trail.came("b") == [1.0] * LENGTH
 
@@ -162,6 +168,6 @@ def test_a_trail_looks_from_time_to_time_and_forgets_who_cooled() -> None:
 def test_a_key_new_on_a_full_list_may_have_been_just_below_it() -> None:
     trail = Trail(half_life=None)
     full = {f"k{i}": 50.0 for i in range(KEYS)}
-    trail.look(hot(**full), 0.0)
-    trail.look(hot(**{"x": 70.0, **dict(list(full.items())[: KEYS - 1])}), 5.0)
+    trail.look(hot(**full), 0.0, 0.0)
+    trail.look(hot(**{"x": 70.0, **dict(list(full.items())[: KEYS - 1])}), 5.0, 5.0)
     assert trail.came("x") == [20.0]

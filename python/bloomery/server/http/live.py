@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from bloomery.errors import BloomeryError, RequestError, UnsupportedError
 from bloomery.server.http import questions
-from bloomery.server.http.failures import describe
+from bloomery.server.http.failures import describe, mistake
 from bloomery.server.http.parts import Parts
 from bloomery.server.http.plain import plain, to_json
 from bloomery.server.http.trail import EVERY, KEYS, Trail
@@ -67,14 +67,17 @@ class Live:
             name, told = "picture", to_json(await self._parts.ask(self._picture))
         except BloomeryError as error:
             name, told = "problem", to_json(describe(error))
+        except Exception as error:  # noqa: BLE001 - the stream must go on
+            name, told = "problem", to_json(describe(mistake("/api/live", error)))
         self._number += 1
         self._event = b"id: %d\nevent: %b\ndata: %b\n\n" % (self._number, name.encode(), told)
         self._fresh.set()
         self._fresh = asyncio.Event()
 
     def _follow(self) -> None:
+        monitor = self._parts.require_monitor()
         with suppress(UnsupportedError):
-            self.trail.look(self._parts.require_monitor().top(KEYS), time.monotonic())
+            self.trail.look(monitor.top(KEYS), time.monotonic(), monitor.now())
 
     def hot(self, n: int) -> list[dict[str, Any]]:
         """The hottest keys with their trails."""
