@@ -1,9 +1,10 @@
 """How the hottest keys came to be hot: what each of them got in the last minutes.
 
 The list tells faded counts. Between two looks at it a count of c fades to c·2^(-t/h), so what is
-above that came in between. t is by the stream's own time, which may run faster than the clock. A
-key that was not on the list before starts with what it has above the count of the list's last, below
-which it may have been.
+above that came in between. t is by the stream's own time, which may run faster than the clock.
+
+A key that was not on the list before may have been just below the last one there: only what it has
+above that one's count is known to have come.
 """
 
 from __future__ import annotations
