@@ -62,7 +62,12 @@ class Window:
         self.errors: list[str] = []
         self.asked: set[str] = set()
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._hear)
         self.page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
+
+    def _hear(self, message: Any) -> None:
+        if "Content Security Policy" in message.text:
+            self.errors.append(message.text)
 
     def keep(self, name: str, folder: Path) -> None:
         """A picture of it all; `PAGE_PICTURES` says where to."""
@@ -420,6 +425,7 @@ def test_text_can_be_read_in_both_themes_and_nothing_is_cut_off(
     page.goto(served.url)
     wait_until_live(page)
     expect(page.locator("#facts div")).to_have_count(4)
+    expect(page.locator("#hot-rows tr[aria-current]")).to_have_count(1)
     for selector in ("dd", "dt", ".aside", "td.soft", ".legend", "tr[aria-current] button"):
         assert contrast(page, selector) >= 4.5, selector
     wide = page.evaluate("document.documentElement.scrollWidth")

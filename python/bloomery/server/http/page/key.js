@@ -2,17 +2,18 @@
 
 import { ask } from "./api.js";
 import { axes, band, ceiling, Chart, curve } from "./charts.js";
-import { keyName, keyParams } from "./tables.js";
+import { keyParams, mark } from "./tables.js";
 import { $, el, exact, number, percent, say, span, svg, time } from "./words.js";
 
 let chosen = null;
 let chart;
 let asked = 0;
 
-export const chosenName = () => chosen && keyName(chosen);
+export const isChosen = () => chosen !== null;
 
 export function choose(item) {
   chosen = item;
+  mark(item);
   $("key-text").value = item.key;
   return refresh(true);
 }

@@ -54,11 +54,11 @@ function figures(told) {
 
 // --- hot keys
 
-function hot(told, choose, chosen) {
+function hot(told, choose) {
   const items = told.hot || [];
   if (!items.length) {
     const text = told.hot ? "Nothing has come in yet. Send an event:" : "This monitor keeps no hot list.";
-    const code = told.hot ? `curl ${location.origin}/api/events -H 'Content-Type: application/x-ndjson' -d '{"key": "/hello"}'` : null;
+    const code = told.hot ? `curl ${location.origin}/api/events \\\n  -H 'Content-Type: application/x-ndjson' \\\n  -d '{"key": "/hello"}'` : null;
     $("hot-rows").replaceChildren(empty(7, text, code));
     return say("hot-aside", "");
   }
@@ -68,7 +68,6 @@ function hot(told, choose, chosen) {
     const [place, name, trail, trend, rate, heat, share] = line.cells;
     place.textContent = rank + 1;
     part(name.firstChild, item.share / most);
-    line.toggleAttribute("aria-current", keyName(item) === chosen);
     put(trail, spark(item.came));
     trail.dataset.trend = trend.dataset.trend = item.trend;
     put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend));
@@ -100,7 +99,7 @@ let pulseChart;
 function pulse(told) {
   pulseChart ??= new Chart($("pulse"), "Events of the last five minutes: new keys and keys seen before",
     ({ all, fresh, length, most }, box) => {
-      const top = ceiling([most / GROUP]);
+      const top = ceiling([Math.max(1, most / GROUP)]);
       const rate = (values) => values.map((value) => Math.min(top, value / GROUP));
       const seen = rate(all.map((value, i) => value - fresh[i]));
       return [
@@ -170,11 +169,11 @@ export function showLoading() {
   for (const [id, columns] of [["top-rows", 4], ["structures-rows", 6], ["guards-rows", 5]]) $(id).replaceChildren(...ghosts(columns, 3));
 }
 
-export function showLive(told, choose, chosen) {
+export function showLive(told, choose) {
   $("main").classList.toggle("alone", !told.monitor); // named structures, and no stream to show
   figures(told);
   if (told.monitor) {
-    hot(told, choose, chosen);
+    hot(told, choose);
     pulse(told);
   }
   structures(told);

@@ -1,7 +1,7 @@
 // Puts the page together: the stream of pictures, the key that is looked at, the token, the theme.
 
 import { listen, Problem, setToken } from "./api.js";
-import { choose, chosenName, refresh, setView } from "./key.js";
+import { choose, isChosen, refresh, setView } from "./key.js";
 import { showLive, showLoading } from "./live.js";
 import { Past } from "./past.js";
 import { $, el, say, time } from "./words.js";
@@ -23,13 +23,12 @@ const failed = (problem) => {
 
 function select(item) {
   if (!item.key_base64 && typeof item.key === "string") history.replaceState(null, "", `#${new URLSearchParams({ key: item.key })}`);
-  for (const row of document.querySelectorAll("tr[aria-current]")) row.removeAttribute("aria-current");
   notice(null);
   return choose(item).catch(failed);
 }
 
 showLoading();
-const past = new Past({ choose: select, chosen: chosenName, moved: (view) => setView(view)?.catch(failed), failed });
+const past = new Past({ choose: select, moved: (view) => setView(view)?.catch(failed), failed });
 
 $("lookup").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -75,10 +74,10 @@ listen({
     last = told.time;
     state("live", `Live, ${time(told.time, 1)}`);
     if (!$("notice").hidden && ++heard % 5 === 0) notice(null);
-    showLive(told, select, chosenName());
+    showLive(told, select);
     past.learn(told);
-    if (!chosenName() && told.hot?.length) choose(told.hot[0]).catch(failed);
-    if (chosenName() && Math.round(told.time) % 5 === 0) refresh().catch(failed);
+    if (!isChosen() && told.hot?.length) choose(told.hot[0]).catch(failed);
+    if (isChosen() && Math.round(told.time) % 5 === 0) refresh().catch(failed);
   },
   problem({ error }) { notice({ message: error.message, hint: error.hint }); },
   async lost(problem, wait) {

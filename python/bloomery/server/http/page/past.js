@@ -10,8 +10,8 @@ const STEPS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400, 
 const TOP = 10;
 
 export class Past {
-  constructor({ choose, chosen, moved, failed }) {
-    Object.assign(this, { choose, chosen, moved, failed });
+  constructor({ choose, moved, failed }) {
+    Object.assign(this, { choose, moved, failed });
     this.shown = 3600; // seconds up to now; null for all; a pair for a range that stays
     this.range = null; // first and last step, the last one not included; null for all of them
     this.known = null;
@@ -61,7 +61,8 @@ export class Past {
     const least = Math.max(window || 1, (to - from) / 120);
     const step = STEPS.find((size) => size >= least) || Math.ceil(least / 604800) * 604800;
     const end = Array.isArray(this.shown) ? Math.ceil(to / step) * step : (Math.floor(to / step) + 1) * step;
-    return { start: Math.floor(from / step) * step, end, step, open: end > last };
+    const steps = Math.ceil((to - from) / step - 1e-9);
+    return { start: typeof this.shown === "number" ? end - steps * step : Math.floor(from / step) * step, end, step, open: end > last };
   }
 
   async refresh() {
@@ -117,7 +118,7 @@ export class Past {
     node.addEventListener("pointerup", leave);
     node.addEventListener("pointercancel", leave);
     this.handles = ["Start of the range", "End of the range"].map((name, side) => {
-      const handle = el("div", { class: "handle", role: "slider", tabindex: 0, "aria-label": name, "aria-orientation": "horizontal" });
+      const handle = el("div", { class: "handle", role: "slider", tabindex: 0, "aria-label": name, "aria-orientation": "horizontal", hidden: true });
       handle.addEventListener("keydown", (event) => this.press(event, side));
       this.chart.plot.append(handle);
       return handle;
@@ -156,6 +157,7 @@ export class Past {
     const [from, to] = this.times(), count = this.chart.data.count;
     this.edges().forEach((edge, side) => {
       const handle = this.handles[side];
+      handle.hidden = false;
       handle.style.left = `${(edge / count) * 100}%`;
       handle.setAttribute("aria-valuemin", 0);
       handle.setAttribute("aria-valuemax", count);
@@ -204,7 +206,6 @@ export class Past {
         const [place, name, count, share] = line.cells;
         place.textContent = rank + 1;
         part(name.firstChild, item.count / most);
-        line.toggleAttribute("aria-current", keyName(item) === this.chosen());
         count.textContent = number(item.count);
         count.title = `from ${number(item.lower)} to ${number(item.count)}`;
         share.textContent = percent(item.share);

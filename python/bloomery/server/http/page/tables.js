@@ -10,6 +10,14 @@ export const ghosts = (columns, rows) =>
   Array.from({ length: rows }, () =>
     el("tr", { class: "ghost", "aria-hidden": "true" }, Array.from({ length: columns }, () => el("td", {}, "–"))));
 
+// The key that is looked at is marked wherever it stands.
+let current = null;
+const markRow = (row) => row.toggleAttribute("aria-current", row.dataset.name === current);
+export function mark(item) {
+  current = keyName(item);
+  document.querySelectorAll("tr[data-name]").forEach(markRow);
+}
+
 // Puts the items into a table body. While somebody points at a row or has the focus in one, all rows
 // keep their places; numbers change all the same.
 export function fill(id, items, name, make, change) {
@@ -18,6 +26,8 @@ export function fill(id, items, name, make, change) {
   const fresh = new Map();
   for (const item of items) {
     const row = known.get(name(item)) || make(item);
+    row.dataset.name = name(item);
+    markRow(row);
     change(row, item, fresh.size);
     fresh.set(name(item), row);
   }
