@@ -257,8 +257,10 @@ class Applied:
     """Events whose key was certainly not there before."""
     late: int
     """Events before one that had come already."""
+    first: int | None
+    """The earliest instant of the block, in microseconds since 1970."""
     newest: int | None
-    """The latest instant so far, in microseconds since 1970."""
+    """The latest instant so far."""
     arrived: int
     """When the block came, in microseconds since 1970."""
     note: bytes

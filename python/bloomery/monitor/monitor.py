@@ -95,6 +95,7 @@ class Monitor:
         *,
         sync: Sync = "everysec",
         clock: Callable[[], Any] | None = None,
+        background: bool = True,
         disk: Disk | None = None,
         **settings: Unpack[Given],
     ) -> Self:
@@ -105,7 +106,8 @@ class Monitor:
         `half_life` ("10m"), or None; `history` (True, in a directory) by `window` ("1m") with its
         `retention`. Events more than `ahead` ("5m") after the clock count as of now. `sync` is
         "always", "everysec" or "no": when an acknowledged event is safe from a power cut. It is
-        safe from a crash of this process at once.
+        safe from a crash of this process at once. With `background=False` the history is rolled up
+        only by its own `compact()`.
 
         What is left out is as it was, or as said in parentheses.
         """
@@ -120,8 +122,10 @@ class Monitor:
             chosen, structures, totals = open_ledger(ledger, settings, _seconds(clock))
             if chosen.history:
                 history = History.open(
-                    directory / "history", chosen.window, retention=chosen.retention,
+                    directory / "history", chosen.window, error_rate=chosen.error_rate,
+                    retention=chosen.retention,
                     durability="caller", clock=clock, disk=disk, keep=ledger.sync,
+                    background=background,
                 )  # fmt: skip
             this = cls(chosen, structures, totals, ledger, history, clock)
             for sequence, block in ledger.replay():
@@ -144,7 +148,7 @@ class Monitor:
             self.believe(events)
             before = events.ahead
             try:
-                events.add(key, count, at=self._arrival() if at is None else at)
+                events.add(key, count, at=self.arrival() if at is None else at)
             except BaseException:
                 events.clear()
                 raise
@@ -164,7 +168,7 @@ class Monitor:
         new = 0
         with self._lock:
             self.believe(self._events)
-            moments = self._arrival() if at is None else at
+            moments = self.arrival() if at is None else at
             parts = list(in_parts(keys, counts, moments))
             for number, (some, weights, instants) in enumerate(parts, start=1):
                 before = self._events.ahead
@@ -319,7 +323,7 @@ class Monitor:
             with self._lock:
                 if self._closed:
                     return
-                if self.failure is None:
+                if self.failure is None and self._is_changed():
                     self.save()
         finally:
             self._closed = True
@@ -348,10 +352,15 @@ class Monitor:
         """A place for events that have come and are in no block yet."""
         return Events(urls=self.settings.seen == "url")
 
+    def arrival(self) -> float:
+        """When an event happens that does not say; a clock that went back stands still."""
+        newest = self._totals.newest
+        return max(self.clock(), 0.0 if newest is None else newest / MICRO)
+
     def believe(self, events: Events) -> None:
         """Events far after the clock count as of now: one would let all else decay."""
-        now = self.clock()
-        events.believe(now + self.settings.ahead, now)
+        arrival = self.arrival()
+        events.believe(max(self.clock() + self.settings.ahead, arrival), arrival)
 
     def note_ahead(self, events: int) -> None:
         """Counts events whose time was not believed."""
@@ -400,6 +409,11 @@ class Monitor:
         self._pulse.add(applied.arrived // MICRO, applied.events, applied.new)
         return applied
 
+    def _is_changed(self) -> bool:
+        """Whether there is something that the last snapshot does not hold."""
+        ledger = self._ledger
+        return ledger is not None and ledger.sequence > ledger.snapshot_sequence
+
     def _write(self, directory: Path) -> None:
         self.structures.save(directory)
         write_state(directory, self.settings, self._totals)
@@ -415,11 +429,6 @@ class Monitor:
             except ParameterError:
                 if self.now() <= instant:
                     raise
-
-    def _arrival(self) -> float:
-        """When an event happened that says nothing of it; a clock that went back stands still."""
-        newest = self._totals.newest
-        return max(self.clock(), 0.0 if newest is None else newest / MICRO)
 
     def _structures(self) -> list[StructureStats]:
         """What was measured last. Measuring goes through all cells, so nobody waits for it but the

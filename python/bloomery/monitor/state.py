@@ -26,7 +26,7 @@ class Totals:
     new: int = 0
     late: int = 0
     first: int | None = None
-    """The latest instant of the first block: about when the stream begins."""
+    """The earliest event."""
     newest: int | None = None
     lag: float = 0.0
     """How many seconds after its own time the newest event came."""
@@ -41,7 +41,8 @@ class Totals:
         if newest is not None and (self.newest is None or newest > self.newest):
             self.lag = (applied.arrived - newest) / 1e6
             self.newest = newest
-            self.first = newest if self.first is None else self.first
+        if applied.first is not None and (self.first is None or applied.first < self.first):
+            self.first = applied.first
         if applied.note:
             source, position = json.loads(applied.note)
             self.positions[source] = position

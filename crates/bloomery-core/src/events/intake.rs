@@ -159,7 +159,9 @@ pub struct Passed {
     pub new: u64,
     /// Events before one that had come already.
     pub late: u64,
-    /// The latest instant so far, in microseconds since 1970.
+    /// The earliest instant of the block, in microseconds since 1970.
+    pub first: Option<i64>,
+    /// The latest instant so far.
     pub newest: Option<i64>,
 }
 
@@ -202,6 +204,7 @@ pub fn pass(
         passed.new += new[..rows].iter().map(|new| u64::from(*new)).sum::<u64>();
         let (late, newest) = piece.late(passed.newest);
         passed.late += late;
+        passed.first = piece.micros.iter().copied().chain(passed.first).min();
         passed.newest = newest;
     }
 }

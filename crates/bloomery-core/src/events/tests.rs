@@ -129,8 +129,9 @@ fn a_pass_is_the_same_as_adding_to_each_structure() {
         late += u64::from(Some(event.at) < newest);
         newest = newest.max(Some(event.at));
     }
-    let expected = events.iter().map(|event| event.count).sum::<u64>();
-    assert_eq!(passed, Passed { events: expected, new, late, newest });
+    let all = events.iter().map(|event| event.count).sum::<u64>();
+    let first = events.iter().map(|event| event.at).min();
+    assert_eq!(passed, Passed { events: all, new, late, first, newest });
     assert!(filter.same_as(&one));
     let now = list.time().unwrap();
     assert_eq!(list.top(None, now).unwrap(), hot.top(None, now).unwrap());

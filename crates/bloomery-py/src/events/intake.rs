@@ -125,11 +125,12 @@ impl Intake {
             self.hasher.require_same(&buffer.get().write().plan().hasher).or_raise(py)?;
         }
         let passed = self.pass(py, &block, newest, history.map(Bound::get))?;
-        let Passed { events, new, late, newest } = passed;
+        let Passed { events, new, late, first, newest } = passed;
         record(py, "Applied", |fields| {
             fields.set_item("events", events)?;
             fields.set_item("new", new)?;
             fields.set_item("late", late)?;
+            fields.set_item("first", first)?;
             fields.set_item("newest", newest)?;
             fields.set_item("arrived", block.arrived)?;
             fields.set_item("note", PyBytes::new(py, block.note))
