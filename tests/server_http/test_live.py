@@ -142,11 +142,11 @@ def hot(**counts: float) -> list[HotItem]:
 
 
 def test_a_trail_tells_what_came_between_two_looks() -> None:
-    trail = Trail(half_life=10.0)
+    trail = Trail(half_life=5.0)
     trail.look(hot(a=100.0), 0.0, 1000.0)
     assert trail.came("a") == []  # nobody knows when it came
-    trail.look(hot(a=57.0), 5.0, 1010.0)  # 100 has become 50
-    trail.look(hot(a=28.5, b=3.0), 10.0, 1020.0)
+    trail.look(hot(a=57.0), 5.0, 1005.0)  # 100 has become 50
+    trail.look(hot(a=28.5, b=3.0), 10.0, 1010.0)
     assert trail.came("a") == [7.0, 0.0]
     assert trail.came("b") == [3.0]
     assert trail.came("c") == []
@@ -163,6 +163,25 @@ def test_a_trail_looks_from_time_to_time_and_forgets_who_cooled() -> None:
         trail.look(hot(b=float(i)), EVERY * (i + 1), 0.0)
     assert trail.came("a") == []
     assert trail.came("b") == [1.0] * LENGTH
+
+
+def test_steps_are_of_equal_length_when_the_streams_time_runs_ahead() -> None:
+    trail = Trail(half_life=None)
+    trail.look(hot(a=0.0), 0.0, 0.0)
+    trail.look(hot(a=720.0), EVERY, 3600.0)
+    trail.look(hot(a=721.0), 2 * EVERY, 3600.0 + EVERY)
+    trail.look(hot(a=722.0), 3 * EVERY, 3600.0 + EVERY)
+    assert trail.came("a") == [1.0, 1.0, 1.0]
+
+
+def test_a_stream_whose_time_goes_back_begins_anew() -> None:
+    trail = Trail(half_life=None)
+    trail.look(hot(a=1.0), 0.0, 1000.0)
+    trail.look(hot(a=5.0), 5.0, 1005.0)
+    trail.look(hot(a=9000.0), 10.0, 100.0)
+    assert trail.came("a") == []
+    trail.look(hot(a=9001.0), 15.0, 105.0)
+    assert trail.came("a") == [1.0]
 
 
 def test_a_key_new_on_a_full_list_may_have_been_just_below_it() -> None:

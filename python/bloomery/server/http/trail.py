@@ -45,9 +45,14 @@ class Trail:
 
     def look(self, items: Sequence[HotItem], clock: float, now: float) -> None:
         """Notes what came since the last look; `now` is the stream's own time."""
-        first = self._looked is None
-        passed = 0.0 if first else max(0.0, now - self._now)
+        # A stream whose time goes back begins anew: its past is being read.
+        first = self._looked is None or now < self._now
+        if first:
+            self._keys = {}
+        passed = 0.0 if first else now - self._now
         kept = 2 ** (-passed / self._half_life) if self._half_life else 1.0
+        # While a stream catches up, its time runs ahead: all steps are of equal length by its time.
+        scale = EVERY / max(passed, EVERY)
         fresh: dict[Key, _Steps] = {}
         floor = items[-1].count if len(items) >= KEYS else 0.0
         for item in items:
@@ -56,7 +61,7 @@ class Trail:
                 # At the first look nothing is known about when anything came.
                 steps = _Steps(item.count if first else min(floor, item.count))
             if not first:
-                steps.came.append(max(0.0, item.count - steps.count * kept))
+                steps.came.append(max(0.0, item.count - steps.count * kept) * scale)
             steps.count = item.count
             fresh[item.key] = steps
         self._keys = fresh

@@ -32,10 +32,15 @@ export class Past {
     $("zoom").addEventListener("click", () => this.look(this.times()));
   }
 
-  look(shown) {
+  show(shown) {
     this.shown = shown;
     this.range = null;
     [...$("spans").children].forEach((button, i) => button.setAttribute("aria-pressed", String(SPANS[i][1] === shown)));
+  }
+
+  look(shown) {
+    this.chose = true;
+    this.show(shown);
     return this.refresh();
   }
 
@@ -43,6 +48,10 @@ export class Past {
   learn(told) {
     const first = !this.known;
     this.known = told.history;
+    if (first && this.known?.last && !this.chose) {
+      const length = this.known.last - this.known.first;
+      this.show(SPANS.find(([, span]) => span >= Math.min(length, 3600))[1]);
+    }
     if (!this.known) return this.showNothing(told.monitor ? "This monitor keeps no history." : "No monitor, so no history.");
     if (this.known.last == null) return this.showNothing("Nothing has happened yet.");
     const due = !this.last || (!Array.isArray(this.shown) && told.time - this.last >= Math.max(5, Math.min(60, (this.view?.step || 60) / 4)));
