@@ -176,7 +176,9 @@ def test_steps_are_of_equal_length_when_the_streams_time_runs_ahead() -> None:
 
 def test_a_stream_whose_time_goes_back_begins_anew() -> None:
     trail = Trail(half_life=None)
+    trail.look([], 0.0, 900.0)
     trail.look(hot(a=1.0), 0.0, 1000.0)
+    assert trail.came("a") == []
     trail.look(hot(a=5.0), 5.0, 1005.0)
     trail.look(hot(a=9000.0), 10.0, 100.0)
     assert trail.came("a") == []

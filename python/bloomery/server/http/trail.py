@@ -45,8 +45,8 @@ class Trail:
 
     def look(self, items: Sequence[HotItem], clock: float, now: float) -> None:
         """Notes what came since the last look; `now` is the stream's own time."""
-        # A stream whose time goes back begins anew: its past is being read.
-        first = self._looked is None or now < self._now
+        # What is there when a stream begins, or when its time goes back, is its past.
+        first = not self._keys or now < self._now
         if first:
             self._keys = {}
         passed = 0.0 if first else now - self._now
