@@ -174,6 +174,30 @@ def test_steps_are_of_equal_length_when_the_streams_time_runs_ahead() -> None:
     assert trail.came("a") == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("steps", "trend"),
+    [
+        ([10.0] * 23, None),
+        ([10.0] * 24, "flat"),
+        ([10.0] * 48 + [13.0] * 12, "up"),
+        ([10.0] * 48 + [11.0] * 12, "flat"),
+        ([10.0] * 48 + [7.0] * 12, "down"),
+        ([1.0] * 48 + [1.4] * 12, "flat"),  # chance does that
+        ([100.0] * 48 + [0.0] * 12, "down"),
+        ([0.0] * 24, "flat"),
+    ],
+)
+def test_a_trend_compares_the_last_minute_with_those_before(
+    steps: list[float], trend: str | None
+) -> None:
+    trail, total = Trail(half_life=None), 1.0
+    trail.look(hot(a=total), 0.0, 0.0)
+    for number, step in enumerate(steps, start=1):
+        total += step
+        trail.look(hot(a=total), EVERY * number, EVERY * number)
+    assert trail.trend("a") == trend
+
+
 def test_a_stream_whose_time_goes_back_begins_anew() -> None:
     trail = Trail(half_life=None)
     trail.look([], 0.0, 900.0)

@@ -81,10 +81,13 @@ class Live:
 
     def hot(self, n: int) -> list[dict[str, Any]]:
         """The hottest keys with their trails."""
-        items = self._parts.require_monitor().hot(n)
-        return [
-            {**plain(item), "came": self.trail.came(item.key), "every": EVERY} for item in items
-        ]
+        told = []
+        for item in self._parts.require_monitor().hot(n):
+            shown = {**plain(item), "came": self.trail.came(item.key), "every": EVERY}
+            # The monitor compares half-lives; what came in the last minutes is closer to now.
+            shown["trend"] = self.trail.trend(item.key) or shown["trend"]
+            told.append(shown)
+        return told
 
     def _structures(self) -> list[dict[str, Any]]:
         # How full large filters are is measured, and nobody may use them meanwhile.

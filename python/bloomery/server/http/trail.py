@@ -9,6 +9,7 @@ above that one's count is known to have come.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ EVERY = 5.0
 """Seconds between two looks."""
 LENGTH = 60
 """Looks that are kept: five minutes."""
+MINUTE = 12
+"""Looks of a minute."""
 KEYS = 100
 """The hottest, at each look."""
 
@@ -71,3 +74,17 @@ class Trail:
         """Events of each step, the newest last; empty if the key is not followed."""
         steps = self._keys.get(key)
         return [] if steps is None else [round(value, 1) for value in steps.came]
+
+    def trend(self, key: Key) -> str | None:
+        """The last minute beside the minutes before; None until there is one before."""
+        came = self.came(key)
+        if len(came) < 2 * MINUTE:
+            return None
+        recent, before = came[-MINUTE:], came[:-MINUTE]
+        expected = sum(before) * len(recent) / len(before)
+        # Beyond a tenth, and beyond two standard deviations of what chance does.
+        margin = max(0.1 * expected, 2 * math.sqrt(max(expected, 1.0)))
+        difference = sum(recent) - expected
+        if abs(difference) <= margin:
+            return "flat"
+        return "up" if difference > 0 else "down"
