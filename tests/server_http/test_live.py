@@ -66,6 +66,13 @@ def test_each_event_is_a_whole_picture(monitor: Any) -> None:
     assert len(told["pulse"]["events"]) == len(told["pulse"]["new"]) == 300
 
 
+def test_the_head_of_a_stream_comes_without_it(monitor: Any) -> None:
+    with serve(monitor=monitor) as served:
+        reply = served.send("/api/live", method="HEAD")
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
+
+
 @pytest.mark.parametrize("last", ["1", "999999999", "-1", "nonsense", "é"])
 def test_any_last_event_id_is_welcome(monitor: Any, last: str) -> None:
     with serve(monitor=monitor) as served, listen(served, **{"Last-Event-ID": last}) as events:

@@ -32,6 +32,7 @@ MEASURE = 10.0
 """Seconds for which what was measured of named structures is told again."""
 BEAT = 5.0
 """Seconds without an event after which a comment keeps the connection open."""
+_TYPE = "text/event-stream; charset=utf-8"
 
 
 class Live:
@@ -154,7 +155,7 @@ class _Stream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
-        headers.append((b"content-type", b"text/event-stream; charset=utf-8"))
+        headers.append((b"content-type", _TYPE.encode()))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         listening = asyncio.ensure_future(self._live.listen(send))
         leaving = asyncio.ensure_future(_until_gone(receive))
@@ -175,4 +176,5 @@ async def stream(request: Request) -> Response:
     """`/api/live`."""
     live: Live = request.app.state.live
     live.require_room()
-    return _Stream(live)
+    # Who asks for the head only would wait for an end that never comes.
+    return Response(media_type=_TYPE) if request.method == "HEAD" else _Stream(live)
