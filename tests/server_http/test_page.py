@@ -105,7 +105,7 @@ def shown(page: Page, rows: str) -> list[list[str]]:
 
 
 def wait_until_live(page: Page) -> None:
-    expect(page.locator("#status")).to_contain_text("Live")
+    expect(page.locator("#state")).to_have_text("Live")
 
 
 def figure(page: Page, name: str) -> str:
@@ -341,7 +341,7 @@ def test_a_lost_server_is_said_and_found_again(opened: Any, monitor: Any, tmp_pa
     with serve(monitor=monitor) as served:
         page.goto(served.url)
         wait_until_live(page)
-    expect(page.locator("#status")).to_contain_text("Connection lost")
+    expect(page.locator("#state")).to_have_text("Connection lost")
     expect(page.locator("#main")).to_have_attribute("data-state", "lost")
     expect(page.locator("#hot-rows button").first).to_have_text("/late")
     window.keep("lost", tmp_path)
@@ -368,7 +368,7 @@ def test_before_the_first_picture_the_page_says_that_it_connects(
     page = opened().page
     page.route("**/api/live", lambda route: None)
     page.goto(served.url)
-    expect(page.locator("#status")).to_have_text("Connecting")
+    expect(page.locator("#state")).to_have_text("Connecting")
     assert page.locator("#hot-rows .ghost").count() > 10
     page.unroute_all(behavior="ignoreErrors")
 
@@ -380,7 +380,7 @@ def test_a_token_is_asked_for_once(opened: Any, monitor: Any) -> None:
         field = page.get_by_label("This server needs its token")
         field.fill("wrong")
         page.get_by_role("button", name="Go on").click()
-        expect(page.locator("#status")).to_have_text("Token needed")
+        expect(page.locator("#state")).to_have_text("Token needed")
         field.fill("s3cret")
         page.get_by_role("button", name="Go on").click()
         wait_until_live(page)

@@ -14,7 +14,8 @@ export const isChosen = () => chosen !== null;
 export function choose(item) {
   chosen = item;
   mark(item);
-  $("key-text").value = item.key;
+  // Nobody wants another text where one types.
+  if (document.activeElement !== $("key-text")) $("key-text").value = item.key_int ?? item.key;
   return refresh(true);
 }
 

@@ -6,9 +6,11 @@ import { showLive, showLoading } from "./live.js";
 import { Past } from "./past.js";
 import { $, el, say, time } from "./words.js";
 
-const state = (name, text) => {
+// Only the state is announced to who listens to the page, not what changes every second.
+const state = (name, text, clock) => {
   $("status").dataset.state = $("main").dataset.state = name;
-  say("status", text);
+  say("state", text);
+  say("clock", clock);
 };
 
 function notice(problem) {
@@ -72,7 +74,7 @@ let heard = 0;
 listen({
   picture(told) {
     last = told.time;
-    state("live", `Live, ${time(told.time, 1)}`);
+    state("live", "Live", time(told.time, 1));
     if (!$("notice").hidden && ++heard % 5 === 0) notice(null);
     showLive(told, select);
     past.learn(told);
@@ -81,18 +83,18 @@ listen({
   },
   problem({ error }) { notice({ message: error.message, hint: error.hint }); },
   async lost(problem, wait) {
-    const known = last ? ` Numbers are from ${time(last, 1)}.` : "";
+    const known = last ? `Numbers are from ${time(last, 1)}.` : "";
     if (problem.status === 401) {
-      state("lost", "Token needed");
+      state("lost", "Token needed", "");
       $("token").hidden = false;
       $("token-text").focus();
       return new Promise((resolve) => { again = resolve; });
     }
     if (problem.status) notice(problem);
     for (let left = wait; left > 0; left -= 1) {
-      state("lost", `Connection lost, trying again in ${left} s.${known}`);
+      state("lost", "Connection lost", `Trying again in ${left} s. ${known}`);
       await new Promise((resolve) => { setTimeout(resolve, 1000); window.addEventListener("online", resolve, { once: true }); });
     }
-    state(last ? "lost" : "loading", `Connecting again.${known}`);
+    state(last ? "lost" : "loading", "Connecting", known);
   },
 });

@@ -84,15 +84,14 @@ export class Past {
       if (mine !== this.asked) return;
       // A range that was chosen stays where it is in time.
       if (this.range && this.view) {
-        const steps = (view.start - this.view.start) / view.step;
-        this.range = this.range.map((edge) => Math.max(0, Math.min(told.start.length, edge - steps)));
+        const place = (time) => Math.max(0, Math.min(told.start.length, Math.round((time - start) / step)));
+        this.range = this.times().map(place);
         if (this.range[0] === this.range[1]) this.range = null;
       }
-      const moved = JSON.stringify(view) !== JSON.stringify(this.view) || !Array.isArray(this.shown);
       this.view = view;
       this.chart.show({ ...told, count: told.start.length, open: view.open });
       this.place();
-      if (moved) this.moved(view);
+      this.moved(view);
       await this.askTop();
     } catch (error) { this.failed(error); }
   }
