@@ -11,6 +11,7 @@ from typing_extensions import Buffer, disjoint_base
 
 from bloomery.partitions import PartitionModel
 from bloomery.records import (
+    Applied,
     Estimate,
     HotItem,
     JournalReport,
@@ -66,9 +67,11 @@ __all__ = [
     "Dedup",
     "Digests",
     "DynamicCountFilter",
+    "Events",
     "HistoryBuffer",
     "HistorySegment",
     "HotList",
+    "Intake",
     "Keyspace",
     "LogCounter",
     "LogReader",
@@ -1107,11 +1110,11 @@ class HistoryBuffer:
 
 @final
 class LogCounter:
-    """Counts one log by a field into hot lists, fading filters and histories, by its own time."""
+    """Counts one log by a field into hot lists, fading filters, histories and events."""
 
     def __new__(
         cls,
-        *into: HotList | TimeDecayingBloomFilter | HistoryBuffer,
+        *into: HotList | TimeDecayingBloomFilter | HistoryBuffer | Events,
         by: str = "path",
         query: bool = True,
         until: _Instant | None = None,
@@ -1122,6 +1125,42 @@ class LogCounter:
     def settle(self, now: _Instant | None = None) -> None: ...
     def finish(self, now: _Instant | None = None) -> None: ...
     def report(self) -> LogReport: ...
+
+@final
+class Events:
+    """Events that have come and are not in a block yet."""
+
+    def __new__(cls, *, urls: bool = False) -> Self: ...
+    def believe(self, latest: _Instant | None, instead: _Instant | None = None) -> None: ...
+    def add(self, key: _Key, count: int = 1, *, at: _Instant) -> None: ...
+    def pack(
+        self,
+        keys: _Keys,
+        counts: _Counts | None = None,
+        *,
+        at: _Instants,
+        arrived: _Instant,
+        note: bytes = b"",
+        nulls: _Nulls = "refuse",
+    ) -> bytes: ...
+    def take(self, arrived: _Instant, note: bytes = b"") -> bytes: ...
+    def clear(self) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def ahead(self) -> int: ...
+    @property
+    def refused(self) -> int: ...
+
+@final
+class Intake:
+    """Counts blocks of events into structures in one pass; each key is hashed once."""
+
+    def __new__(
+        cls, *into: BloomFilter | UrlFilter | CountFilter | TimeDecayingBloomFilter | HotList
+    ) -> Self: ...
+    def apply(
+        self, block: Buffer, *, newest: int | None = None, history: HistoryBuffer | None = None
+    ) -> Applied: ...
 
 @final
 class LogReader:

@@ -19,6 +19,7 @@ pub mod batch;
 pub mod cells;
 pub mod crew;
 pub mod error;
+pub mod events;
 pub mod filters;
 pub mod hash;
 pub mod history;

@@ -10,6 +10,7 @@ mod count;
 mod counting;
 mod decaying;
 mod errors;
+mod events;
 mod files;
 mod fork;
 mod history;
@@ -49,6 +50,8 @@ mod _core {
     use super::counting::CountingBloomFilter;
     #[pymodule_export]
     use super::decaying::TimeDecayingBloomFilter;
+    #[pymodule_export]
+    use super::events::{Events, Intake};
     #[pymodule_export]
     use super::history::{
         Digests, HistoryBuffer, HistorySegment, history_formulas, history_paper_sizes,

@@ -32,10 +32,12 @@ from bloomery.cli.remove import remove
 from bloomery.cli.serve import serve
 from bloomery.cli.top import top
 from bloomery.cli.validate import validate
+from bloomery.cli.watch import watch
 from bloomery.errors import BloomeryError, StorageError
 
 COMMANDS = (
-    plan, new, add, remove, check, count, info, merge, validate, top, for_typer(dedup), serve, demo,
+    plan, new, add, remove, check, count, info, merge, validate, top, watch,
+    for_typer(dedup), serve, demo,
 )  # fmt: skip
 
 

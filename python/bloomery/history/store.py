@@ -47,7 +47,7 @@ from bloomery.history.records import (
     VerifyReport,
 )
 from bloomery.history.reports import segment_reports, store_stats
-from bloomery.history.seal import due_segments, seal_segments
+from bloomery.history.seal import begin_journal, due_segments, seal_segments
 from bloomery.history.series import Series
 from bloomery.history.settings import Nulls
 from bloomery.history.state import State, to_micros
@@ -108,15 +108,17 @@ class History:
         background: bool = True,
         clock: Callable[[], Any] | None = None,
         disk: Disk | None = None,
+        keep: Callable[[], object] | None = None,
     ) -> Self:
         """Opens the store in a directory, or makes it there (`mode="w"`), or reads it (`"r"`).
 
         Rows are windows of `window` ("1m" for a new store) or end after so many `arrivals`. Counts
         over rows within one segment are exact but with chance `error_rate` (0.01). `retention`
         drops fine rows with time. Segments are sealed `lateness` ("0s") after their end.
-        `durability` is "none", "everysec" or "always". `catalogue` is the URL of a database for the
-        table of segments, `location` an fsspec URL for their files. With `background=False`
-        segments are rolled up only by `compact()`. `repair` goes on after damage in the journal.
+        `durability` is "none", "everysec", "always" or "caller" (see `feed`). `catalogue` is the
+        URL of a database for the table of segments, `location` an fsspec URL for their files. With
+        `background=False` segments are rolled up only by `compact()`. `repair` goes on after damage
+        in the journal.
 
         What is left out is as it was, or as said in parentheses.
         """
@@ -145,6 +147,7 @@ class History:
             if lock is not None:
                 lock.release()
             raise
+        state.keep = keep
         return cls(state, lock, background)
 
     # --- events -------------------------------------------------------------------------------
@@ -170,13 +173,29 @@ class History:
             self._acknowledge(_DRAIN, state.buffer.newest)
             return added
 
-    def feed(self, work: Callable[[HistoryBuffer], T]) -> T:
+    def feed(self, work: Callable[[HistoryBuffer], T], *, mark: int | None = None) -> T:
         """Lets something else fill the buffer, such as `LogCounter(buffer, by="path")`; what it
-        added is acknowledged when this returns."""
+        added is acknowledged when this returns.
+
+        With `durability="caller"` nothing is journaled here: the caller numbers what it feeds by
+        `mark`, keeps it until `checkpoint`, and after a crash feeds again what is behind `mark`.
+        `keep`, given to `open`, must make what it keeps safe; it is called before a mark counts.
+        """
         with self._writing() as state:
             answer = work(state.buffer)
+            state.mark = state.mark if mark is None else mark
             self._acknowledge(_DRAIN, state.buffer.newest)
             return answer
+
+    @property
+    def mark(self) -> int:
+        """The number of the last events that were fed with one; after `open`, that are here."""
+        return self._state.mark
+
+    def checkpoint(self) -> None:
+        """Everything up to `mark` is on the disk when this returns, whatever the durability."""
+        with self._writing() as state:
+            begin_journal(state, [])
 
     def flush(self) -> None:
         """Everything added so far is on the disk when this returns."""
@@ -319,6 +338,11 @@ class History:
         """Seconds that the finest rows span; None if they end by arrivals."""
         window = self._state.settings.window
         return None if window is None else window / MICRO
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the open segments in memory, about."""
+        return self._state.buffer.nbytes
 
     def segments(self) -> list[SegmentReport]:
         """Every segment, by level and time; the open ones last."""

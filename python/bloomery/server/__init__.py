@@ -1,1 +1,1 @@
-"""The running program: structures and answers for other programs and for people."""
+"""Named filters for other programs: the Redis protocol, HTTP and a page."""

@@ -6,7 +6,7 @@ Threads are few and an answer has its time: a flood of requests waits, and is to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import time
@@ -30,12 +30,16 @@ class Monitor(Protocol):
     @property
     def guards(self) -> Mapping[str, Any]: ...
     @property
-    def half_life(self) -> float | None: ...
+    def settings(self) -> Any: ...
+    @property
+    def failure(self) -> str | None: ...
     def add_many(self, keys: Any, counts: Any = None, at: Any = None) -> int: ...
     def seen(self, key: Key) -> bool: ...
     def count(self, key: Key) -> Estimate: ...
     def heat(self, key: Key, at: Any = None) -> Estimate: ...
-    def top(self, n: int = 20, at: Any = None) -> list[HotItem]: ...
+    def top(self, n: int | None = 20, at: Any = None) -> list[HotItem]: ...
+    def hot(self, n: int | None = 20, at: Any = None) -> Sequence[Any]: ...
+    def now(self) -> float: ...
     def stats(self) -> Any: ...
     def pulse(self) -> Any: ...
 
@@ -65,6 +69,10 @@ class Limits:
     """Bytes of a request's body."""
     seconds: float = 10.0
     """For an answer, and between two pieces of a body."""
+    body_seconds: float = 120.0
+    """For all of a body."""
+    bodies: int = 8
+    """Received at a time; further ones wait for their turn, as long as for an answer."""
     threads: int = 4
     """That ask at a time."""
     streams: int = 64
@@ -106,6 +114,11 @@ class Parts:
         # Made in the event loop that uses it.
         return anyio.CapacityLimiter(self.limits.threads)
 
+    @cached_property
+    def bodies(self) -> anyio.CapacityLimiter:
+        """Who receives a body holds one of these."""
+        return anyio.CapacityLimiter(self.limits.bodies)
+
     async def ask(self, question: Callable[[], T]) -> T:
         """The answer, found by a thread."""
         try:
@@ -139,6 +152,8 @@ class Parts:
             return "loading"
         if self.keyspace is not None and self.keyspace.read_only:
             return self.keyspace.read_only
+        if self.monitor is not None and self.monitor.failure:
+            return self.monitor.failure
         return None
 
 

@@ -1,7 +1,8 @@
 """Answers as JSON: records become objects, and nothing that JSON does not know goes out.
 
 A key goes out as it came in, text or number. JSON has no bytes: a key that is not UTF-8 is shown
-with replacement characters, and given exactly in `key_base64`. An infinite number is null.
+with replacement characters, and given exactly in `key_base64`. Browsers read numbers as doubles, so
+one of 2^53 or more is given as text, too, in `key_int`. An infinite number is null.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def key_fields(key: Key) -> dict[str, Any]:
         if text.encode() != key:
             return {"key": text, "key_base64": base64.b64encode(key).decode()}
         return {"key": text}
+    if isinstance(key, int) and abs(key) >= 2**53:
+        return {"key": key, "key_int": str(key)}
     return {"key": key}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from time import time
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,7 @@ def pulse(parts: Parts, given: Given) -> Any:
     return parts.require_monitor().pulse()
 
 
-def structures(parts: Parts, given: Given) -> Any:
+def structures(parts: Parts, given: Given) -> dict[str, list[dict[str, Any]]]:
     """Every structure, the monitor's first."""
     told: list[Any] = []
     if parts.monitor is not None:
@@ -86,7 +85,7 @@ def structures(parts: Parts, given: Given) -> Any:
     if parts.keyspace is not None:
         room = given["n"] - len(told)
         if room > 0:
-            told += [{"of": "keyspace", **each} for each in parts.keyspace.structures(room)]
+            told += [{"of": "keyspace", **plain(each)} for each in parts.keyspace.structures(room)]
     return {"items": told[: given["n"]]}
 
 
@@ -99,13 +98,14 @@ def guards(parts: Parts, given: Given) -> Any:
 def history_count(parts: Parts, given: Given) -> Any:
     """How often a key came in a range."""
     key = key_of(given)
-    return {**key_fields(key), **asdict(parts.require_history().count(key, **range_of(given)))}
+    told = parts.require_history().count(key, **range_of(given), now=_now(parts))
+    return {**key_fields(key), **asdict(told)}
 
 
 def history_series(parts: Parts, given: Given) -> Any:
     """How often a key came in each step of a range."""
     key, history = key_of(given), parts.require_history()
-    span = _span(history, given)
+    span = _span(parts, given)
     told = history.series(key, span["start"], span["end"], span["step"])
     return {
         **key_fields(key),
@@ -122,8 +122,8 @@ def history_total(parts: Parts, given: Given) -> Any:
     """All events of a range; with `step`, of each step of it."""
     history = parts.require_history()
     if given["step"] is None:
-        return history.total(**range_of(given))
-    span = _span(history, given)
+        return history.total(**range_of(given), now=_now(parts))
+    span = _span(parts, given)
     edges = np.append(np.arange(span["start"], span["end"], span["step"]), span["end"])
     steps = [
         history.total(start, end)
@@ -141,18 +141,27 @@ def history_total(parts: Parts, given: Given) -> Any:
 
 def history_top(parts: Parts, given: Given) -> Any:
     """The most frequent keys of a range."""
-    return parts.require_history().top(n=given["n"], **range_of(given))
+    return parts.require_history().top(n=given["n"], **range_of(given), now=_now(parts))
 
 
-def _span(history: Any, given: Given) -> dict[str, float]:
+def _now(parts: Parts) -> float:
+    """The stream's own time: `last` of an old log is its end, not today."""
+    return parts.require_monitor().now()
+
+
+def _span(parts: Parts, given: Given) -> dict[str, float]:
     """Start, end and step in seconds; what is left open is where the events are."""
+    history = parts.require_history()
     start, end = given["start"], given["end"]
     step = given["step"] or history.window or 60.0
     if given["last"] is not None:
-        require("last", given["last"], "alone", start is None and end is None)
+        require(
+            "last", given["last"], "alone", start is None and end is None,
+            hint="give `last`, or `start` and `end`",
+        )  # fmt: skip
         # Whole steps, which cut no row of the history in two.
-        end = (time() // step + 1) * step
-        start = end - math.ceil(given["last"] / step) * step
+        end = math.ceil(_now(parts) / step) * step
+        start = (_now(parts) - given["last"]) // step * step
     known = history.stats()
     if start is None:
         start = (known.first or 0.0) // step * step

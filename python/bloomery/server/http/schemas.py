@@ -63,7 +63,9 @@ SCHEMAS: dict[str, Schema] = {
         keyspace={"type": ["object", "null"]},
     ),
     "Hot": _object(
-        items=_list(_object(**_ITEM, came=_list(_NUMBER), every=_NUMBER, trend=_MAYBE_TEXT))
+        items=_list(
+            _object(**_ITEM, per_minute=_NUMBER, trend=_TEXT, came=_list(_NUMBER), every=_NUMBER)
+        )
     ),
     "Seen": _object(key=_KEY, seen=_FLAG),
     "Count": _object(

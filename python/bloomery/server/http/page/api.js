@@ -64,7 +64,7 @@ export async function listen({ picture, problem, lost }) {
           if (!told.data) continue;
           id = told.id;
           wait = 1;
-          (told.event === "problem" ? problem : picture)(JSON.parse(told.data));
+          try { (told.event === "problem" ? problem : picture)(JSON.parse(told.data)); } catch (error) { reportError(error); }
         }
       }
       throw new Problem(0);

@@ -8,25 +8,25 @@ const STEPS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 8640
 export class Chart {
   // `paint(data, box)` gives SVG nodes; `tell(data, i)` says what lies under the cursor, of `data.count` places.
   constructor(host, label, paint, tell) {
-    this.host = host;
-    this.height = Number(host.dataset.height);
     this.paint = paint;
     this.tell = tell;
-    this.svg = svg("svg", { role: "img", "aria-label": label, height: this.height, tabindex: tell ? 0 : null });
+    this.svg = svg("svg", { role: "img", "aria-label": label, tabindex: tell ? 0 : null });
     this.over = svg("g");
     this.label = el("div", { class: "tell", hidden: true });
-    host.append(this.svg, this.label);
-    new ResizeObserver(() => this.draw()).observe(host);
+    this.plot = el("div", { class: "plot" }, this.svg, this.label);
+    host.append(this.plot);
+    host.style.height = host.dataset.height === "grow" ? "calc(100% - .6rem)" : `${host.dataset.height}px`;
+    new ResizeObserver(() => this.draw()).observe(this.plot);
     if (tell) this.follow();
   }
 
   show(data) { this.data = data; this.draw(); }
 
   draw() {
-    const width = this.host.clientWidth;
-    if (!width || !this.data) return;
-    this.box = { width, height: this.height - LOWER, full: this.height };
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
+    const { clientWidth: width, clientHeight: full } = this.plot;
+    if (!width || !full || !this.data) return;
+    this.box = { width, height: full - LOWER, full };
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${full}`);
     this.svg.replaceChildren(...this.paint(this.data, this.box), this.over);
     if (this.at != null) this.point(this.at);
   }
@@ -73,7 +73,7 @@ export function axes(box, top, start, end, ago) {
   for (const share of [0.5, 1]) {
     const y = Math.round(box.height * (1 - share)) + 0.5;
     nodes.push(svg("line", { class: "grid", x1: 0, x2: box.width, y1: y, y2: y }));
-    nodes.push(svg("text", { x: 0, y: y + 12 }, short(top * share)));
+    nodes.push(svg("text", { x: -8, y: y + 4, "text-anchor": "end" }, short(top * share)));
   }
   const y = box.height + 0.5;
   nodes.push(svg("line", { class: "base", x1: 0, x2: box.width, y1: y, y2: y }));
@@ -106,8 +106,12 @@ const points = (values, box, top) => {
   const wide = box.width / values.length;
   return values.map((value, i) => `${((i + 0.5) * wide).toFixed(2)} ${(box.height * (1 - value / top)).toFixed(2)}`);
 };
-export const curve = (box, values, top) =>
-  svg("path", { class: "stroke", d: values.length ? `M${points(values, box, top).join("L")}` : "" });
+// The last step may still be going on: the line to it is dashed.
+export function curve(box, values, top, open = false) {
+  const all = points(values, box, top);
+  const line = (some, name) => svg("path", { class: name, d: some.length ? `M${some.join("L")}` : "" });
+  return open ? [line(all.slice(0, -1), "stroke"), line(all.slice(-2), "stroke open")] : [line(all, "stroke")];
+}
 export const band = (box, low, high, top) =>
   svg("path", { class: "fill-band", d: high.length ? `M${points(high, box, top).join("L")}L${points(low, box, top).reverse().join("L")}z` : "" });
 
@@ -120,7 +124,7 @@ export function spark(values) {
       const some = values.slice(Math.max(0, i - 1), i + 2);
       return some.reduce((a, b) => a + b) / some.length;
     });
-    const line = curve({ ...box, width: (box.width * values.length) / 60 }, smooth, Math.max(1, ...smooth));
+    const [line] = curve({ ...box, width: (box.width * values.length) / 60 }, smooth, Math.max(1, ...smooth));
     line.setAttribute("vector-effect", "non-scaling-stroke");
     line.setAttribute("transform", `translate(${box.width * (1 - values.length / 60)} 1)`);
     node.append(line);

@@ -13,7 +13,7 @@ export const exact = (value) => new Intl.NumberFormat("en", { maximumFractionDig
 export const number = (value) =>
   value == null ? "–" : Math.abs(value) >= 1e8 ? units(value, ["", "k", "M", "G", "T"], 1000)
     : Number.isInteger(value) || Math.abs(value) >= 100 ? whole.format(value) : tenth.format(value);
-export const short = (value) => (value < 10000 ? number(value) : units(value, ["", "k", "M", "G", "T"], 1000));
+export const short = (value) => (value < 10000 ? number(value) : units(value, ["", "k", "M", "G", "T"], 1000).replace(/\.0+(?= )|(\.\d)0(?= )/, "$1"));
 export const bytes = (value) => (value == null ? "–" : units(value, ["B", "kB", "MB", "GB", "TB"], 1000));
 export const percent = (value) => {
   if (value == null) return "–";
@@ -33,6 +33,11 @@ export const time = (seconds, step = 60) =>
   step >= 86400 ? day(seconds) : step < 60 ? clockSeconds(seconds) : clock(seconds);
 export const moment = (seconds) =>
   day(seconds) === day(Date.now() / 1000) ? clock(seconds) : `${day(seconds)} ${clock(seconds)}`;
+export const range = (from, to) => {
+  const [first, last] = [day(from), day(to)];
+  const today = first === last && first === day(Date.now() / 1000);
+  return `${today ? "" : `${first}, `}${clock(from)} to ${first === last ? "" : `${last}, `}${clock(to)}`;
+};
 export const span = (seconds) => {
   for (const [size, name] of [[86400, "d"], [3600, "h"], [60, "min"]])
     if (seconds >= size) return `${+(seconds / size).toFixed(1)} ${name}`;
