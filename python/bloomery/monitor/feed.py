@@ -33,9 +33,16 @@ class LogFeed:
     def feed(self, data: Buffer, position: Any = None) -> int:
         """Counts the lines that end in these bytes; how many keys were new.
 
-        `position` is anything that JSON can hold. It should stand behind a whole line.
+        `position` is anything that JSON can hold, and stands behind a whole line. With it no line
+        is held back: the format is found by the lines that are there.
         """
-        return self._run(lambda now: self._counter.feed(data, now), position)
+
+        def work(now: float) -> None:
+            self._counter.feed(data, now)
+            if position is not None:
+                self._counter.settle(now)
+
+        return self._run(work, position)
 
     def settle(self, position: Any = None) -> int:
         """Finds the format by the lines held back so far, and counts them."""
@@ -58,7 +65,7 @@ class LogFeed:
         with self._lock:
             self._monitor.believe(self._events)
             before = self._events.ahead
-            work(self._monitor.clock())
+            work(self._monitor.arrival())
             applied: Applied | None = self._monitor.take(self._events, self.source, position)
             self._monitor.note_ahead(self._events.ahead - before)
             return 0 if applied is None else applied.new

@@ -148,7 +148,7 @@ class Monitor:
             self.believe(events)
             before = events.ahead
             try:
-                events.add(key, count, at=self._arrival() if at is None else at)
+                events.add(key, count, at=self.arrival() if at is None else at)
             except BaseException:
                 events.clear()
                 raise
@@ -168,7 +168,7 @@ class Monitor:
         new = 0
         with self._lock:
             self.believe(self._events)
-            moments = self._arrival() if at is None else at
+            moments = self.arrival() if at is None else at
             parts = list(in_parts(keys, counts, moments))
             for number, (some, weights, instants) in enumerate(parts, start=1):
                 before = self._events.ahead
@@ -323,7 +323,7 @@ class Monitor:
             with self._lock:
                 if self._closed:
                     return
-                if self.failure is None:
+                if self.failure is None and self._is_changed():
                     self.save()
         finally:
             self._closed = True
@@ -352,10 +352,15 @@ class Monitor:
         """A place for events that have come and are in no block yet."""
         return Events(urls=self.settings.seen == "url")
 
+    def arrival(self) -> float:
+        """When an event happens that does not say; a clock that went back stands still."""
+        newest = self._totals.newest
+        return max(self.clock(), 0.0 if newest is None else newest / MICRO)
+
     def believe(self, events: Events) -> None:
         """Events far after the clock count as of now: one would let all else decay."""
-        now = self.clock()
-        events.believe(now + self.settings.ahead, now)
+        arrival = self.arrival()
+        events.believe(max(self.clock() + self.settings.ahead, arrival), arrival)
 
     def note_ahead(self, events: int) -> None:
         """Counts events whose time was not believed."""
@@ -404,6 +409,11 @@ class Monitor:
         self._pulse.add(applied.arrived // MICRO, applied.events, applied.new)
         return applied
 
+    def _is_changed(self) -> bool:
+        """Whether there is something that the last snapshot does not hold."""
+        ledger = self._ledger
+        return ledger is not None and ledger.sequence > ledger.snapshot_sequence
+
     def _write(self, directory: Path) -> None:
         self.structures.save(directory)
         write_state(directory, self.settings, self._totals)
@@ -419,11 +429,6 @@ class Monitor:
             except ParameterError:
                 if self.now() <= instant:
                     raise
-
-    def _arrival(self) -> float:
-        """When an event happened that says nothing of it; a clock that went back stands still."""
-        newest = self._totals.newest
-        return max(self.clock(), 0.0 if newest is None else newest / MICRO)
 
     def _structures(self) -> list[StructureStats]:
         """What was measured last. Measuring goes through all cells, so nobody waits for it but the
