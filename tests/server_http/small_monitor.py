@@ -67,7 +67,9 @@ class SmallMonitor:
         new = int(np.sum(self._seen.add_many(keys)))
         events = len(keys) if counts is None else int(np.sum(np.asarray(counts)))
         now = float(self._clock())
-        self._newest = max(self._newest or 0.0, now if at is None else float(np.max(np.asarray(at))))
+        self._newest = max(
+            self._newest or 0.0, now if at is None else float(np.max(np.asarray(at)))
+        )
         second = self._pulse.setdefault(int(now), [0, 0])
         second[0] += events
         second[1] += new
