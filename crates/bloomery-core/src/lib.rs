@@ -22,6 +22,7 @@ pub mod error;
 pub mod filters;
 pub mod hash;
 pub mod history;
+pub mod instants;
 pub mod key;
 pub mod lines;
 pub mod logs;

@@ -22,6 +22,7 @@ mod logs;
 mod open;
 mod params;
 mod records;
+mod resp;
 mod scalable;
 mod short_calls;
 mod url;
@@ -59,6 +60,8 @@ mod _core {
     use super::lines::Dedup;
     #[pymodule_export]
     use super::logs::{LogCounter, LogReader};
+    #[pymodule_export]
+    use super::resp::{Keyspace, Session};
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
     #[pymodule_export]
