@@ -116,8 +116,7 @@ class History:
         drops fine rows with time. Segments are sealed `lateness` ("0s") after their end.
         `durability` is "none", "everysec", "always" or "caller" (see `feed`). `catalogue` is the
         URL of a database for the table of segments, `location` an fsspec URL for their files. With
-        `background=False` segments are rolled up only by `compact()`. `repair` goes on after damage
-        in the journal.
+        `background=False` only `compact()` rolls up. `repair` goes on after a damaged journal.
 
         What is left out is as it was, or as said in parentheses.
         """
@@ -188,11 +187,11 @@ class History:
 
     @property
     def mark(self) -> int:
-        """The number of the last events that were fed with one; after `open`, that are here."""
+        """The number of the last events that were fed with one."""
         return self._state.mark
 
     def checkpoint(self) -> None:
-        """Everything up to `mark` is on the disk when this returns, whatever the durability."""
+        """Everything up to `mark` is on the disk when this returns."""
         with self._writing() as state:
             begin_journal(state, [])
 
