@@ -60,8 +60,10 @@ experiments: $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## the papers' experiment
 crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
 	$(BIN)/python -m benchmarks.crawl
 
-kills: $(VENV)/.build $(VENV)/.dev ## a history's writer killed two hundred times in each way, then every event looked for (minutes)
+kills: $(VENV)/.build $(VENV)/.dev ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
 	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
+	BLOOMERY_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py
+	BLOOMERY_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch
 	$(BIN)/python examples/shop

@@ -20,6 +20,7 @@ from benchmarks.logs import GOACCESS, TENTH, TOP
 from benchmarks.measure import Form, Op, Timings, Verb, ratio
 from benchmarks.membership import ERROR_RATE
 from benchmarks.run import Run
+from benchmarks.server import DEEP, SERVE, peer_rate, rate
 from benchmarks.urls import LAYERED
 
 COUNTING = "bloomery, 32-bit counters"
@@ -84,6 +85,7 @@ def floors(run: Run) -> list[Floor]:
         *_dedup(run),
         *_guard(run),
         *_history(run),
+        *_server(run),
     ]
 
 
@@ -259,6 +261,25 @@ def _history(run: Run) -> Iterator[Floor]:
     speed = None if run.history is None or run.quick else run.history.per_second / 1e6
     work = "history, Arrow, journal and seal: millions of events a second on one core"
     yield Floor(work, "at least", 2.0, speed)
+
+
+_SERVER: tuple[tuple[str, int, float], ...] = (
+    ("BF.ADD", DEEP, 1.5),
+    ("BF.EXISTS", DEEP, 1.5),
+    ("CMS.INCRBY", DEEP, 1.0),
+    ("COUNT.ADD", DEEP, 1.0),
+    ("BF.ADD", 1, 0.9),
+    ("BF.EXISTS", 1, 0.9),
+)
+
+
+def _server(run: Run) -> Iterator[Floor]:
+    """Against RedisBloom, or what it is known to make beside the redis-server of the same run."""
+    for command, pipeline, bound in _SERVER:
+        peer, source = peer_rate(run.server, command, pipeline)
+        ours = None if run.quick else rate(run.server, SERVE, command, pipeline)
+        work = f"{SERVE}, {command}, -P {pipeline}: times RedisBloom's rate ({source})"
+        yield Floor(work, "at least", bound, None if ours is None or not peer else ours / peer)
 
 
 def short(capacity: int) -> str:

@@ -23,6 +23,7 @@ pub mod events;
 pub mod filters;
 pub mod hash;
 pub mod history;
+pub mod instants;
 pub mod key;
 pub mod lines;
 pub mod logs;

@@ -23,6 +23,7 @@ mod logs;
 mod open;
 mod params;
 mod records;
+mod resp;
 mod scalable;
 mod short_calls;
 mod url;
@@ -62,6 +63,8 @@ mod _core {
     use super::lines::Dedup;
     #[pymodule_export]
     use super::logs::{LogCounter, LogReader};
+    #[pymodule_export]
+    use super::resp::{Keyspace, Session};
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
     #[pymodule_export]
