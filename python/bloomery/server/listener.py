@@ -138,8 +138,7 @@ class Server:
             await asyncio.sleep(1)
             now = time.monotonic()
             for client in list(self.clients.values()):
-                stuck = client.stuck_since
-                if stuck is not None and now - stuck > self.settings.client_output_seconds:
+                if client.stuck_for(now) > self.settings.client_output_seconds:
                     log.warning("closed client %d: it does not read its replies", client.id)
                     client.abort()
                 elif self.settings.timeout and client.idle > self.settings.timeout:
