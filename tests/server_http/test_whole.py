@@ -28,7 +28,7 @@ def server() -> Iterator[Running]:
 
 def get(server: Running, path: str, token: str | None = TOKEN) -> tuple[int, str]:
     with closing(
-        http.client.HTTPConnection("127.0.0.1", server.ports["http-port"], timeout=20)
+        http.client.HTTPConnection("127.0.0.1", server.ports["http_port"], timeout=20)
     ) as connection:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         connection.request("GET", path, headers=headers)
@@ -58,7 +58,7 @@ def test_filters_made_by_one_protocol_are_told_by_the_other(server: Running) -> 
 
 def test_sigterm_ends_a_server_that_somebody_listens_to(server: Running) -> None:
     with closing(
-        http.client.HTTPConnection("127.0.0.1", server.ports["http-port"], timeout=20)
+        http.client.HTTPConnection("127.0.0.1", server.ports["http_port"], timeout=20)
     ) as connection:
         connection.request("GET", "/api/live", headers={"Authorization": f"Bearer {TOKEN}"})
         reply = connection.getresponse()
