@@ -257,6 +257,19 @@ def test_auto_steps_aside_while_nearly_every_key_exists_and_comes_back(engine: E
         assert not guard.stats().bypassed, "it is of use now"
 
 
+def test_auto_judges_batches_by_their_share_too(engine: Engine) -> None:
+    fill(engine)
+    with DatabaseGuard(engine, Basket.owner, 1e-6, mode="auto") as guard:
+        guard.build()
+        for _ in range(3):
+            assert guard.filter_many([ABSENT] * 4000 + [1] * 1000) == [1] * 1000
+        assert not guard.stats().bypassed, "four of five are avoided"
+        for _ in range(2):
+            guard.filter_many([ABSENT] * 200 + [1] * 4800)
+        guard.may_exist(1)
+        assert guard.stats().bypassed, "hundreds are avoided, but few of a hundred"
+
+
 def test_off_asks_nothing(engine: Engine) -> None:
     with DatabaseGuard(engine, Basket.owner, mode="off") as guard:
         guard.build()

@@ -146,9 +146,9 @@ class DatabaseGuard:
     def may_exist(self, key: Any) -> bool:
         """False if certainly no committed row has the key; True if the database must be asked."""
         tally = self._tally
-        tally.asked += 1
         if self._auto:
             tally.look()
+        tally.asked += 1
         if tally.bypass:
             return True
         try:
@@ -180,9 +180,9 @@ class DatabaseGuard:
         """What `may_exist` answers for each key."""
         keys = keys if isinstance(keys, Sequence) else list(keys)
         tally = self._tally
-        tally.asked += len(keys)
         if self._auto:
             tally.look()
+        tally.asked += len(keys)
         answers = np.ones(len(keys), dtype=np.bool_)
         if tally.bypass:
             return answers
