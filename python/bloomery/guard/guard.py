@@ -38,7 +38,7 @@ from bloomery.errors import (
     StorageError,
     require,
 )
-from bloomery.guard.actual import check_columns
+from bloomery.guard.actual import check_columns, check_rows
 from bloomery.guard.checks import decorator, has_unsent
 from bloomery.guard.columns import find_columns, is_unique
 from bloomery.guard.held import HeldKeys, Progress
@@ -332,6 +332,7 @@ class DatabaseGuard:
 
     def _build(self, connection: Connection, progress: Progress | None) -> bool:
         check_columns(connection, self.columns, self._normal)
+        check_rows(connection, self.columns[0].table)
         expected = connection.scalar(select(func.count()).select_from(self.columns[0].table))
         # The scan must look at the database as it is after the new filter was made, and with some
         # isolation levels a transaction looks at it as it was when it began.
