@@ -143,6 +143,7 @@ def test_a_column_that_is_what_its_mapping_says_is_guarded(
         ("bytea", LargeBinary()),
         ("timestamp with time zone", DateTime(timezone=True)),
         ("citext", CITEXT()),
+        ("bpchar", CHAR(5)),
         ("citext", String().with_variant(CITEXT(), "postgresql")),
         ("colour", Enum("red", "green", name="colour")),
     ],

@@ -38,6 +38,7 @@ _POSTGRES = {
     "text": "text",
     "character varying": "text",
     "character": "text",
+    "bpchar": "text",
     "citext": "text",
     "uuid": "uuid",
     "bytea": "bytes",
