@@ -22,6 +22,7 @@ from sqlalchemy import (
     Text,
     Time,
     Uuid,
+    create_engine,
     select,
 )
 from sqlalchemy.dialects.postgresql import CITEXT
@@ -29,7 +30,7 @@ from sqlalchemy.dialects.postgresql import CITEXT
 from bloomery import DatabaseGuard
 from bloomery.errors import ParameterError
 from bloomery.guard.state import State
-from tests.guard.databases import Database
+from tests.guard.databases import BASKET, Database
 
 
 def made(database: Database, declared: str, kind: Any, schema: str | None = None) -> Column[Any]:
@@ -142,6 +143,7 @@ def test_a_column_that_is_what_its_mapping_says_is_guarded(
         ("bytea", LargeBinary()),
         ("timestamp with time zone", DateTime(timezone=True)),
         ("citext", CITEXT()),
+        ("bpchar", CHAR(5)),
         ("citext", String().with_variant(CITEXT(), "postgresql")),
         ("colour", Enum("red", "green", name="colour")),
     ],
@@ -179,3 +181,22 @@ def test_names_that_need_quotes_and_schemas_are_looked_up(
                 guard.build()
         else:
             assert guard.build()
+
+
+def test_rows_that_a_policy_hides_are_no_base_for_a_guard(postgres_basket: Database) -> None:
+    postgres_basket.run(
+        "DROP ROLE IF EXISTS clerk",
+        "CREATE ROLE clerk LOGIN",
+        "GRANT SELECT, INSERT ON basket TO clerk",
+        "ALTER TABLE basket ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY few ON basket USING (customer < 10)",
+    )
+    clerk = create_engine(postgres_basket.engine.url.set(username="clerk"))
+    with DatabaseGuard(clerk, BASKET.c.customer) as guard:
+        with pytest.raises(ParameterError, match="row security") as caught:
+            guard.build()
+        assert "BYPASSRLS" in caught.value.hint
+    clerk.dispose()
+    with DatabaseGuard(postgres_basket.engine, BASKET.c.customer) as guard:
+        assert guard.build(), "the owner sees all rows"
+    postgres_basket.run("DROP OWNED BY clerk", "DROP ROLE clerk")

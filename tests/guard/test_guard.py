@@ -257,6 +257,19 @@ def test_auto_steps_aside_while_nearly_every_key_exists_and_comes_back(engine: E
         assert not guard.stats().bypassed, "it is of use now"
 
 
+def test_auto_judges_batches_by_their_share_too(engine: Engine) -> None:
+    fill(engine)
+    with DatabaseGuard(engine, Basket.owner, 1e-6, mode="auto") as guard:
+        guard.build()
+        for _ in range(3):
+            assert guard.filter_many([ABSENT] * 4000 + [1] * 1000) == [1] * 1000
+        assert not guard.stats().bypassed, "four of five are avoided"
+        for _ in range(2):
+            guard.filter_many([ABSENT] * 200 + [1] * 4800)
+        guard.may_exist(1)
+        assert guard.stats().bypassed, "hundreds are avoided, but few of a hundred"
+
+
 def test_off_asks_nothing(engine: Engine) -> None:
     with DatabaseGuard(engine, Basket.owner, mode="off") as guard:
         guard.build()
@@ -336,6 +349,23 @@ def test_an_async_engine_is_guarded_as_well(engine: Engine, url: str) -> None:
                 assert not await guard.aexists(session, ABSENT)
             with pytest.raises(ParameterError, match="abuild"):
                 guard.build()
+        await later.dispose()
+
+    asyncio.run(run())
+
+
+def test_rows_that_come_back_to_an_async_session_tell_their_keys(engine: Engine, url: str) -> None:
+    async def run() -> None:
+        later = create_async_engine(url.replace("sqlite:", "sqlite+aiosqlite:"))
+        with DatabaseGuard(later, Customer.id, 1e-6) as guard:
+            assert await guard.abuild()
+            async with AsyncSession(later) as session:
+                made = insert(Customer).values(name="x").returning(Customer.id)
+                key = await session.scalar(made)
+                assert key is not None
+                assert guard.may_exist(key)
+                assert guard.filter_many([key, ABSENT]) == [key]
+                await session.commit()
         await later.dispose()
 
     asyncio.run(run())

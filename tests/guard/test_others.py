@@ -97,6 +97,28 @@ def test_lost_changes_make_the_guard_build_again(basket: Database, guarded: Make
     until(lambda: guard.may_exist(8) and not guard.may_exist(ABSENT))
 
 
+def test_a_reader_that_sees_the_end_of_a_build_late_does_not_build_again(guarded: Make) -> None:
+    guard = guarded(outbox=NEVER)
+
+    class Late:
+        """Has looked for the position just before the build wrote it."""
+
+        looks = 0
+
+        def __init__(self, keys: Any) -> None:
+            self.keys = keys
+
+        def __getattr__(self, name: str) -> Any:
+            self.looks += name == "position"
+            return None if (name, self.looks) == ("position", 1) else getattr(self.keys, name)
+
+    others: Any = guard._others
+    others._keys = Late(others._keys)
+    others._follow()
+    others._keys = others._keys.keys
+    assert guard.stats().rebuilds == 1
+
+
 def test_a_guard_that_cannot_read_passes_everything_and_recovers(
     basket: Database, guarded: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,10 +131,11 @@ def test_a_guard_that_cannot_read_passes_everything_and_recovers(
     with monkeypatch.context() as patch:
         patch.setattr("bloomery.guard.errands.Errands.run", away)
         until(lambda: guard.may_exist(ABSENT))
-        assert guard.state is State.READY
+        assert guard.stats().state is State.DEGRADED
         assert "followed" in guard.stats().reason
         basket.insert([7])
     until(lambda: not guard.may_exist(ABSENT))
+    assert guard.state is State.READY
     assert guard.may_exist(7), "it caught up before it was trusted"
 
 

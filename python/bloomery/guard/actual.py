@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table, text, types
 
 from bloomery.errors import ParameterError
-from bloomery.guard.alike import equal_pairs, question
+from bloomery.guard.alike import ROW_SECURITY, equal_pairs, hidden_rows, question
 from bloomery.guard.values import Normal
 
 _FAMILIES: tuple[tuple[type[types.TypeEngine[Any]], str], ...] = (
@@ -38,6 +38,7 @@ _POSTGRES = {
     "text": "text",
     "character varying": "text",
     "character": "text",
+    "bpchar": "text",
     "citext": "text",
     "uuid": "uuid",
     "bytea": "bytes",
@@ -84,6 +85,15 @@ class _Found:
     digits: int | None = None
     scale: int | None = None
     """The numbers in parentheses after the type."""
+
+
+def check_rows(connection: Connection, table: Table) -> None:
+    """Raises if PostgreSQL hides rows from who builds that others may see."""
+    if connection.dialect.name != "postgresql":
+        return
+    name = full_name(connection, table)
+    if connection.scalar(text(ROW_SECURITY % ":table"), {"table": name}):
+        raise hidden_rows(table.name)
 
 
 def check_columns(connection: Connection, columns: Sequence[Column[Any]], normal: Normal) -> None:

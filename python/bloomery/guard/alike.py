@@ -1,4 +1,4 @@
-"""Which strings does a column call equal? The database is asked, since only it knows.
+"""What only the database knows of a column: which strings it calls equal, and if it hides rows.
 
 A column may compare without case, without accents or without blanks at the end, and neither a
 mapping nor reflection need know it. A UNION keeps one of two values that are equal, by the rules of
@@ -8,6 +8,8 @@ its first column. So two strings that come out as one are one key, or the guard 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+
+from bloomery.errors import ParameterError
 
 PAIRS = (("a", "A"), ("a", "a "), ("a", "á"), ("á", "a\u0301"), ("ss", "ß"))
 """What collations are known to differ in. Quoted below as they are."""
@@ -23,3 +25,16 @@ def question(table: str, column: str) -> str:
 def equal_pairs(counts: Sequence[int]) -> Iterator[tuple[str, str]]:
     """The pairs that are equal, by the answer to that question."""
     return (pair for pair, count in zip(PAIRS, counts, strict=True) if count == 1)
+
+
+ROW_SECURITY = "SELECT row_security_active(to_regclass(%s))"
+"""Asks PostgreSQL whether a policy decides which rows this user sees."""
+
+
+def hidden_rows(table: str) -> ParameterError:
+    """Keys that a build cannot see would be called absent."""
+    return ParameterError(
+        f"`{table}` has row security, which hides rows from a build that others may see",
+        hint="connect as the owner of the table or as a role with BYPASSRLS",
+        name="column", got=table, allowed="a table of which all rows are seen",
+    )  # fmt: skip

@@ -38,7 +38,7 @@ from bloomery.errors import (
     StorageError,
     require,
 )
-from bloomery.guard.actual import check_columns
+from bloomery.guard.actual import check_columns, check_rows
 from bloomery.guard.checks import decorator, has_unsent
 from bloomery.guard.columns import find_columns, is_unique
 from bloomery.guard.held import HeldKeys, Progress
@@ -146,9 +146,9 @@ class DatabaseGuard:
     def may_exist(self, key: Any) -> bool:
         """False if certainly no committed row has the key; True if the database must be asked."""
         tally = self._tally
-        tally.asked += 1
         if self._auto:
             tally.look()
+        tally.asked += 1
         if tally.bypass:
             return True
         try:
@@ -180,9 +180,9 @@ class DatabaseGuard:
         """What `may_exist` answers for each key."""
         keys = keys if isinstance(keys, Sequence) else list(keys)
         tally = self._tally
-        tally.asked += len(keys)
         if self._auto:
             tally.look()
+        tally.asked += len(keys)
         answers = np.ones(len(keys), dtype=np.bool_)
         if tally.bypass:
             return answers
@@ -332,6 +332,7 @@ class DatabaseGuard:
 
     def _build(self, connection: Connection, progress: Progress | None) -> bool:
         check_columns(connection, self.columns, self._normal)
+        check_rows(connection, self.columns[0].table)
         expected = connection.scalar(select(func.count()).select_from(self.columns[0].table))
         # The scan must look at the database as it is after the new filter was made, and with some
         # isolation levels a transaction looks at it as it was when it began.

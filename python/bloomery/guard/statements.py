@@ -109,7 +109,7 @@ class Statements:
             return self._read_text(str(compiled))
         for cte in getattr(compiled, "ctes", None) or ():
             inner: Any = cte.element
-            if inner.is_dml and self._is_ours(inner.table):
+            if inner.is_dml and self.is_ours(inner.table):
                 return Effect(unseen="a common table expression writes to the table")
         if not getattr(statement, "is_dml", False):
             return NOTHING
@@ -123,7 +123,7 @@ class Statements:
         table = state.dml_table
         if getattr(_without_alias(table), "name", None) is None:
             raise _NotSeen("it writes to something that is no table")
-        if not self._is_ours(table):
+        if not self.is_ours(table):
             self._read_other(compiled, statement, table)
             return NOTHING
         if isinstance(statement, Insert):
@@ -136,7 +136,7 @@ class Statements:
             raise _NotSeen(f"a statement of an unknown kind: {type(statement).__name__}")
         return self._updated(compiled, old)
 
-    def _is_ours(self, table: Any) -> bool:
+    def is_ours(self, table: Any) -> bool:
         """By name: another `MetaData` may describe the same table."""
         table = _without_alias(table)
         name, schema = getattr(table, "name", None), getattr(table, "schema", None)
@@ -233,7 +233,7 @@ class Statements:
                 if (
                     isinstance(column, Column)
                     and isinstance(value, BindParameter)
-                    and self._is_ours(column.table)
+                    and self.is_ours(column.table)
                     # Under another name the same table is another row.
                     and column.table.name == target.name
                     and (name := compiled.bind_names.get(value))

@@ -15,7 +15,7 @@ from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
 
 from bloomery.errors import KeyTypeError, ParameterError
-from bloomery.guard.alike import equal_pairs, question
+from bloomery.guard.alike import ROW_SECURITY, equal_pairs, hidden_rows, question
 from bloomery.guard.pending import Key
 from bloomery.guard.shared_files import file_of
 
@@ -111,14 +111,18 @@ class KeyColumn:
         return None if parameter is None else self._written(parameter)
 
     def check(self, connection: Any) -> None:
-        """Refuses text that the database compares in another way than byte by byte."""
-        if self._written is not _text:
-            return
+        """Refuses text that is compared otherwise than byte by byte, and rows that are hidden."""
         quote = connection.ops.quote_name
         with connection.cursor() as cursor:
-            cursor.execute(question(quote(self.table), quote(self.name)))
-            for one, other in equal_pairs(cursor.fetchone()):
-                raise _refusal(self.field.name, f"to the database {one!r} and {other!r} are equal")
+            if connection.vendor == "postgresql":
+                cursor.execute(ROW_SECURITY, [quote(self.table)])
+                if cursor.fetchone()[0]:
+                    raise hidden_rows(self.table)
+            if self._written is _text:
+                cursor.execute(question(quote(self.table), quote(self.name)))
+                for one, other in equal_pairs(cursor.fetchone()):
+                    told = f"to the database {one!r} and {other!r} are equal"
+                    raise _refusal(self.field.name, told)
 
 
 def _kind(name: str, field: Any) -> Callable[[Any], Key]:
