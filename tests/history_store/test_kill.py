@@ -81,7 +81,7 @@ def test_everysec_loses_at_most_the_last_second(tmp_path: Path) -> None:
     path = tmp_path / "store"
     first = 0
     for _ in range(KILLS):
-        told, died = write_until_killed(path, "everysec", first, draw.randint(3_000, 20_000))
+        told, died = write_until_killed(path, "everysec", first, draw.randint(15_000, 45_000))
         with History.open(path, background=False) as store:
             safe = [number for number, at in told if at <= died - 1.0]
             require_events(store, safe[-3000:])
