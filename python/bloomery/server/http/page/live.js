@@ -8,6 +8,7 @@ const ARROWS = { up: "↑", down: "↓", flat: "·" };
 const KINDS = {
   bloom: "Bloom filter", url: "URL filter", scalable: "scalable Bloom", pdcf: "counts, partitioned",
   dcf: "counts", tbf: "fading counts", hot: "hot list", history: "history", counting: "counting Bloom",
+  count_min: "count-min sketch", top_k: "top-k list",
 };
 const sum = (values) => values.reduce((a, b) => a + b, 0);
 
@@ -162,6 +163,13 @@ function guards(told) {
   say("guards-aside", "queries that no database saw");
 }
 
+function commands({ keyspace }) {
+  const calls = Object.entries(keyspace?.commands || {}).map(([name, [calls, errors]]) => ({ name, calls, errors }));
+  if (!calls.length) return $("commands-rows").replaceChildren(empty(3, "No command yet."));
+  fill("commands-rows", calls.sort((a, b) => b.calls - a.calls).slice(0, 20), (item) => item.name, () => row("", "n", "n soft"),
+    (line, item) => [item.name, number(item.calls), number(item.errors)].forEach((text, i) => { line.cells[i].textContent = text; }));
+}
+
 export function showLoading() {
   $("figures").dataset.ghost = "yes";
   $("figures").replaceChildren(...Array.from({ length: 6 }, () => el("div", {}, el("dt", {}, "…"), el("dd", {}, "–"), el("dd", { class: "note" }, " "))));
@@ -175,7 +183,7 @@ export function showLive(told, choose) {
   if (told.monitor) {
     hot(told, choose);
     pulse(told);
-  }
+  } else commands(told);
   structures(told);
   guards(told);
   say("version", `bloomery ${told.version}`);
