@@ -23,8 +23,8 @@ export NO_MKDOCS_2_WARNING := 1
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## set up everything and take the tour: bloomery demo
-	$(BIN)/bloomery demo
+run: build ## set up everything and watch a site that does not exist: bloomery watch --demo
+	$(BIN)/bloomery watch --demo
 
 build: $(VENV)/.build ## the virtual environment with a release build of the package
 
@@ -62,7 +62,7 @@ crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, 
 
 kills: $(VENV)/.build $(VENV)/.dev ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
 	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
-	BLOOMERY_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py
+	BLOOMERY_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py
 	BLOOMERY_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch

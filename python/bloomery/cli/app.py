@@ -36,8 +36,8 @@ from bloomery.cli.watch import watch
 from bloomery.errors import BloomeryError, StorageError
 
 COMMANDS = (
-    plan, new, add, remove, check, count, info, merge, validate, top, watch,
-    for_typer(dedup), serve, demo,
+    plan, new, add, remove, check, count, info, merge, validate, top, for_typer(dedup), watch,
+    serve, demo,
 )  # fmt: skip
 
 

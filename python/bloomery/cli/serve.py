@@ -101,11 +101,11 @@ def serve(
     from bloomery.server.run import run
     from bloomery.server.run import serve as serve_all
 
-    run(serve_all(settings, ready=_tell_start_as_json if json else tell_start))
+    run(serve_all(settings, ready=tell_ports if json else tell_start))
     return 0
 
 
-def _tell_start_as_json(server: Server) -> None:
+def tell_ports(server: Server) -> None:
     """One line for programs: the ports may have been chosen by the system."""
     ports = {name.replace("-", "_"): port for name, port in server.ports.items()}
     console.write_lines([console.to_json({"pid": os.getpid(), **ports})])

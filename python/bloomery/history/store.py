@@ -29,7 +29,6 @@ from bloomery.errors import (
     BloomeryError,
     ClosedError,
     IncompatibleError,
-    ParameterError,
     require,
 )
 from bloomery.history import compact, merging, opening, verify
@@ -117,8 +116,7 @@ class History:
         drops fine rows with time. Segments are sealed `lateness` ("0s") after their end.
         `durability` is "none", "everysec", "always" or "caller" (see `feed`). `catalogue` is the
         URL of a database for the table of segments, `location` an fsspec URL for their files. With
-        `background=False` segments are rolled up only by `compact()`. `repair` goes on after damage
-        in the journal.
+        `background=False` only `compact()` rolls up. `repair` goes on after a damaged journal.
 
         What is left out is as it was, or as said in parentheses.
         """
@@ -189,11 +187,11 @@ class History:
 
     @property
     def mark(self) -> int:
-        """The number of the last events that were fed with one; after `open`, that are here."""
+        """The number of the last events that were fed with one."""
         return self._state.mark
 
     def checkpoint(self) -> None:
-        """Everything up to `mark` is on the disk when this returns, whatever the durability."""
+        """Everything up to `mark` is on the disk when this returns."""
         with self._writing() as state:
             begin_journal(state, [])
 
@@ -221,7 +219,7 @@ class History:
         `rollups=False` adds up the finest rows only: slower, and exactly additive over ranges that
         meet at the edge of a row.
         """
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.count(key, first, stop, rollups))
 
     def count_many(
@@ -229,7 +227,7 @@ class History:
         last: Any = None, now: Any = None, rollups: bool = True, nulls: Nulls = "refuse",
     ) -> Counts:  # fmt: skip
         """`count(...).upper` of every key. `missing` is told by `total` for the same range."""
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.count_many(keys, first, stop, rollups, nulls)[0])
 
     def series(
@@ -238,7 +236,7 @@ class History:
     ) -> Series:  # fmt: skip
         """The counts in steps from `start` on; from the first to the last event if not given."""
         length = micros(step, "step")
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         bounds = self._ask(lambda view: view.bounds()) or (0, 0)
         if first == FIRST:
             first = min(bounds[0] - bounds[0] % length, stop)
@@ -251,14 +249,14 @@ class History:
         self, start: Any = None, end: Any = None, *, last: Any = None, now: Any = None
     ) -> RangeCount:
         """All events in the range; exact but for rows that it cuts."""
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.total(first, stop))
 
     def contains(
         self, key: Key, start: Any = None, end: Any = None, *, last: Any = None, now: Any = None
     ) -> bool:
         """Whether the key was seen in the range; False is certain, apart from missing times."""
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.contains(key, first, stop))
 
     def top(
@@ -266,7 +264,7 @@ class History:
     ) -> TopKeys:
         """The `n` most frequent keys of the range, with bounds, and a bound for all others."""
         require("n", n, "a whole number above zero", type(n) is int and n >= 1)
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.top(first, stop, n))
 
     def decayed(
@@ -439,21 +437,6 @@ class History:
                 opening.reload(state)
                 answer = question(self._view)
             return answer
-
-    def _range(self, start: Any, end: Any, last: Any, now: Any) -> tuple[int, int]:
-        """Start and end in microseconds, from whichever way they were given."""
-        if last is not None:
-            if start is not None or end is not None:
-                raise ParameterError(
-                    "`last` does not go with `start` or `end`", hint="give one or the other",
-                    name="last", got=last, allowed="alone",
-                )  # fmt: skip
-            stop = self._now(now)
-            return stop - micros(last, "last"), stop
-        first = FIRST if start is None else to_micros(start, "start")
-        stop = LAST if end is None else to_micros(end, "end")
-        require("start", start, "not after `end`", first <= stop, hint="ranges are [start, end)")
-        return first, stop
 
     def _now(self, now: Any) -> int:
         return self._state.now() if now is None else to_micros(now, "now")

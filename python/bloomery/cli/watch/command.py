@@ -13,7 +13,7 @@ import typer
 
 from bloomery.cli import console
 from bloomery.cli.logs import finish
-from bloomery.cli.options import JsonMap, NoQuery
+from bloomery.cli.options import AsJson, JsonMap, NoQuery
 from bloomery.cli.quantities import parse_error_rate, parse_items
 from bloomery.errors import require
 
@@ -102,9 +102,9 @@ def watch(
     number: Annotated[
         int, typer.Option("-n", "--number", help="How many keys --tui shows.")
     ] = 15,
-    server: Annotated[
-        bool, typer.Option("--server/--no-server", help="Serve the page and the Redis protocol.")
-    ] = True,
+    no_server: Annotated[
+        bool, typer.Option("--no-server", help="Only read, and end with the last source.")
+    ] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -115,6 +115,7 @@ def watch(
     rate: Annotated[
         int, typer.Option("--rate", metavar="N", help="With --demo: visits a second.")
     ] = 1000,
+    json: AsJson = False,
 ) -> int:  # fmt: skip
     """Watch logs and streams: what is new, how often, what is hot, and what was when.
 
@@ -142,12 +143,14 @@ def watch(
     with Monitor.open(directory / "monitor", sync=sync, clock=clock, **settings) as monitor:
         feeders = [Feeder(source, monitor) for source in found]
         running = Running(monitor, feeders, number if tui else None)
-        if server:
+        if no_server:
+            interrupted = running.until_the_end()
+        else:
             from bloomery.cli.watch.serving import serve
 
-            interrupted = serve(directory / "keys", set_ or [], running)
-        else:
-            interrupted = running.until_the_end()
+            interrupted = serve(directory / "keys", set_ or [], running, json)
+        if json:
+            console.write_lines([console.to_json(monitor.stats().as_dict())])
         return _finish(feeders, by, interrupted)
 
 

@@ -21,7 +21,7 @@ NUMBERS = 45
 
 
 class Terminal:
-    """One table that is drawn again in its place."""
+    """One table that is drawn again in its place; where there is no terminal, one after another."""
 
     def __init__(self, monitor: Monitor, rows: int, notes: Callable[[], list[str]]) -> None:
         from rich.live import Live
@@ -30,8 +30,10 @@ class Terminal:
         self._rows = rows
         self._notes = notes
         self._console = console.stdout_console()
-        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
-        self._live.start()
+        self._live: Live | None = None
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+            self._live.start()
 
     def show(self) -> None:
         """Draw it."""
@@ -39,11 +41,15 @@ class Terminal:
         width, encoding = self._console.width, self._console.encoding
         hot = monitor.hot(self._rows) if monitor.settings.hot is not None else []
         drawn = draw(monitor.stats(), monitor.pulse(), hot, self._notes(), width, encoding)
-        self._live.update(drawn, refresh=True)
+        if self._live is None:
+            console.show(drawn)
+        else:
+            self._live.update(drawn, refresh=True)
 
     def close(self) -> None:
         """Leave the last table on the screen, and the cursor below it."""
-        self._live.stop()
+        if self._live is not None:
+            self._live.stop()
 
 
 def draw(
