@@ -36,8 +36,8 @@ class Running:
         self.ports: dict[str, int] = json.loads(line)
         self.port = self.ports["port"]
 
-    def client(self, **options: Any) -> redis.Redis:
-        """redis-py, connected to it."""
+    def client(self, **options: Any) -> Any:
+        """redis-py, connected to it; its types know only a part of what it answers."""
         options = {"protocol": 2} | options
         return redis.Redis(host="127.0.0.1", port=self.port, **options)
 
@@ -71,9 +71,13 @@ class Wire:
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
 
+    def raw_line(self) -> bytes:
+        """The next line; empty if the server closed."""
+        return self._file.readline()
+
     def line(self) -> bytes:
-        """The next line without its end; empty if the server closed."""
-        return self._file.readline().rstrip(b"\r\n")
+        """The same without its end."""
+        return self.raw_line().rstrip(b"\r\n")
 
     def rest(self) -> bytes:
         """All that comes until the server closes, which it must."""

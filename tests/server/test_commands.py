@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -27,13 +28,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(params=[2, 3])
-def client(server: Running, request: pytest.FixtureRequest) -> Iterator[redis.Redis]:
+def client(server: Running, request: pytest.FixtureRequest) -> Iterator[Any]:
     with server.client(protocol=request.param, decode_responses=True) as client:
         client.flushall()
         yield client
 
 
-def test_info_has_the_fields_that_tools_look_for(client: redis.Redis) -> None:
+def test_info_has_the_fields_that_tools_look_for(client: Any) -> None:
     client.bf().add("a", "x")
     told = client.info()
     for name in (
@@ -50,7 +51,7 @@ def test_info_has_the_fields_that_tools_look_for(client: redis.Redis) -> None:
     assert client.info("commandstats")["cmdstat_bf.add"]["calls"] >= 1
 
 
-def test_config_shows_settings_and_changes_some_of_them(client: redis.Redis) -> None:
+def test_config_shows_settings_and_changes_some_of_them(client: Any) -> None:
     assert client.config_get("append*")["appendfsync"] == "everysec"
     assert client.config_get("no-such-*") == {}
     assert client.config_get("requirepass") == {"requirepass": ""}
@@ -65,9 +66,10 @@ def test_config_shows_settings_and_changes_some_of_them(client: redis.Redis) -> 
         client.config_set("appendfsync", "sometimes")
 
 
-def test_clients_are_listed_named_and_killed(server: Running, client: redis.Redis) -> None:
-    with server.client(client_name="other", lib_name="test", lib_version="1.2") as other:
-        other.ping()
+def test_clients_are_listed_named_and_killed(server: Running, client: Any) -> None:
+    with server.client(client_name="other") as other:
+        other.execute_command("CLIENT", "SETINFO", "LIB-NAME", "test")
+        other.execute_command("CLIENT", "SETINFO", "LIB-VER", "1.2")
         [found] = [each for each in client.client_list() if each["name"] == "other"]
         assert (found["lib-name"], found["lib-ver"]) == ("test", "1.2")
         assert found["resp"] == "2"
@@ -82,18 +84,19 @@ def test_clients_are_listed_named_and_killed(server: Running, client: redis.Redi
         client.execute_command("CLIENT", "NOSUCH")
 
 
-def test_snapshots_can_be_asked_for(client: redis.Redis) -> None:
+def test_snapshots_can_be_asked_for(client: Any) -> None:
     client.bf().add("a", "x")
     assert client.save()
     saved = client.lastsave()
-    assert client.bgsave()
-    while client.info("persistence")["rdb_bgsave_in_progress"]:
-        pass
+    for begin in (client.bgsave, client.bgrewriteaof):
+        assert begin()
+        while client.info("persistence")["rdb_bgsave_in_progress"]:
+            pass
+        assert client.info("persistence")["rdb_last_bgsave_status"] == "ok"
     assert client.lastsave() >= saved
-    assert client.bgrewriteaof()
 
 
-def test_histories_count_by_time(client: redis.Redis, request: pytest.FixtureRequest) -> None:
+def test_histories_count_by_time(client: Any, request: pytest.FixtureRequest) -> None:
     name = f"web {request.node.name}"
     run = client.execute_command
     assert run("HISTORY.RESERVE", name, "WINDOW", "1m") == "OK"
@@ -134,7 +137,7 @@ def test_a_name_that_no_directory_can_have_is_refused(server: Running, name: str
         client.execute_command("HISTORY.RESERVE", name)
 
 
-def test_without_a_monitor_its_commands_say_so(client: redis.Redis) -> None:
+def test_without_a_monitor_its_commands_say_so(client: Any) -> None:
     for words in (["MONITOR.SEEN", "x"], ["MONITOR.TOP"], ["MONITOR.STATS"]):
         with pytest.raises(redis.ResponseError, match="bloomery watch"):
             client.execute_command(*words)
@@ -146,7 +149,7 @@ def test_no_command_ends_the_connection_whatever_it_is_given(server: Running, na
     with server.wire() as wire:
         for words in ([], [b"\xff"], [b""] * 3, [b"a"] * 9, [b"GET"], [b"LIST", b"ID", b"x"]):
             wire.send(request(name, *words) + request("ECHO", "after"))
-            while (line := wire.line()) != b"after":
+            while (line := wire.raw_line()) != b"after\r\n":
                 assert line, name
     assert server.process.poll() is None
 
@@ -177,8 +180,7 @@ def test_a_restart_shows_the_same_answers(tmp_path: Path) -> None:
         total = client.execute_command("HISTORY.TOTAL", "web")
         assert dict(zip(*[iter(total)] * 2, strict=True))[b"upper"] == 1
         client.execute_command("FLUSHALL")
-        with pytest.raises(redis.ConnectionError):
-            client.shutdown(nosave=True)
+        client.shutdown(nosave=True)
         assert server.ended()[0] == 0
     with running(tmp_path / "data") as server:
         assert server.client().dbsize() == 0
@@ -236,7 +238,7 @@ def test_tls_works_and_client_certificates_can_be_demanded(tmp_path: Path) -> No
     with running(None, *(word for each in settings for word in ("--set", each))) as server:
         trusted = {"ssl": True, "ssl_ca_certs": certificate, "protocol": 2}
         port = server.ports["tls_port"]
-        known = redis.Redis(
+        known: Any = redis.Redis(
             port=port,
             ssl_certfile=certificate,
             ssl_keyfile=key,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -203,6 +205,30 @@ def test_a_body_that_does_not_come_is_given_up(monitor: Any) -> None:
         head = b"POST /api/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
         slow.sendall(head + b"Content-Type: application/x-ndjson\r\n\r\n" + lines({"key": "/a"}))
         assert b" 408 " in slow.recv(65_536).splitlines()[0]
+
+
+def test_a_body_waits_for_its_turn_but_not_for_ever(monitor: Any) -> None:
+    limits = Limits(bodies=1, seconds=1.5)
+    head = b"POST /api/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
+    enough = threading.Event()
+
+    def trickle(connection: socket.socket) -> None:
+        while not enough.wait(0.05):
+            connection.sendall(b" ")
+
+    with adds(monitor, 0), serve(monitor=monitor, limits=limits) as served:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=20) as slow:
+            slow.sendall(head)
+            sending = threading.Thread(target=trickle, args=(slow,))
+            sending.start()
+            end = time.monotonic() + 20
+            while not served.app.state.parts.bodies.borrowed_tokens:
+                assert time.monotonic() < end
+            refused = add(served, b"")
+            enough.set()
+            sending.join()
+            assert (refused.status, refused.error["field"]) == (503, "body")
+        assert add(served, b"").status == 200
 
 
 @pytest.mark.parametrize("media_type", ["", "text/plain", "application/json"])

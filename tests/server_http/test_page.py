@@ -16,9 +16,10 @@ pytest.importorskip("starlette", reason="Starlette is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from tests.server_http.events import EVENTS, NOW, START, open_monitor
+from tests.server_http.keys import Keys
 from tests.server_http.serving import Served, serve
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -61,7 +62,12 @@ class Window:
         self.errors: list[str] = []
         self.asked: set[str] = set()
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._hear)
         self.page.on("request", lambda request: self.asked.add(request.url.split("/")[2]))
+
+    def _hear(self, message: Any) -> None:
+        if "Content Security Policy" in message.text:
+            self.errors.append(message.text)
 
     def keep(self, name: str, folder: Path) -> None:
         """A picture of it all; `PAGE_PICTURES` says where to."""
@@ -99,7 +105,7 @@ def shown(page: Page, rows: str) -> list[list[str]]:
 
 
 def wait_until_live(page: Page) -> None:
-    expect(page.locator("#status")).to_contain_text("Live")
+    expect(page.locator("#state")).to_have_text("Live")
 
 
 def figure(page: Page, name: str) -> str:
@@ -161,6 +167,31 @@ def test_a_key_is_looked_up_with_bounds_and_history(opened: Any, served: Served)
     expect(facts.nth(0)).to_contain_text("no")
     expect(facts.nth(0)).to_contain_text("for certain")
     assert page.locator("img[src=x]").count() == 0
+
+
+def test_what_is_possible_and_not_certain_is_a_band_in_the_chart(
+    opened: Any, served: Served
+) -> None:
+    page = opened().page
+
+    def widen(route: Route) -> None:
+        # As if rows were wider than a step: nothing is certain, twice as much is possible.
+        reply = route.fetch()
+        told = reply.json()
+        told["inner"] = [0 for _ in told["inner"]]
+        told["upper"] = [2 * value for value in told["upper"]]
+        route.fulfill(response=reply, json=told)
+
+    page.route("**/api/history/series*", widen)
+    page.goto(f"{served.url}/#key=/page/0")
+    shape = page.locator("#series .fill-band")
+    expect(shape).to_have_count(1)
+    assert shape.evaluate("node => node.getBBox().height") > 100
+    chart = page.get_by_role("img", name="History of the key")
+    chart.focus()
+    chart.press("ArrowLeft")
+    chart.press("ArrowLeft")
+    expect(page.locator("#series .tell")).to_have_text("00:58: 2 (0 to 4)")
 
 
 def top_of(served: Served, start: float, end: float) -> list[tuple[str, float]]:
@@ -285,13 +316,23 @@ def test_a_monitor_without_events_says_how_to_send_one_and_shows_it(
         page.goto("about:blank")
 
 
-def test_a_server_without_a_monitor_has_a_page_too(opened: Any) -> None:
+def test_a_server_of_named_structures_shows_them_and_no_stream(opened: Any) -> None:
     window = opened()
+    page = window.page
+    with serve(keyspace=Keys()) as served:
+        page.goto(served.url)
+        expect(page.locator("#structures-rows tr")).to_have_count(3)
+        assert [row[0] for row in shown(page, "structures-rows")] == [
+            each["name"] for each in served.send("/api/structures").json["items"]
+        ]
+        expect(page.locator("#hot")).to_be_hidden()
+        assert number(figure(page, "3 errors")) == 12
+        assert "192 B" in page.locator("#figures").inner_text()
+        page.goto("about:blank")
     with serve() as served:
-        window.page.goto(served.url)
-        expect(window.page.locator("#hot-rows")).to_contain_text("bloomery watch")
-        expect(window.page.locator("#structures-rows")).to_contain_text("No structure yet")
-        window.page.goto("about:blank")
+        page.goto(served.url)
+        expect(page.locator("#structures-rows")).to_contain_text("No structure yet")
+        page.goto("about:blank")
 
 
 def test_a_lost_server_is_said_and_found_again(opened: Any, monitor: Any, tmp_path: Path) -> None:
@@ -300,7 +341,7 @@ def test_a_lost_server_is_said_and_found_again(opened: Any, monitor: Any, tmp_pa
     with serve(monitor=monitor) as served:
         page.goto(served.url)
         wait_until_live(page)
-    expect(page.locator("#status")).to_contain_text("Connection lost")
+    expect(page.locator("#state")).to_have_text("Connection lost")
     expect(page.locator("#main")).to_have_attribute("data-state", "lost")
     expect(page.locator("#hot-rows button").first).to_have_text("/late")
     window.keep("lost", tmp_path)
@@ -327,7 +368,7 @@ def test_before_the_first_picture_the_page_says_that_it_connects(
     page = opened().page
     page.route("**/api/live", lambda route: None)
     page.goto(served.url)
-    expect(page.locator("#status")).to_have_text("Connecting")
+    expect(page.locator("#state")).to_have_text("Connecting")
     assert page.locator("#hot-rows .ghost").count() > 10
     page.unroute_all(behavior="ignoreErrors")
 
@@ -339,7 +380,7 @@ def test_a_token_is_asked_for_once(opened: Any, monitor: Any) -> None:
         field = page.get_by_label("This server needs its token")
         field.fill("wrong")
         page.get_by_role("button", name="Go on").click()
-        expect(page.locator("#status")).to_have_text("Token needed")
+        expect(page.locator("#state")).to_have_text("Token needed")
         field.fill("s3cret")
         page.get_by_role("button", name="Go on").click()
         wait_until_live(page)
@@ -384,6 +425,7 @@ def test_text_can_be_read_in_both_themes_and_nothing_is_cut_off(
     page.goto(served.url)
     wait_until_live(page)
     expect(page.locator("#facts div")).to_have_count(4)
+    expect(page.locator("#hot-rows tr[aria-current]")).to_have_count(1)
     for selector in ("dd", "dt", ".aside", "td.soft", ".legend", "tr[aria-current] button"):
         assert contrast(page, selector) >= 4.5, selector
     wide = page.evaluate("document.documentElement.scrollWidth")

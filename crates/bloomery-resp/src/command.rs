@@ -141,6 +141,12 @@ impl Command {
         Command { name, arity, is, keys: Keys::NONE, run: None }
     }
 
+    /// The same with names at these places.
+    pub const fn on(mut self, keys: Keys) -> Self {
+        self.keys = keys;
+        self
+    }
+
     /// Whether it has a bit.
     #[inline]
     pub fn has(&self, bit: u32) -> bool {

@@ -33,8 +33,9 @@ class Client(asyncio.Protocol):
     """A connection of the Redis protocol."""
 
     __slots__ = (
-        "_ended", "_held", "_hold", "_stash", "_transport", "_writing_paused", "answering", "born",
-        "id", "last_command", "peer", "seen", "server", "session", "stuck_since",
+        "_ended", "_held", "_hold", "_left", "_stash", "_transport", "_unusual", "_writing_paused",
+        "answering", "born", "id", "last_command", "peer", "seen", "server", "session",
+        "stuck_since",
     )  # fmt: skip
 
     def __init__(self, server: Server) -> None:
@@ -51,7 +52,10 @@ class Client(asyncio.Protocol):
         self._held = 0
         self._stash: list[bytes] = []
         self._writing_paused = False
+        self._left = 0
         self._ended = False
+        self._unusual = False
+        """Something has to be looked at after a reply has left; false for nearly all of them."""
 
     # --- what asyncio calls ---------------------------------------------------------------------
 
@@ -72,14 +76,14 @@ class Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Everything that is complete in the buffer is done now."""
-        if self.answering is not None or self._stash:
+        if self._unusual and (self.answering is not None or self._stash):
             self._stash.append(data)  # it arrived although reading was paused
             return
         self._execute(data)
 
     def eof_received(self) -> bool:
         """The client sends no more, but may still read."""
-        self._ended = True
+        self._ended = self._unusual = True
         return not self._finished()  # else the transport closes itself
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -93,8 +97,9 @@ class Client(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Too much waits for this client."""
-        self._writing_paused = True
+        self._writing_paused = self._unusual = True
         self.stuck_since = time.monotonic()
+        self._left = self._transport.get_write_buffer_size()
         self._adjust_reading()
 
     def resume_writing(self) -> None:
@@ -107,21 +112,20 @@ class Client(asyncio.Protocol):
     # --- executing ------------------------------------------------------------------------------
 
     def _execute(self, data: bytes) -> None:
-        now = time.time()
-        self.seen = now
+        self.seen = now = time.time()
         session = self.session
         reply = session.execute(data, now)
-        if session.foreign is None and not session.more:
-            # The usual way, without a further call.
-            if reply:
-                self._held += len(reply)
-                self._hold(self, reply)
-            if session.closing or session.buffered:
-                self._look_at_rest()
-            elif self._held > _HELD:
-                self._adjust_reading()
+        if session.foreign is not None or session.more:
+            self._unusual = True
+            self._answer(reply)
             return
-        self._answer(reply)
+        if reply:
+            self._held += len(reply)
+            self._hold(self, reply)
+        if session.closing or session.buffered or self._held > _HELD:
+            self._unusual = True
+            self._look_at_rest()
+            self._adjust_reading()
 
     def _answer(self, reply: bytes) -> None:
         """Answers commands of Python until there is none, or one of them takes its time."""
@@ -186,18 +190,26 @@ class Client(asyncio.Protocol):
         if transport.is_closing():
             return
         transport.write(reply)
+        if self._unusual:
+            self._look_after_reply()
+
+    def _look_after_reply(self) -> None:
         if self._writing_paused:
-            waiting = transport.get_write_buffer_size()
+            waiting = self._transport.get_write_buffer_size()
             limit = self.server.settings.client_output_buffer_limit
             if waiting > limit:
                 log.warning("closed client %d: %d bytes waited for it", self.id, waiting)
-                transport.abort()
-        elif self._finished():
-            transport.close()
-        elif self.session.more or self._stash:
-            self._go_on()
-        if self._held <= _HELD and not self._transport.is_reading():
-            self._adjust_reading()
+                self._transport.abort()
+            return
+        if self._finished():
+            self._transport.close()
+            return
+        self._go_on()
+        self._adjust_reading()
+        self._unusual = bool(
+            self._ended or self._stash or self.answering or self._crowded()
+            or self.session.closing or self.session.more or self.session.buffered
+        )  # fmt: skip
 
     def fail(self, reason: str) -> None:
         """The change of a reply may not be safe: the client must not take it as done."""
@@ -224,10 +236,15 @@ class Client(asyncio.Protocol):
         """Bytes that wait for it."""
         return self._held + self._transport.get_write_buffer_size()
 
-    @property
-    def encrypted(self) -> bool:
-        """Does it come over TLS?"""
-        return self._transport.get_extra_info("ssl_object") is not None
+    def stuck_for(self, now: float) -> float:
+        """Seconds, by a monotonic clock, in which it took nothing of what waits for it."""
+        if self.stuck_since is None:
+            return 0.0
+        left = self._transport.get_write_buffer_size()
+        if left < self._left:
+            self.stuck_since = now
+        self._left = left
+        return now - self.stuck_since
 
     def _crowded(self) -> bool:
         return self._writing_paused or self._held > _HELD

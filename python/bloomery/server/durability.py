@@ -167,8 +167,13 @@ class Durability:
             if ledger.sync_mode == "everysec" and ledger.due(time.monotonic()):
                 # Not `_syncing`: under everysec no reply waits for the disk.
                 await self._loop.run_in_executor(self._thread, self._sync)
-            self._poll_rewriting()
-            self._rewrite_if_grown()
+            if self._rewriting is not None:
+                # In the thread: it removes the old files, which may be large.
+                await self._loop.run_in_executor(self._thread, self._poll_rewriting)
+            elif self._has_grown(ledger):
+                # First what is not on the disk yet, so that nobody waits for it.
+                await self._loop.run_in_executor(self._thread, self._sync)
+                self._rewrite()
 
     # --- snapshots ------------------------------------------------------------------------------
 
@@ -204,8 +209,8 @@ class Durability:
         return self._ledger
 
     def _poll_rewriting(self) -> None:
-        if self._rewriting is None:
-            return
+        """In the thread."""
+        assert self._rewriting is not None
         try:
             if not self._rewriting.poll():
                 return
@@ -223,19 +228,18 @@ class Durability:
         self.last_save_failed = None
         log.info("made a snapshot of %d bytes", self._snapshot_bytes)
 
-    def _rewrite_if_grown(self) -> None:
+    def _has_grown(self, ledger: Ledger) -> bool:
         """As Redis decides: the journal against what the last rewrite left."""
-        ledger, settings = self._ledger, self.settings
-        if ledger is None or ledger.failed is not None or self._rewriting is not None:
-            return
-        percentage = settings.auto_aof_rewrite_percentage
+        percentage, settings = self.settings.auto_aof_rewrite_percentage, self.settings
         least = max(settings.auto_aof_rewrite_min_size, self._snapshot_bytes * percentage // 100)
-        if percentage and ledger.bytes > least:
-            try:
-                self.save_in_background()
-            except BloomeryError as error:
-                self.last_save_failed = error.message
-                log.error("no snapshot was begun: %s", error.message)
+        return bool(percentage) and ledger.failed is None and ledger.bytes > least
+
+    def _rewrite(self) -> None:
+        try:
+            self.save_in_background()
+        except BloomeryError as error:
+            self.last_save_failed = error.message
+            log.error("no snapshot was begun: %s", error.message)
 
     # --- the end --------------------------------------------------------------------------------
 

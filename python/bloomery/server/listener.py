@@ -38,6 +38,7 @@ class Server:
             max_memory=settings.maxmemory or None,
             max_bulk=settings.proto_max_bulk_len,
             foreign=sorted(HANDLERS),
+            journal=settings.appendonly,
         )
         self.keyspace.set_users(user_lines(settings))
         self.durability = Durability(self.keyspace, settings)
@@ -137,8 +138,7 @@ class Server:
             await asyncio.sleep(1)
             now = time.monotonic()
             for client in list(self.clients.values()):
-                stuck = client.stuck_since
-                if stuck is not None and now - stuck > self.settings.client_output_seconds:
+                if client.stuck_for(now) > self.settings.client_output_seconds:
                     log.warning("closed client %d: it does not read its replies", client.id)
                     client.abort()
                 elif self.settings.timeout and client.idle > self.settings.timeout:

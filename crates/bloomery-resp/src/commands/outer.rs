@@ -1,6 +1,6 @@
 //! Commands that the host answers, if it says so: about the process, its files and its other parts.
 
-use crate::command::{Command, is};
+use crate::command::{Command, Keys, is};
 
 const HOST: u32 = is::ADMIN | is::DANGEROUS;
 
@@ -20,11 +20,15 @@ pub const TABLE: &[Command] = &[
     Command::foreign("ROLE", 1, is::FAST | HOST),
     Command::foreign("LATENCY", -2, HOST),
     Command::foreign("SLOWLOG", -2, HOST),
-    Command::foreign("HISTORY.ADD", -2, is::MONITOR | is::WRITE),
-    Command::foreign("HISTORY.COUNT", -2, is::MONITOR | is::READ),
-    Command::foreign("HISTORY.SERIES", -2, is::MONITOR | is::READ),
-    Command::foreign("HISTORY.TOTAL", -1, is::MONITOR | is::READ),
-    Command::foreign("HISTORY.TOP", -1, is::MONITOR | is::READ),
+    Command::foreign("HISTORY.RESERVE", -2, is::MONITOR | is::WRITE).on(Keys::FIRST),
+    Command::foreign("HISTORY.ADD", -3, is::MONITOR | is::WRITE).on(Keys::FIRST),
+    Command::foreign("HISTORY.MADD", -3, is::MONITOR | is::WRITE).on(Keys::FIRST),
+    Command::foreign("HISTORY.COUNT", -3, is::MONITOR | is::READ).on(Keys::FIRST),
+    Command::foreign("HISTORY.SERIES", -3, is::MONITOR | is::READ).on(Keys::FIRST),
+    Command::foreign("HISTORY.TOTAL", -2, is::MONITOR | is::READ).on(Keys::FIRST),
+    Command::foreign("HISTORY.TOP", -2, is::MONITOR | is::READ).on(Keys::FIRST),
+    Command::foreign("HISTORY.INFO", 2, is::MONITOR | is::READ).on(Keys::FIRST),
+    Command::foreign("HISTORY.LIST", 1, is::MONITOR | is::READ),
     Command::foreign("MONITOR.SEEN", -2, is::MONITOR | is::READ),
     Command::foreign("MONITOR.COUNT", -2, is::MONITOR | is::READ),
     Command::foreign("MONITOR.HEAT", -2, is::MONITOR | is::READ),

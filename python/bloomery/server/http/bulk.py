@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
@@ -81,7 +82,7 @@ async def query(request: Request) -> Response:
     async def answers() -> AsyncIterator[bytes]:
         yield first
         while some := list(islice(rest, _ANSWERS)):
-            yield await parts.ask(lambda some=some: _told(some, answer))  # type: ignore[misc]
+            yield await parts.ask(partial(_told, some, answer))
 
     return StreamingResponse(answers(), media_type=NDJSON)
 
@@ -144,27 +145,45 @@ async def _body(request: Request, parts: Parts) -> AsyncIterator[IO[bytes]]:
     claimed = request.headers.get("content-length", "0")
     if claimed.isdigit() and (len(claimed) > 18 or int(claimed) > limit):
         raise too_large
-    with SpooledTemporaryFile(max_size=_IN_MEMORY) as body:
-        pieces = request.stream()
-        size = 0
-        try:
-            while True:
-                with anyio.fail_after(parts.limits.seconds):
-                    piece = await anext(pieces, None)
-                if piece is None:
-                    break
-                size += len(piece)
-                if size > limit:
-                    raise too_large
-                await parts.ask(lambda piece=piece: body.write(piece))  # type: ignore[misc]
-        except TimeoutError:
-            raise RequestError(
-                f"nothing of the body came for {parts.limits.seconds:g} seconds",
-                hint="nothing was changed; send it again", status=408, field="body",
-            ) from None  # fmt: skip
-        except ClientDisconnect:
-            raise RequestError(
-                "the body was cut short", hint="nothing was changed", status=400, field="body"
-            ) from None
-        body.seek(0)
-        yield body
+    turn = object()
+    with anyio.move_on_after(parts.limits.seconds) as waiting:
+        await parts.bodies.acquire_on_behalf_of(turn)
+    if waiting.cancelled_caught:
+        raise RequestError(
+            "too many bodies are on their way", hint="send it again later", status=503, field="body"
+        )
+    try:
+        with SpooledTemporaryFile(max_size=_IN_MEMORY) as body:
+            try:
+                with anyio.fail_after(parts.limits.body_seconds):
+                    await _receive(request, parts, body, too_large)
+            except TimeoutError:
+                raise RequestError(
+                    "the body did not come in time", hint="nothing was changed; send it again",
+                    status=408, field="body",
+                ) from None  # fmt: skip
+            except ClientDisconnect:
+                raise RequestError(
+                    "the body was cut short", hint="nothing was changed", status=400, field="body"
+                ) from None
+            body.seek(0)
+            yield body
+    finally:
+        parts.bodies.release_on_behalf_of(turn)
+
+
+async def _receive(
+    request: Request, parts: Parts, body: IO[bytes], too_large: RequestError
+) -> None:
+    """Piece by piece, none of which may take long."""
+    pieces = request.stream()
+    size = 0
+    while True:
+        with anyio.fail_after(parts.limits.seconds):
+            piece = await anext(pieces, None)
+        if piece is None:
+            return
+        size += len(piece)
+        if size > parts.limits.body:
+            raise too_large
+        await parts.ask(partial(body.write, piece))

@@ -90,8 +90,12 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
 async def on_surprise(request: Request, error: Exception) -> Response:
     """For a mistake of ours; a client learns that there was one, and no more."""
     # The path is one of ours, the query may hold keys.
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    told = RequestError(
+    return reply(mistake(f"{request.method} {request.url.path}", error))
+
+
+def mistake(what: str, error: Exception) -> RequestError:
+    """Writes a mistake of ours to the log; what a client is told of it."""
+    _log.error("%s failed", what, exc_info=error)
+    return RequestError(
         "the server made a mistake", hint="its log says more", status=500, field="server"
     )
-    return reply(told)

@@ -19,15 +19,20 @@ from starlette.types import Receive, Scope, Send
 
 from bloomery.errors import BloomeryError, RequestError, UnsupportedError
 from bloomery.server.http import questions
-from bloomery.server.http.failures import describe
+from bloomery.server.http.failures import describe, mistake
 from bloomery.server.http.parts import Parts
 from bloomery.server.http.plain import plain, to_json
 from bloomery.server.http.trail import EVERY, KEYS, Trail
 
 HOT = 25
 """Keys in a picture."""
+SHOWN = 50
+"""Structures in a picture."""
+MEASURE = 10.0
+"""Seconds for which what was measured of named structures is told again."""
 BEAT = 5.0
 """Seconds without an event after which a comment keeps the connection open."""
+_TYPE = "text/event-stream; charset=utf-8"
 
 
 class Live:
@@ -36,6 +41,7 @@ class Live:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.trail = Trail(parts.monitor.settings.half_life if parts.monitor is not None else None)
+        self._measured: tuple[float, list[dict[str, Any]]] = (float("-inf"), [])
         self._event = b""
         self._number = 0
         self._listeners = 0
@@ -62,21 +68,36 @@ class Live:
             name, told = "picture", to_json(await self._parts.ask(self._picture))
         except BloomeryError as error:
             name, told = "problem", to_json(describe(error))
+        except Exception as error:  # noqa: BLE001 - the stream must go on
+            name, told = "problem", to_json(describe(mistake("/api/live", error)))
         self._number += 1
         self._event = b"id: %d\nevent: %b\ndata: %b\n\n" % (self._number, name.encode(), told)
         self._fresh.set()
         self._fresh = asyncio.Event()
 
     def _follow(self) -> None:
+        monitor = self._parts.require_monitor()
         with suppress(UnsupportedError):
-            self.trail.look(self._parts.require_monitor().top(KEYS), time.monotonic())
+            self.trail.look(monitor.top(KEYS), time.monotonic(), monitor.now())
 
     def hot(self, n: int) -> list[dict[str, Any]]:
         """The hottest keys with their trails."""
-        items = self._parts.require_monitor().hot(n)
-        return [
-            {**plain(item), "came": self.trail.came(item.key), "every": EVERY} for item in items
-        ]
+        told = []
+        for item in self._parts.require_monitor().hot(n):
+            shown = {**plain(item), "came": self.trail.came(item.key), "every": EVERY}
+            # The monitor compares half-lives; what came in the last minutes is closer to now.
+            shown["trend"] = self.trail.trend(item.key) or shown["trend"]
+            told.append(shown)
+        return told
+
+    def _structures(self) -> list[dict[str, Any]]:
+        # How full large filters are is measured, and nobody may use them meanwhile.
+        if self._parts.keyspace is None:
+            return questions.structures(self._parts, {"n": SHOWN})["items"]
+        now = time.monotonic()
+        if now - self._measured[0] > MEASURE:
+            self._measured = (now, questions.structures(self._parts, {"n": SHOWN})["items"])
+        return self._measured[1]
 
     def _hot_if_kept(self) -> list[dict[str, Any]] | None:
         try:
@@ -89,7 +110,7 @@ class Live:
         told: dict[str, Any] = {
             "time": time.time(),
             **questions.stats(parts, {}),
-            "structures": questions.structures(parts, {"n": 50})["items"],
+            "structures": self._structures(),
             "guards": questions.guards(parts, {})["items"],
         }
         if parts.monitor is not None:
@@ -134,7 +155,7 @@ class _Stream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
-        headers.append((b"content-type", b"text/event-stream; charset=utf-8"))
+        headers.append((b"content-type", _TYPE.encode()))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         listening = asyncio.ensure_future(self._live.listen(send))
         leaving = asyncio.ensure_future(_until_gone(receive))
@@ -155,4 +176,5 @@ async def stream(request: Request) -> Response:
     """`/api/live`."""
     live: Live = request.app.state.live
     live.require_room()
-    return _Stream(live)
+    # Who asks for the head only would wait for an end that never comes.
+    return Response(media_type=_TYPE) if request.method == "HEAD" else _Stream(live)

@@ -69,6 +69,10 @@ class Limits:
     """Bytes of a request's body."""
     seconds: float = 10.0
     """For an answer, and between two pieces of a body."""
+    body_seconds: float = 120.0
+    """For all of a body."""
+    bodies: int = 8
+    """Received at a time; further ones wait for their turn, as long as for an answer."""
     threads: int = 4
     """That ask at a time."""
     streams: int = 64
@@ -109,6 +113,11 @@ class Parts:
     def _threads(self) -> anyio.CapacityLimiter:
         # Made in the event loop that uses it.
         return anyio.CapacityLimiter(self.limits.threads)
+
+    @cached_property
+    def bodies(self) -> anyio.CapacityLimiter:
+        """Who receives a body holds one of these."""
+        return anyio.CapacityLimiter(self.limits.bodies)
 
     async def ask(self, question: Callable[[], T]) -> T:
         """The answer, found by a thread."""

@@ -77,7 +77,7 @@ def pulse(parts: Parts, given: Given) -> Any:
     return parts.require_monitor().pulse()
 
 
-def structures(parts: Parts, given: Given) -> Any:
+def structures(parts: Parts, given: Given) -> dict[str, list[dict[str, Any]]]:
     """Every structure, the monitor's first."""
     told: list[Any] = []
     if parts.monitor is not None:

@@ -88,7 +88,7 @@ def _batch(keys: list[Any], counts: list[int | None], times: list[float | None])
 
 def _row(line: bytes, number: int) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = json.loads(line.decode())  # for bytes it would guess the encoding first
     except (ValueError, RecursionError):
         refuse(f"line {number} is not JSON", "body", line=number)
     if not isinstance(row, dict):
@@ -125,8 +125,8 @@ def _count(row: dict[str, Any], number: int) -> int | None:
 
 def _time(row: dict[str, Any], number: int) -> float | None:
     at = row.get("time")
-    if at is None:
-        return None
+    if at is None or (type(at) is float and 0 <= at <= 4e9):
+        return at  # most times are like this
     try:
         return float(parse_instant(at, "time"))
     except BloomeryError as error:

@@ -1,12 +1,15 @@
 """How the hottest keys came to be hot: what each of them got in the last minutes.
 
 The list tells faded counts. Between two looks at it a count of c fades to c·2^(-t/h), so what is
-above that came in between. A key that was not on the list before starts with what it has above the
-count of the list's last, below which it may have been.
+above that came in between. t is by the stream's own time, which may run faster than the clock.
+
+A key that was not on the list before may have been just below the last one there: only what it has
+above that one's count is known to have come.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +21,8 @@ EVERY = 5.0
 """Seconds between two looks."""
 LENGTH = 60
 """Looks that are kept: five minutes."""
+MINUTE = 12
+"""Looks of a minute."""
 KEYS = 100
 """The hottest, at each look."""
 
@@ -33,32 +38,53 @@ class Trail:
 
     def __init__(self, half_life: float | None) -> None:
         self._half_life = half_life
-        self._at: float | None = None
+        self._looked: float | None = None
+        self._now = 0.0
         self._keys: dict[Key, _Steps] = {}
 
-    def due(self, now: float) -> bool:
+    def due(self, clock: float) -> bool:
         """Whether it is time to look."""
-        return self._at is None or not 0 <= now - self._at < EVERY
+        return self._looked is None or not 0 <= clock - self._looked < EVERY
 
-    def look(self, items: Sequence[HotItem], now: float) -> None:
-        """Notes what came since the last look."""
-        passed = 0.0 if self._at is None else max(0.0, now - self._at)
+    def look(self, items: Sequence[HotItem], clock: float, now: float) -> None:
+        """Notes what came since the last look; `now` is the stream's own time."""
+        # What is there when a stream begins, or when its time goes back, is its past.
+        first = not self._keys or now < self._now
+        if first:
+            self._keys = {}
+        passed = 0.0 if first else now - self._now
         kept = 2 ** (-passed / self._half_life) if self._half_life else 1.0
+        # While a stream catches up, its time runs ahead: all steps are of equal length by its time.
+        scale = EVERY / max(passed, EVERY)
         fresh: dict[Key, _Steps] = {}
         floor = items[-1].count if len(items) >= KEYS else 0.0
         for item in items:
             steps = self._keys.get(item.key)
             if steps is None:
                 # At the first look nothing is known about when anything came.
-                steps = _Steps(item.count if self._at is None else min(floor, item.count))
-            if self._at is not None:
-                steps.came.append(max(0.0, item.count - steps.count * kept))
+                steps = _Steps(item.count if first else min(floor, item.count))
+            if not first:
+                steps.came.append(max(0.0, item.count - steps.count * kept) * scale)
             steps.count = item.count
             fresh[item.key] = steps
         self._keys = fresh
-        self._at = now
+        self._looked, self._now = clock, now
 
     def came(self, key: Key) -> list[float]:
         """Events of each step, the newest last; empty if the key is not followed."""
         steps = self._keys.get(key)
         return [] if steps is None else [round(value, 1) for value in steps.came]
+
+    def trend(self, key: Key) -> str | None:
+        """The last minute beside the minutes before; None until there is one before."""
+        came = self.came(key)
+        if len(came) < 2 * MINUTE:
+            return None
+        recent, before = came[-MINUTE:], came[:-MINUTE]
+        expected = sum(before) * len(recent) / len(before)
+        # Beyond a tenth, and beyond two standard deviations of what chance does.
+        margin = max(0.1 * expected, 2 * math.sqrt(max(expected, 1.0)))
+        difference = sum(recent) - expected
+        if abs(difference) <= margin:
+            return "flat"
+        return "up" if difference > 0 else "down"

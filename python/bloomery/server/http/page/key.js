@@ -2,18 +2,20 @@
 
 import { ask } from "./api.js";
 import { axes, band, ceiling, Chart, curve } from "./charts.js";
-import { keyName, keyParams } from "./tables.js";
+import { keyParams, mark } from "./tables.js";
 import { $, el, exact, number, percent, say, span, svg, time } from "./words.js";
 
 let chosen = null;
 let chart;
 let asked = 0;
 
-export const chosenName = () => chosen && keyName(chosen);
+export const isChosen = () => chosen !== null;
 
 export function choose(item) {
   chosen = item;
-  $("key-text").value = item.key;
+  mark(item);
+  // Nobody wants another text where one types.
+  if (document.activeElement !== $("key-text")) $("key-text").value = item.key_int ?? item.key;
   return refresh(true);
 }
 

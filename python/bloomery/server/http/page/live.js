@@ -1,7 +1,7 @@
 // What changes every second: figures, hot keys, new against seen, structures, guards.
 
 import { axes, bars, ceiling, Chart, spark } from "./charts.js";
-import { empty, fill, ghosts, keyCell, keyName } from "./tables.js";
+import { empty, fill, ghosts, keyCell, keyName, put, row } from "./tables.js";
 import { $, bytes, el, exact, gauge, moment, number, part, percent, say, span, time } from "./words.js";
 
 const ARROWS = { up: "↑", down: "↓", flat: "·" };
@@ -10,12 +10,15 @@ const KINDS = {
   dcf: "counts", tbf: "fading counts", hot: "hot list", history: "history", counting: "counting Bloom",
 };
 const sum = (values) => values.reduce((a, b) => a + b, 0);
-const put = (cell, ...nodes) => cell.replaceChildren(...nodes.filter((node) => node != null));
+
+const count = ({ structures, keyspace }) => structures.filter((each) => each.of === "monitor").length + (keyspace?.keys || 0);
 
 // --- figures
 
+let before = null; // the commands at the last picture
+
 function figures(told) {
-  const { monitor, structures, guards, keyspace, pulse } = told;
+  const { monitor, guards, keyspace, pulse } = told;
   const asked = sum(guards.map((guard) => guard.asked || 0));
   const avoided = sum(guards.map((guard) => guard.avoided || 0));
   const recent = pulse ? sum(pulse.events) : 0;
@@ -26,9 +29,14 @@ function figures(told) {
     rows.push(["New keys", monitor.new, number(monitor.new), recent ? `${percent(sum(pulse.new) / recent)} of the last 5 min` : "none in the last 5 min"]);
     rows.push(["Late events", monitor.late, number(monitor.late), monitor.events ? `${percent(monitor.late / monitor.events)} of all` : ""]);
   }
-  if (keyspace) rows.push(["Named structures", keyspace.keys, number(keyspace.keys), ""]);
-  const memory = sum(structures.map((each) => each.bytes || 0));
-  rows.push(["Memory", memory, bytes(memory), `${structures.length} structure${structures.length === 1 ? "" : "s"}`]);
+  if (keyspace) {
+    const rate = before ? Math.max(0, keyspace.calls - before.calls) / Math.max(0.5, told.time - before.time) : 0;
+    before = { calls: keyspace.calls, time: told.time };
+    rows.push(["Commands per second", rate, number(Math.round(rate)), "over the Redis protocol"]);
+    rows.push(["Commands", keyspace.calls, number(keyspace.calls), `${number(keyspace.errors)} errors`]);
+  }
+  const memory = (monitor?.bytes || 0) + (keyspace?.bytes || 0), all = count(told);
+  rows.push(["Memory", memory, bytes(memory), `${number(all)} structure${all === 1 ? "" : "s"}`]);
   if (asked) rows.push(["Queries avoided", avoided, percent(avoided / asked), `${number(avoided)} of ${number(asked)}`]);
   const list = $("figures");
   if (list.children.length !== rows.length || list.dataset.ghost) {
@@ -46,25 +54,20 @@ function figures(told) {
 
 // --- hot keys
 
-function hotRow(choose) {
-  return (item) => el("tr", {}, el("td", { class: "rank" }), keyCell(item, choose), el("td", { class: "spark" }),
-    el("td", { class: "t" }), el("td", { class: "n soft" }), el("td", { class: "n" }), el("td", { class: "n soft" }));
-}
-
-function hot(told, choose, chosen) {
+function hot(told, choose) {
   const items = told.hot || [];
   if (!items.length) {
-    const text = told.hot === null ? "This monitor keeps no hot list." : told.monitor ? "Nothing has come in yet. Send an event:" : "This server has no monitor. Start one with: bloomery watch";
-    const code = told.monitor && told.hot ? `curl ${location.origin}/api/events -H 'Content-Type: application/x-ndjson' -d '{"key": "/hello"}'` : null;
+    const text = told.hot ? "Nothing has come in yet. Send an event:" : "This monitor keeps no hot list.";
+    const code = told.hot ? `curl ${location.origin}/api/events \\\n  -H 'Content-Type: application/x-ndjson' \\\n  -d '{"key": "/hello"}'` : null;
     $("hot-rows").replaceChildren(empty(7, text, code));
     return say("hot-aside", "");
   }
   const most = items[0].share || 1;
-  const held = fill("hot-rows", items, keyName, hotRow(choose), (row, item, rank) => {
-    const [place, name, trail, trend, rate, heat, share] = row.cells;
+  const make = (item) => row("rank", keyCell(item, choose), "spark", "t", "n soft", "n", "n soft");
+  const held = fill("hot-rows", items, keyName, make, (line, item, rank) => {
+    const [place, name, trail, trend, rate, heat, share] = line.cells;
     place.textContent = rank + 1;
     part(name.firstChild, item.share / most);
-    row.toggleAttribute("aria-current", keyName(item) === chosen);
     put(trail, spark(item.came));
     trail.dataset.trend = trend.dataset.trend = item.trend;
     put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend));
@@ -96,7 +99,7 @@ let pulseChart;
 function pulse(told) {
   pulseChart ??= new Chart($("pulse"), "Events of the last five minutes: new keys and keys seen before",
     ({ all, fresh, length, most }, box) => {
-      const top = ceiling([most / GROUP]);
+      const top = ceiling([Math.max(1, most / GROUP)]);
       const rate = (values) => values.map((value) => Math.min(top, value / GROUP));
       const seen = rate(all.map((value, i) => value - fresh[i]));
       return [
@@ -122,12 +125,13 @@ function pulse(told) {
 // --- structures and guards
 
 function structures(told) {
-  if (!told.structures.length) return $("structures-rows").replaceChildren(empty(6, "No structure yet."));
+  if (!told.structures.length) return $("structures-rows").replaceChildren(empty(6, "No structure yet. A stream is watched by bloomery watch; BF.ADD makes a filter."));
   fill("structures-rows", told.structures, (item) => `${item.of} ${item.name}`,
-    (item) => el("tr", {}, el("td", {}, item.name), el("td", { class: "soft" }, KINDS[item.kind] || item.kind),
-      el("td", { class: "n" }), el("td", { class: "n" }), el("td", { class: "n" }), el("td", { class: "n" })),
-    (row, item) => {
-      const [, , keys, full, error, memory] = row.cells;
+    () => row("", "soft", "n", "n", "n", "n"),
+    (line, item) => {
+      const [name, kind, keys, full, error, memory] = line.cells;
+      name.textContent = item.name;
+      kind.textContent = KINDS[item.kind] || item.kind;
       keys.textContent = item.items == null ? "full" : number(Math.round(item.items));
       put(full, item.fill == null ? null : gauge(item.fill), percent(item.fill));
       error.textContent = percent(item.predicted_error);
@@ -135,7 +139,9 @@ function structures(told) {
       memory.title = `${exact(item.bytes)} bytes`;
     });
   const kept = told.history;
-  say("structures-aside", kept ? `history: ${bytes(kept.bytes)} in ${kept.segments} segments${kept.failure ? `, failed: ${kept.failure}` : ""}` : "");
+  const all = count(told);
+  say("structures-aside", told.structures.length < all ? `the first ${told.structures.length} of ${number(all)}`
+    : kept ? `history: ${bytes(kept.bytes)} in ${kept.segments} segments${kept.failure ? `, failed: ${kept.failure}` : ""}` : "");
 }
 
 function guards(told) {
@@ -144,9 +150,10 @@ function guards(told) {
     return say("guards-aside", "");
   }
   fill("guards-rows", told.guards, (item) => item.name,
-    (item) => el("tr", {}, el("td", {}, item.name), el("td", { class: "soft" }), el("td", { class: "n" }), el("td", { class: "n" }), el("td", { class: "n" })),
-    (row, item) => {
-      const [, state, asked, avoided, saved] = row.cells;
+    () => row("", "soft", "n", "n", "n"),
+    (line, item) => {
+      const [name, state, asked, avoided, saved] = line.cells;
+      name.textContent = item.name;
       state.textContent = item.state || "–";
       asked.textContent = number(item.asked);
       avoided.textContent = number(item.avoided);
@@ -162,10 +169,13 @@ export function showLoading() {
   for (const [id, columns] of [["top-rows", 4], ["structures-rows", 6], ["guards-rows", 5]]) $(id).replaceChildren(...ghosts(columns, 3));
 }
 
-export function showLive(told, choose, chosen) {
+export function showLive(told, choose) {
+  $("main").classList.toggle("alone", !told.monitor); // named structures, and no stream to show
   figures(told);
-  hot(told, choose, chosen);
-  if (told.pulse) pulse(told);
+  if (told.monitor) {
+    hot(told, choose);
+    pulse(told);
+  }
   structures(told);
   guards(told);
   say("version", `bloomery ${told.version}`);

@@ -1,14 +1,16 @@
 // Puts the page together: the stream of pictures, the key that is looked at, the token, the theme.
 
 import { listen, Problem, setToken } from "./api.js";
-import { choose, chosenName, refresh, setView } from "./key.js";
+import { choose, isChosen, refresh, setView } from "./key.js";
 import { showLive, showLoading } from "./live.js";
 import { Past } from "./past.js";
 import { $, el, say, time } from "./words.js";
 
-const state = (name, text) => {
+// Only the state is announced to who listens to the page, not what changes every second.
+const state = (name, text, clock) => {
   $("status").dataset.state = $("main").dataset.state = name;
-  say("status", text);
+  say("state", text);
+  say("clock", clock);
 };
 
 function notice(problem) {
@@ -23,13 +25,12 @@ const failed = (problem) => {
 
 function select(item) {
   if (!item.key_base64 && typeof item.key === "string") history.replaceState(null, "", `#${new URLSearchParams({ key: item.key })}`);
-  for (const row of document.querySelectorAll("tr[aria-current]")) row.removeAttribute("aria-current");
   notice(null);
   return choose(item).catch(failed);
 }
 
 showLoading();
-const past = new Past({ choose: select, chosen: chosenName, moved: (view) => setView(view)?.catch(failed), failed });
+const past = new Past({ choose: select, moved: (view) => setView(view)?.catch(failed), failed });
 
 $("lookup").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -73,27 +74,27 @@ let heard = 0;
 listen({
   picture(told) {
     last = told.time;
-    state("live", `Live, ${time(told.time, 1)}`);
+    state("live", "Live", time(told.time, 1));
     if (!$("notice").hidden && ++heard % 5 === 0) notice(null);
-    showLive(told, select, chosenName());
+    showLive(told, select);
     past.learn(told);
-    if (!chosenName() && told.hot?.length) choose(told.hot[0]).catch(failed);
-    if (chosenName() && Math.round(told.time) % 5 === 0) refresh().catch(failed);
+    if (!isChosen() && told.hot?.length) choose(told.hot[0]).catch(failed);
+    if (isChosen() && Math.round(told.time) % 5 === 0) refresh().catch(failed);
   },
   problem({ error }) { notice({ message: error.message, hint: error.hint }); },
   async lost(problem, wait) {
-    const known = last ? ` Numbers are from ${time(last, 1)}.` : "";
+    const known = last ? `Numbers are from ${time(last, 1)}.` : "";
     if (problem.status === 401) {
-      state("lost", "Token needed");
+      state("lost", "Token needed", "");
       $("token").hidden = false;
       $("token-text").focus();
       return new Promise((resolve) => { again = resolve; });
     }
     if (problem.status) notice(problem);
     for (let left = wait; left > 0; left -= 1) {
-      state("lost", `Connection lost, trying again in ${left} s.${known}`);
+      state("lost", "Connection lost", `Trying again in ${left} s. ${known}`);
       await new Promise((resolve) => { setTimeout(resolve, 1000); window.addEventListener("online", resolve, { once: true }); });
     }
-    state(last ? "lost" : "loading", `Connecting again.${known}`);
+    state(last ? "lost" : "loading", "Connecting", known);
   },
 });

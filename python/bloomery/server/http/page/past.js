@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { axes, bars, ceiling, Chart } from "./charts.js";
-import { empty, fill, keyCell, keyName } from "./tables.js";
+import { empty, fill, keyCell, keyName, row } from "./tables.js";
 import { $, el, moment, number, part, percent, range, say, span, svg, time } from "./words.js";
 
 const SPANS = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["7 d", 604800], ["All", null]];
@@ -10,8 +10,8 @@ const STEPS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400, 
 const TOP = 10;
 
 export class Past {
-  constructor({ choose, chosen, moved, failed }) {
-    Object.assign(this, { choose, chosen, moved, failed });
+  constructor({ choose, moved, failed }) {
+    Object.assign(this, { choose, moved, failed });
     this.shown = 3600; // seconds up to now; null for all; a pair for a range that stays
     this.range = null; // first and last step, the last one not included; null for all of them
     this.known = null;
@@ -32,10 +32,15 @@ export class Past {
     $("zoom").addEventListener("click", () => this.look(this.times()));
   }
 
-  look(shown) {
+  show(shown) {
     this.shown = shown;
     this.range = null;
     [...$("spans").children].forEach((button, i) => button.setAttribute("aria-pressed", String(SPANS[i][1] === shown)));
+  }
+
+  look(shown) {
+    this.chose = true;
+    this.show(shown);
     return this.refresh();
   }
 
@@ -43,6 +48,10 @@ export class Past {
   learn(told) {
     const first = !this.known;
     this.known = told.history;
+    if (first && this.known?.last && !this.chose) {
+      const length = this.known.last - this.known.first;
+      this.show(SPANS.find(([, span]) => span >= Math.min(length, 3600))[1]);
+    }
     if (!this.known) return this.showNothing(told.monitor ? "This monitor keeps no history." : "No monitor, so no history.");
     if (this.known.last == null) return this.showNothing("Nothing has happened yet.");
     const due = !this.last || (!Array.isArray(this.shown) && told.time - this.last >= Math.max(5, Math.min(60, (this.view?.step || 60) / 4)));
@@ -61,7 +70,8 @@ export class Past {
     const least = Math.max(window || 1, (to - from) / 120);
     const step = STEPS.find((size) => size >= least) || Math.ceil(least / 604800) * 604800;
     const end = Array.isArray(this.shown) ? Math.ceil(to / step) * step : (Math.floor(to / step) + 1) * step;
-    return { start: Math.floor(from / step) * step, end, step, open: end > last };
+    const steps = Math.ceil((to - from) / step - 1e-9);
+    return { start: typeof this.shown === "number" ? end - steps * step : Math.floor(from / step) * step, end, step, open: end > last };
   }
 
   async refresh() {
@@ -74,15 +84,14 @@ export class Past {
       if (mine !== this.asked) return;
       // A range that was chosen stays where it is in time.
       if (this.range && this.view) {
-        const steps = (view.start - this.view.start) / view.step;
-        this.range = this.range.map((edge) => Math.max(0, Math.min(told.start.length, edge - steps)));
+        const place = (time) => Math.max(0, Math.min(told.start.length, Math.round((time - start) / step)));
+        this.range = this.times().map(place);
         if (this.range[0] === this.range[1]) this.range = null;
       }
-      const moved = JSON.stringify(view) !== JSON.stringify(this.view) || !Array.isArray(this.shown);
       this.view = view;
       this.chart.show({ ...told, count: told.start.length, open: view.open });
       this.place();
-      if (moved) this.moved(view);
+      this.moved(view);
       await this.askTop();
     } catch (error) { this.failed(error); }
   }
@@ -117,7 +126,7 @@ export class Past {
     node.addEventListener("pointerup", leave);
     node.addEventListener("pointercancel", leave);
     this.handles = ["Start of the range", "End of the range"].map((name, side) => {
-      const handle = el("div", { class: "handle", role: "slider", tabindex: 0, "aria-label": name, "aria-orientation": "horizontal" });
+      const handle = el("div", { class: "handle", role: "slider", tabindex: 0, "aria-label": name, "aria-orientation": "horizontal", hidden: true });
       handle.addEventListener("keydown", (event) => this.press(event, side));
       this.chart.plot.append(handle);
       return handle;
@@ -156,6 +165,7 @@ export class Past {
     const [from, to] = this.times(), count = this.chart.data.count;
     this.edges().forEach((edge, side) => {
       const handle = this.handles[side];
+      handle.hidden = false;
       handle.style.left = `${(edge / count) * 100}%`;
       handle.setAttribute("aria-valuemin", 0);
       handle.setAttribute("aria-valuemax", count);
@@ -199,12 +209,11 @@ export class Past {
     if (!told.items.length) return void $("top-rows").replaceChildren(empty(4, "Nothing happened in this range."));
     const most = told.items[0].count;
     fill("top-rows", told.items, keyName,
-      (item) => el("tr", {}, el("td", { class: "rank" }), keyCell(item, this.choose), el("td", { class: "n" }), el("td", { class: "n soft" })),
-      (row, item, rank) => {
-        const [place, name, count, share] = row.cells;
+      (item) => row("rank", keyCell(item, this.choose), "n", "n soft"),
+      (line, item, rank) => {
+        const [place, name, count, share] = line.cells;
         place.textContent = rank + 1;
         part(name.firstChild, item.count / most);
-        row.toggleAttribute("aria-current", keyName(item) === this.chosen());
         count.textContent = number(item.count);
         count.title = `from ${number(item.lower)} to ${number(item.count)}`;
         share.textContent = percent(item.share);

@@ -10,6 +10,14 @@ export const ghosts = (columns, rows) =>
   Array.from({ length: rows }, () =>
     el("tr", { class: "ghost", "aria-hidden": "true" }, Array.from({ length: columns }, () => el("td", {}, "–"))));
 
+// The key that is looked at is marked wherever it stands.
+let current = null;
+const markRow = (row) => row.toggleAttribute("aria-current", row.dataset.name === current);
+export function mark(item) {
+  current = keyName(item);
+  document.querySelectorAll("tr[data-name]").forEach(markRow);
+}
+
 // Puts the items into a table body. While somebody points at a row or has the focus in one, all rows
 // keep their places; numbers change all the same.
 export function fill(id, items, name, make, change) {
@@ -18,6 +26,8 @@ export function fill(id, items, name, make, change) {
   const fresh = new Map();
   for (const item of items) {
     const row = known.get(name(item)) || make(item);
+    row.dataset.name = name(item);
+    markRow(row);
     change(row, item, fresh.size);
     fresh.set(name(item), row);
   }
@@ -35,6 +45,10 @@ export function fill(id, items, name, make, change) {
   }
   return held;
 }
+
+// A row of cells: a class for an empty one, or the cell itself.
+export const row = (...cells) => el("tr", {}, cells.map((cell) => (typeof cell === "string" ? el("td", { class: cell }) : cell)));
+export const put = (cell, ...nodes) => cell.replaceChildren(...nodes.filter((node) => node != null));
 
 // The cell that says a key, and chooses it.
 export function keyCell(item, choose) {
