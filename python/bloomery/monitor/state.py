@@ -53,16 +53,13 @@ class Totals:
 
 
 def open_ledger(ledger: Ledger, given: Given, now: float) -> tuple[Settings, Structures, Totals]:
-    """What the newest snapshot has; of a new ledger, empty structures and a snapshot of them."""
+    """What the newest snapshot has; of a new ledger, empty structures and one that says so."""
     if ledger.snapshot is None:
         settings = Settings.create(given, None, on_disk=True)
         structures, totals = Structures.create(settings), Totals(now)
 
-        def write(directory: Path) -> None:
-            structures.save(directory)
-            write_state(directory, settings, totals)
-
-        ledger.rewrite(write)
+        # So that sizes are what they are from the first event on; there is nothing else to keep.
+        ledger.rewrite(lambda directory: write_state(directory, settings, totals, empty=True))
         return settings, structures, totals
     path = ledger.snapshot / _STATE
     try:
@@ -79,10 +76,14 @@ def open_ledger(ledger: Ledger, given: Given, now: float) -> tuple[Settings, Str
             hint="update bloomery", path=str(path), offset=None, expected=FORMAT, got=version,
         )  # fmt: skip
     settings = Settings.create(given, stored, on_disk=True)
+    if state.get("empty"):
+        return settings, Structures.create(settings), Totals(**counted)
     return settings, Structures.load(ledger.snapshot, settings), Totals(**counted)
 
 
-def write_state(directory: Path, settings: Settings, totals: Totals) -> None:
-    """The file beside the structures."""
+def write_state(
+    directory: Path, settings: Settings, totals: Totals, *, empty: bool = False
+) -> None:
+    """The file beside the structures; before the first event there are none."""
     state = {"format": FORMAT, "settings": settings.as_dict(), "totals": totals.as_dict()}
-    (directory / _STATE).write_text(json.dumps(state))
+    (directory / _STATE).write_text(json.dumps(state | {"empty": empty}))
