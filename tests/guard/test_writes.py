@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -476,6 +477,32 @@ def test_a_build_between_a_write_and_its_commit_loses_nothing(
         session.commit()
     assert guard.may_exist(100)
     assert not guard.may_exist(ABSENT)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_transaction_that_was_open_when_the_guard_was_made_may_have_written_anything(
+    engine: Engine, tmp_path: Path, shared: bool
+) -> None:
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+    with Session(engine) as early, Session(engine) as reader:
+        early.add(Basket(owner=100))
+        early.flush()
+        reader.execute(select(Basket))
+        directory = tmp_path / "guard" if shared else None
+        with DatabaseGuard(engine, Basket.owner, 1e-6, shared=directory) as guard:
+            assert guard.build()
+            assert not guard.may_exist(ABSENT)
+            early.commit()
+            assert guard.may_exist(100)
+            assert guard.stats().reason
+            assert guard.build()
+            with Session(engine) as late:
+                late.add(Basket(owner=101))
+                late.commit()
+            assert guard.stats().reason == "", "what began later is seen"
+            assert guard.filter_many([100, 101, ABSENT]) == [100, 101]
 
 
 def test_a_rolled_back_key_may_stay_and_does_no_harm(guard: DatabaseGuard, engine: Engine) -> None:
