@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +22,14 @@ from sqlalchemy import (
     null,
     select,
     text,
+    union_all,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, aliased
+from sqlalchemy.sql.expression import ClauseElement, Executable
 
 from bloomery import DatabaseGuard
 from bloomery.guard.state import State
@@ -208,7 +212,20 @@ def test_a_key_that_is_written_is_known_before_its_commit(
 
 ALTER = DDL("ALTER TABLE basket ADD COLUMN remark TEXT DEFAULT ''")  # type: ignore[no-untyped-call]
 
+
+class CopyOfRows(Executable, ClauseElement):
+    """A statement of somebody's own making."""
+
+    inherit_cache = False
+
+
+@compiles(CopyOfRows)
+def _write(element: CopyOfRows, compiler: Any, **words: Any) -> str:
+    return "INSERT INTO basket (customer_id, items) SELECT customer_id + 99, 1 FROM basket"
+
+
 UNSEEN: dict[str, Write] = {
+    "a statement of one's own": lambda s: s.execute(CopyOfRows()),
     "text": lambda s: s.execute(text("INSERT INTO basket (customer_id, items) VALUES (100, 1)")),
     "text in another case": lambda s: s.execute(
         text("insert into BASKET (customer_id, items) values (100, 1)")
@@ -307,6 +324,9 @@ def test_a_common_table_expression_that_writes_ends_the_trust(
         lambda s: s.execute(text("SELECT count(*) FROM basket")),
         lambda s: s.execute(text("UPDATE visit SET day = 1")),
         lambda s: s.execute(select(Basket)),
+        lambda s: s.execute(select(select(Basket.owner).cte("basket_cte"))),
+        lambda s: s.execute(union_all(select(Basket.id), select(Basket.id))),
+        lambda s: s.connection().execute(func.abs(1)),
         lambda s: s.add(Visit(shop="a", day=1)),
         lambda s: s.execute(update(Basket).values(items=9)),
         lambda s: s.execute(update(Basket).where(Basket.owner == 1).values(owner=null())),
@@ -476,6 +496,32 @@ def test_a_build_between_a_write_and_its_commit_loses_nothing(
         session.commit()
     assert guard.may_exist(100)
     assert not guard.may_exist(ABSENT)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_transaction_that_was_open_when_the_guard_was_made_may_have_written_anything(
+    engine: Engine, tmp_path: Path, shared: bool
+) -> None:
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+    with Session(engine) as early, Session(engine) as reader:
+        early.add(Basket(owner=100))
+        early.flush()
+        reader.execute(select(Basket))
+        directory = tmp_path / "guard" if shared else None
+        with DatabaseGuard(engine, Basket.owner, 1e-6, shared=directory) as guard:
+            assert guard.build()
+            assert not guard.may_exist(ABSENT)
+            early.commit()
+            assert guard.may_exist(100)
+            assert guard.stats().reason
+            assert guard.build()
+            with Session(engine) as late:
+                late.add(Basket(owner=101))
+                late.commit()
+            assert guard.stats().reason == "", "what began later is seen"
+            assert guard.filter_many([100, 101, ABSENT]) == [100, 101]
 
 
 def test_a_rolled_back_key_may_stay_and_does_no_harm(guard: DatabaseGuard, engine: Engine) -> None:

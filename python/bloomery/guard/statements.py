@@ -112,7 +112,9 @@ class Statements:
             if inner.is_dml and self.is_ours(inner.table):
                 return Effect(unseen="a common table expression writes to the table")
         if not getattr(statement, "is_dml", False):
-            return NOTHING
+            # Whatever somebody has invented is known by its text.
+            is_select = getattr(statement, "is_select", False)
+            return NOTHING if is_select else self._read_text(compiled.string)
         try:
             return self._read_dml(compiled, statement)
         except _NotSeen as reason:

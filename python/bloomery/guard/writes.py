@@ -7,6 +7,7 @@
 | around the commit | before: last doubts; after its success: deleted keys are taken out |
 | rollback, also to a savepoint | what was noted of deleted rows is dropped; keys stay |
 | the connection goes back, or begins anew | whatever is left has been rolled back |
+| a commit of what began before the guard was made | it may have written anything: trust ends |
 
 A `Pending` lies in the `info` of the connection from the pool, so it ends with that connection.
 
@@ -55,6 +56,8 @@ class Writes:
         self._held = held
         self._statements = Statements(columns)
         self._table = columns[0].table.name
+        self._begun = object()
+        """In the `info` of each connection that has begun a transaction since."""
         primary = list(columns[0].table.primary_key.columns)
         self._primary = [primary.index(c) if c in primary else None for c in columns]
         # First of all: who handles a statement himself, ends the row of those who are told.
@@ -253,6 +256,7 @@ class Writes:
 
     def begins(self, info: Info) -> None:
         self._end(info)
+        info[self._begun] = True
 
     def rolls_back(self, info: Info) -> None:
         self._end(info)
@@ -279,9 +283,14 @@ class Writes:
 
     def commits(self, info: Info, *, written_elsewhere: bool) -> None:
         pending: Pending | None = info.get(self)
+        unseen = ""
         if written_elsewhere:
+            unseen = "a transaction is committed that was prepared elsewhere"
+        elif self._begun not in info:
+            unseen = "a transaction is committed that was open when the guard was made"
+        if unseen:
             pending = pending or info.setdefault(self, self._held.begin())
-            pending.see_nothing("a transaction is committed that was prepared elsewhere")
+            pending.see_nothing(unseen)
         if pending is not None:
             pending.committing()
 

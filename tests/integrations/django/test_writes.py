@@ -108,6 +108,16 @@ def test_what_django_writes_is_seen(guard: ModelGuard, write: Callable[[ModelGua
     assert not guard.may_exist(ABSENT)
 
 
+@pytest.mark.parametrize("write", SEEN)
+def test_what_django_writes_is_known_before_its_commit(
+    guard: ModelGuard, write: Callable[[ModelGuard], None]
+) -> None:
+    with transaction.atomic(using=guard.using):
+        write(guard)
+        check(guard)
+    check(guard)
+
+
 def sql_with_a_literal(guard: ModelGuard) -> None:
     execute(guard, "insert into shop_basket (customer, slot, note) values (100, 0, '')")
 
