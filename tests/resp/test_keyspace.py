@@ -32,9 +32,9 @@ def test_a_whole_pipeline_is_answered_by_one_call_and_the_rest_is_kept() -> None
     session = Keyspace().session()
     data = request("PING") + request("BF.ADD", "a", "x") + request("BF.EXISTS", "a", "x")
     assert session.execute(data + data[:10], NOW) == b"+PONG\r\n:1\r\n:1\r\n"
-    assert session.buffered == 10
+    assert (session.buffered, session.settled) == (10, False)
     assert session.execute(data[10:], NOW) == b"+PONG\r\n:0\r\n:1\r\n"
-    assert session.buffered == 0
+    assert (session.buffered, session.settled) == (0, True)
 
 
 def test_a_buffer_so_long_that_the_interpreter_is_let_go_is_answered_alike() -> None:
