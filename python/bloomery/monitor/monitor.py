@@ -169,10 +169,13 @@ class Monitor:
         with self._lock:
             self.believe(self._events)
             moments = self.arrival() if at is None else at
-            parts = list(in_parts(keys, counts, moments))
-            for number, (some, weights, instants) in enumerate(parts, start=1):
+            parts = in_parts(keys, counts, moments)
+            part = next(parts, None)
+            while part is not None:
+                some, weights, instants = part
+                part = next(parts, None)
+                note = _note(source, position) if part is None else b""
                 before = self._events.ahead
-                note = _note(source, position) if number == len(parts) else b""
                 block = self._events.pack(
                     some, weights, at=instants, arrived=self.clock(), note=note
                 )
@@ -422,12 +425,14 @@ class Monitor:
         """The answer at an instant, or now: time may move on between that and the answer."""
         if at is not None:
             return question(float(parse_instant(at, "at")))
+        hot = self.structures.hot
         while True:
-            instant = self.now()
+            # The list is a moment ahead of the totals while a block is being counted.
+            latest = hot.time if hot is not None else None
             try:
-                return question(instant)
-            except ParameterError:
-                if self.now() <= instant:
+                return question(max(self.now(), latest or 0.0))
+            except ParameterError as error:
+                if error.name != "at":
                     raise
 
     def _structures(self) -> list[StructureStats]:
