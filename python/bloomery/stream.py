@@ -189,7 +189,8 @@ class Traffic:
         if second % 60 < 5:
             found += ["/wp-login.php", "/.env", "/admin/config.php"] * 3
         order = _mix(np.arange(len(found), dtype=np.uint64), self.seed + second)
-        times = second + _uniform(order)
+        found = [found[i] for i in np.argsort(order).tolist()]
+        times = second + np.sort(_uniform(order))
         # One in a hundred is told of up to five minutes later than it was.
         late = order % np.uint64(100) == 0
         behind = np.where(late, 30 + _uniform(_mix(order, 1)) * 270, 0.0)

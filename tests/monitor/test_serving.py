@@ -1,0 +1,82 @@
+"""`bloomery watch` with its server: the page, the API and Redis clients see what comes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import Monitor
+from tests.cli.command import start
+from tests.monitor.streams import events, log_line
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+PORTS = ("--set", "http-port=auto", "--set", "port=auto", "--json", "--items", "10k")
+
+
+def ask(ports: dict[str, int], path: str) -> Any:
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{ports['http_port']}{path}", timeout=20
+    ) as answer:
+        return json.load(answer)
+
+
+def watched(*words: Any) -> subprocess.Popen[bytes]:
+    return start("watch", *words, *PORTS, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def until(ports: dict[str, int], enough: int) -> dict[str, Any]:
+    end = time.monotonic() + 40
+    while True:
+        stats: dict[str, Any] = ask(ports, "/api/stats")["monitor"]
+        if stats["events"] >= enough:
+            return stats
+        assert time.monotonic() < end, stats
+        time.sleep(0.05)
+
+
+def test_a_log_is_on_the_page_and_kept_when_it_ends(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(b"".join(log_line(key, int(at)) for key, _, at in events(500)))
+    for _ in range(2):  # the second time there is nothing new in the log
+        with watched("--follow", "--data", tmp_path / "data", log) as process:
+            try:
+                assert process.stdout is not None
+                ports = json.loads(process.stdout.readline())
+                assert until(ports, 500)["events"] == 500
+                hot = ask(ports, "/api/hot?n=1")["items"][0]
+                assert hot["key"] == "/page/1"
+                process.send_signal(signal.SIGTERM)
+                out, error = process.communicate(timeout=40)
+            finally:
+                process.kill()
+        assert process.returncode == 0, error
+        assert b"Traceback" not in error
+        assert json.loads(out)["events"] == 500
+    with Monitor.open(tmp_path / "data" / "monitor") as monitor:
+        assert monitor.stats().events == 500
+
+
+def test_the_demo_has_a_past_and_goes_on(tmp_path: Path) -> None:
+    with watched("--demo", "--rate", "20", "--data", tmp_path / "data") as process:
+        try:
+            assert process.stdout is not None
+            ports = json.loads(process.stdout.readline())
+            first = until(ports, 900 * 10)
+            later = until(ports, first["events"] + 10)
+            assert later["new"] < later["events"]
+            total = ask(ports, "/api/history/total?last=10m")
+            assert total["upper"] > 1000
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=40)
+        finally:
+            process.kill()
+    assert process.returncode == 0, error
+    assert json.loads(out)["events"] >= later["events"]
