@@ -202,5 +202,12 @@ def test_a_question_it_was_not_made_for_is_refused_by_name() -> None:
         Monitor.open(history=True)
 
 
+def test_a_wrong_number_of_keys_is_refused() -> None:
+    monitor = fed(events(10))
+    for ask in (monitor.top, monitor.hot):
+        with pytest.raises(ParameterError):
+            ask(-1)
+
+
 def test_the_public_name_is_the_class() -> None:
     assert bloomery.Monitor is Monitor

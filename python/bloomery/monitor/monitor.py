@@ -24,31 +24,27 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Self, Unpack
 
-from bloomery._core import Events, parse_instant
+from bloomery._core import Events
 from bloomery.durable.disk import Disk
-from bloomery.errors import BloomeryError, ClosedError, JournalError, ParameterError, require
+from bloomery.errors import BloomeryError, ClosedError, JournalError, require
 from bloomery.history import History
 from bloomery.history.background import Background
+from bloomery.monitor.answers import MICRO, Answers, Key, seconds_of
 from bloomery.monitor.batches import in_parts
 from bloomery.monitor.feed import LogFeed
 from bloomery.monitor.pulse import PulseRing
-from bloomery.monitor.records import HotKey, MonitorStats, Pulse, StructureStats
+from bloomery.monitor.records import MonitorStats, Pulse, StructureStats
 from bloomery.monitor.settings import Given, Settings
 from bloomery.monitor.state import Totals, open_ledger, write_state
 from bloomery.monitor.structures import Structures, history_stats
-from bloomery.records import Applied, Estimate, HotItem
+from bloomery.records import Applied
 from bloomery.store import Ledger
 from bloomery.store.ledger import Sync
-from bloomery.trend import SLOWER, steady_window, trend_of
 
-Key = str | bytes | int
-T = TypeVar("T")
-MICRO = 1_000_000
 _SYNC = 0.25
 """Seconds between two looks whether a sync is due."""
 _REWRITE = 256 << 20
@@ -57,7 +53,7 @@ _FRESH = 5.0
 """Seconds for which what was measured of the structures is told again."""
 
 
-class Monitor:
+class Monitor(Answers):
     """Answers about one stream. Made by `Monitor.open`."""
 
     def __init__(
@@ -113,13 +109,13 @@ class Monitor:
         """
         if path is None:
             chosen = Settings.create(settings, None, on_disk=False)
-            since = _seconds(clock)
+            since = seconds_of(clock)
             return cls(chosen, Structures.create(chosen), Totals(since), None, None, clock)
         directory = Path(path)
         ledger = Ledger.open(directory, sync=sync, disk=disk)
         history: History | None = None
         try:
-            chosen, structures, totals = open_ledger(ledger, settings, _seconds(clock))
+            chosen, structures, totals = open_ledger(ledger, settings, seconds_of(clock))
             if chosen.history:
                 history = History.open(
                     directory / "history", chosen.window, error_rate=chosen.error_rate,
@@ -169,10 +165,13 @@ class Monitor:
         with self._lock:
             self.believe(self._events)
             moments = self.arrival() if at is None else at
-            parts = list(in_parts(keys, counts, moments))
-            for number, (some, weights, instants) in enumerate(parts, start=1):
+            parts = in_parts(keys, counts, moments)
+            part = next(parts, None)
+            while part is not None:
+                some, weights, instants = part
+                part = next(parts, None)
+                note = _note(source, position) if part is None else b""
                 before = self._events.ahead
-                note = _note(source, position) if number == len(parts) else b""
                 block = self._events.pack(
                     some, weights, at=instants, arrived=self.clock(), note=note
                 )
@@ -195,58 +194,6 @@ class Monitor:
             return dict(self._totals.positions)
 
     # --- questions ----------------------------------------------------------------------------
-
-    def seen(self, key: Key) -> bool:
-        """Whether the key may have come; False is certain."""
-        seen, counts = self.structures.seen, self.structures.counts
-        if seen is None:
-            return key in _there(counts, "seen")
-        return key in seen  # type: ignore[operator]  # a URL filter refuses a number by itself
-
-    def count(self, key: Key, *, confidence: float = 0.95) -> Estimate:
-        """How often the key came, ever, with bounds."""
-        return _there(self.structures.counts, "counts").estimate(key, confidence=confidence)
-
-    def heat(self, key: Key, at: Any = None) -> Estimate:
-        """The key's decayed count now: the filter's, within the certain bounds of the list."""
-        heat, hot = _there(self.structures.heat, "hot"), _there(self.structures.hot, "hot")
-
-        def ask(instant: float) -> Estimate:
-            bounds = hot.estimate(key, instant)
-            most = float("inf") if bounds.upper is None else bounds.upper
-            value = min(max(heat.count(key, instant), bounds.lower), most)
-            return replace(bounds, value=value)
-
-        return self._ask(ask, at)
-
-    def top(self, n: int | None = 20, at: Any = None) -> list[HotItem]:
-        """The hottest keys now."""
-        hot = _there(self.structures.hot, "hot")
-        return self._ask(lambda instant: hot.top(n, instant), at)
-
-    def hot(self, n: int | None = 20, at: Any = None) -> list[HotKey]:
-        """The hottest keys now, with their rates and trends."""
-        hot, slow = _there(self.structures.hot, "hot"), _there(self.structures.slow, "hot")
-
-        def ask(instant: float) -> list[HotKey]:
-            first = self._totals.first
-            age = 0.0 if first is None else instant - first / MICRO
-            window = steady_window(self.settings.half_life, age)
-            scale = window / steady_window(SLOWER * self.settings.half_life, age)
-            found = []
-            for item in hot.top(n, instant):
-                long = slow.estimate(item.key, instant)
-                trend = trend_of(item.lower, item.count, long.lower * scale, long.value * scale)
-                per_minute = 60 * item.count / window
-                found.append(HotKey(per_minute=per_minute, trend=trend, **item.as_dict()))
-            return found
-
-        return self._ask(ask, at)
-
-    def now(self) -> float:
-        """The stream's own time, in Unix seconds."""
-        newest, lag = self._totals.newest, self._totals.lag
-        return self.clock() if newest is None else max(newest / MICRO, self.clock() - lag)
 
     def stats(self) -> MonitorStats:
         """What the monitor is like now."""
@@ -344,10 +291,6 @@ class Monitor:
 
     # --- for what feeds a monitor -------------------------------------------------------------
 
-    def clock(self) -> float:
-        """The clock, in Unix seconds."""
-        return _seconds(self._clock)
-
     def events(self) -> Events:
         """A place for events that have come and are in no block yet."""
         return Events(urls=self.settings.seen == "url")
@@ -418,18 +361,6 @@ class Monitor:
         self.structures.save(directory)
         write_state(directory, self.settings, self._totals)
 
-    def _ask(self, question: Callable[[float], T], at: Any) -> T:
-        """The answer at an instant, or now: time may move on between that and the answer."""
-        if at is not None:
-            return question(float(parse_instant(at, "at")))
-        while True:
-            instant = self.now()
-            try:
-                return question(instant)
-            except ParameterError:
-                if self.now() <= instant:
-                    raise
-
     def _structures(self) -> list[StructureStats]:
         """What was measured last. Measuring goes through all cells, so nobody waits for it but the
         first who asks."""
@@ -476,22 +407,8 @@ class Monitor:
             )  # fmt: skip
 
 
-def _there(structure: T | None, name: str) -> T:
-    """Refuses a question that the monitor was not made for."""
-    if structure is None:
-        raise ParameterError(
-            f"this monitor was made without `{name}`", hint=f"make one with `{name}`",
-            name=name, got=None, allowed="a monitor that has it",
-        )  # fmt: skip
-    return structure
-
-
 def _note(source: str | None, position: Any) -> bytes:
     """What ties a block to its source."""
     if source is None or position is None:
         return b""
     return json.dumps([source, position]).encode()
-
-
-def _seconds(clock: Callable[[], Any] | None) -> float:
-    return time.time() if clock is None else float(parse_instant(clock(), "clock"))

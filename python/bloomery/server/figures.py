@@ -11,6 +11,7 @@ from bloomery.server.listener import Server
 def figures(server: Server) -> Iterator[Family]:
     """Clients, memory and durability."""
     durability = server.durability
+    journal = durability.about()
     gauges = {
         "bloomery_connected_clients": (len(server.clients), "Clients of the Redis protocol."),
         "bloomery_used_memory_bytes": (
@@ -21,6 +22,12 @@ def figures(server: Server) -> Iterator[Family]:
         ),
         "bloomery_last_save_failed": (
             durability.last_save_failed is not None, "1 if the last snapshot failed.",
+        ),
+        "bloomery_aof_size_bytes": (
+            float(str(journal["aof_current_size"])), "Snapshot and journal.",
+        ),
+        "bloomery_aof_failed": (
+            journal["aof_last_write_status"] != "ok", "1 if changes are refused.",
         ),
         "bloomery_aof_last_fsync_seconds": (
             durability.sync_seconds, "How long the last sync of the journal took.",

@@ -48,9 +48,10 @@ async def serve(
         loop.add_signal_handler(number, server.stopping.set)
     web = None
     try:
-        await server.start()
         if settings.http_port:
+            # First, so that it can say "not ready" while the data directory is read.
             web = await Web.started(server)
+        await server.start()
         if ready is not None:
             ready(server)
         await server.stopping.wait()
@@ -112,7 +113,8 @@ class Web:
 
         app = create_app(
             monitor=server.monitor, keyspace=server.keyspace, settings=server.settings,
-            limits=limits_of(server.settings), metrics=[partial(figures, server)],
+            limits=limits_of(server.settings), ready=lambda: server.not_ready,
+            metrics=[partial(figures, server)],
         )  # fmt: skip
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         config = uvicorn.Config(

@@ -135,10 +135,12 @@ def watch(
         "retention": retention,
     }  # fmt: skip
     options = {"by": by, "query": not no_query, "format": format, "json_map": json_map}
+    try:
+        from bloomery.cli.watch.source import Feeder
+        from bloomery.monitor import Monitor
+    except ImportError as error:
+        raise console.CommandError(str(error), hint="pip install 'bloomery[watch]'") from error
     clock, found = _sources(sources, demo, follow, options, rate)
-    from bloomery.cli.watch.source import Feeder
-    from bloomery.monitor import Monitor
-
     settings = {name: value for name, value in given.items() if value is not None}
     with Monitor.open(directory / "monitor", sync=sync, clock=clock, **settings) as monitor:
         feeders = [Feeder(source, monitor) for source in found]

@@ -55,7 +55,8 @@ class Feeder:
     def stop(self) -> None:
         """Takes no more events; returns when none is on its way."""
         self._stopped.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # a server that could not start has started no source
+            self._thread.join()
 
     def wait(self, seconds: float) -> bool:
         """Whether the source has come to its end, within so many seconds."""
