@@ -1256,12 +1256,14 @@ class Keyspace:
     def structures(self, limit: int = 1000) -> list[dict[str, Any]]: ...
     def __len__(self) -> int: ...
 
-# After `execute` or `resume`: answer `foreign` with `resume` if it is not None, come back with
-# `execute(b"", now)` if `more`, close if `closing`.
+# After `execute` or `resume`, unless it is `settled`: answer `foreign` with `resume` if it is not
+# None, come back with `execute(b"", now)` if `more`, close if `closing`.
 @final
 class Session:
     name: str
     library: tuple[str, str]
+    @property
+    def settled(self) -> bool: ...
     @property
     def foreign(self) -> list[bytes] | None: ...
     @property

@@ -159,6 +159,9 @@ def test_http_answers_beside_it(server: Running) -> None:
     for path in ("/livez", "/readyz", "/metrics"):
         with urllib.request.urlopen(f"{base}{path}", timeout=20) as answer:
             assert answer.status == 200
+            told = answer.read().decode()
+    assert "bloomery_aof_failed 0" in told
+    assert "bloomery_connected_clients" in told
 
 
 # --- the start and the end ------------------------------------------------------------------------

@@ -56,8 +56,23 @@ def requests(key: str, number: int) -> bytes:
     )
 
 
-def test_always_loses_nothing_that_was_acknowledged_and_counts_nothing_twice(
-    tmp_path: Path,
+EVERYSEC = ["--appendfsync", "everysec", "--set", "auto-aof-rewrite-min-size=20000"]
+"""What was acknowledged was handed to the system, which does not die with the process."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["--appendfsync", "always"], id="always"),
+        pytest.param(
+            EVERYSEC,
+            id="everysec, many rewrites",
+            marks=pytest.mark.skipif(KILLS < 100, reason="a part of `make kills`"),
+        ),
+    ],
+)
+def test_nothing_that_was_acknowledged_is_lost_or_counted_twice(
+    tmp_path: Path, arguments: list[str]
 ) -> None:
     draw = random.Random(7)
     acknowledged = [0] * WRITERS
@@ -66,7 +81,7 @@ def test_always_loses_nothing_that_was_acknowledged_and_counts_nothing_twice(
     """Numbers that were begun in all lives; a counter may have at most so many."""
     digest = None
     for life in range(KILLS + 1):
-        with running(tmp_path / "data", "--appendfsync", "always") as server:
+        with running(tmp_path / "data", *arguments) as server:
             client = server.client()
             if digest is not None:
                 assert client.execute_command("DEBUG", "DIGEST") == digest
@@ -114,17 +129,3 @@ def digest_after_restart(directory: Path) -> bytes:
         code, _ = server.stop()
         assert code == 0
     return digest
-
-
-@pytest.mark.skipif(KILLS < 100, reason="a part of `make kills`")
-def test_everysec_comes_back_after_every_kill(tmp_path: Path) -> None:
-    draw = random.Random(8)
-    for _ in range(KILLS):
-        with running(tmp_path / "data", "--set", "auto-aof-rewrite-min-size=20000") as server:
-            enough = threading.Event()
-            writer = Writer(server, "x", draw.randrange(1 << 40), enough)
-            server.client().execute_command("CMS.INITBYDIM", "count-x", "16", "2")
-            writer.start()
-            enough.wait(2)
-            server.kill()
-            writer.join(30)

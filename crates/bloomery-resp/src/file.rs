@@ -54,7 +54,8 @@ pub fn save(store: &Store, path: &Path) -> Result<u64> {
     Ok(len)
 }
 
-fn write(store: &Store, out: &mut dyn Write) -> io::Result<u64> {
+/// Writes everything; the bytes it has.
+pub fn write(store: &Store, out: &mut dyn Write) -> io::Result<u64> {
     out.write_all(MAGIC)?;
     let mut at = MAGIC.len() as u64;
     let mut directory = Vec::new();

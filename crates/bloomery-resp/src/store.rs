@@ -187,6 +187,11 @@ impl Store {
         }
     }
 
+    /// The same for what a new name will stand for.
+    pub fn admit_as(&self, name: &[u8], bytes: u64) -> Answer {
+        self.admit(bytes.saturating_add(EACH + name.len() as u64))
+    }
+
     /// Counts a structure again that has grown or shrunk.
     pub fn recount(&mut self, slot: Slot) {
         if let Some(Some(entry)) = self.slots.get_mut(slot as usize) {

@@ -50,6 +50,7 @@ class Server:
         self.rejected = 0
         self.ports: dict[str, int] = {}
         """The ports it listens on, by setting."""
+        self.not_ready: str | None = "the data directory is being read"
         self.stopping = asyncio.Event()
         self.save_at_end = True
         self._ids = 0
@@ -63,12 +64,11 @@ class Server:
             await self._bind("port", self.settings.port, None)
         if self.settings.tls_port:
             await self._bind("tls-port", self.settings.tls_port, tls_context(self.settings))
-        self.keyspace.loading = True
         await asyncio.get_running_loop().run_in_executor(None, self.durability.load)
-        self.keyspace.loading = False
         self.durability.start()
         for server in self._servers:
             await server.start_serving()
+        self.not_ready = None
         self._clock = asyncio.create_task(self._watch_clients())
 
     async def _bind(self, name: str, port: int, context: ssl.SSLContext | None) -> None:

@@ -47,9 +47,10 @@ async def serve(
         loop.add_signal_handler(number, server.stopping.set)
     web = None
     try:
-        await server.start()
         if settings.http_port:
+            # First, so that it can say "not ready" while the data directory is read.
             web = await Web.started(server)
+        await server.start()
         if ready is not None:
             ready(server)
         await server.stopping.wait()
@@ -91,6 +92,7 @@ class Web:
         try:
             import uvicorn
 
+            from bloomery.server.figures import figures
             from bloomery.server.http.app import create_app
         except ImportError as error:
             raise UnsupportedError(
@@ -107,7 +109,13 @@ class Web:
             def capture_signals(self) -> Iterator[None]:
                 yield
 
-        app = create_app(monitor=server.monitor, keyspace=server.keyspace, settings=server.settings)
+        app = create_app(
+            monitor=server.monitor,
+            keyspace=server.keyspace,
+            settings=server.settings,
+            ready=lambda: server.not_ready,
+            metrics=[lambda: figures(server)],
+        )
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         config = uvicorn.Config(
             app,

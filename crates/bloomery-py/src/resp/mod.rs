@@ -27,7 +27,10 @@ pub(crate) struct Keyspace(Arc<Mutex<Core>>);
 #[pymethods]
 impl Keyspace {
     #[new]
-    #[pyo3(signature = (*, max_memory=None, max_bulk=512 << 20, foreign=None, journal=true))]
+    #[pyo3(
+        signature = (*, max_memory=None, max_bulk=512 << 20, foreign=None, journal=true),
+        text_signature = "(*, max_memory=None, max_bulk=536870912, foreign=None, journal=True)"
+    )]
     fn new(
         py: Python<'_>,
         max_memory: Option<u64>,

@@ -73,6 +73,13 @@ impl Session {
         Ok(self.answers(py))
     }
 
+    /// Whether nothing waits: no foreign command, no more answers, no part of a request, no end.
+    #[getter]
+    fn settled(&self) -> bool {
+        let core = locked(&self.core);
+        core.foreign().is_none() && !core.more() && !core.state.closing && core.buffered() == 0
+    }
+
     /// A command that the host must answer with `resume`; nothing else is done before.
     #[getter]
     fn foreign<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {

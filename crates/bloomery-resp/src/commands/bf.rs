@@ -85,7 +85,7 @@ fn find_or_make(call: &mut Call<'_>, goal: BloomGoal) -> Result<Slot, Failure> {
 #[cold]
 fn make(call: &mut Call<'_>, goal: BloomGoal) -> Result<Slot, Failure> {
     let name = call.args.at(1);
-    call.store.admit(goal.bytes()?)?;
+    call.store.admit_as(name, goal.bytes()?)?;
     let slot = call.store.insert(name, Bloom::new(goal)?.into_structure());
     let error = goal.error.to_string();
     let (capacity, expansion) = (goal.capacity.to_string(), goal.expansion.to_string());

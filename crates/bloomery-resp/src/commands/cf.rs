@@ -52,7 +52,7 @@ fn checked(goal: CuckooGoal) -> Result<CuckooGoal, Failure> {
 #[cold]
 fn make(call: &mut Call<'_>, goal: CuckooGoal) -> Result<Slot, Failure> {
     let name = call.args.at(1);
-    call.store.admit(goal.bytes()?)?;
+    call.store.admit_as(name, goal.bytes()?)?;
     let slot = call.store.insert(name, Cuckoo::new(goal)?.into_structure());
     let values = [goal.capacity, goal.bucket, goal.iterations, goal.expansion];
     let [capacity, bucket, iterations, expansion] = values.map(|value| value.to_string());

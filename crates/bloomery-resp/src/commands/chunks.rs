@@ -55,7 +55,7 @@ pub fn load<T: Kind>(call: &mut Call<'_>) -> Answer {
                 return Err(BAD);
             }
             // Both the chunks and what they become must fit at the end.
-            call.store.admit(arriving.total().saturating_mul(2))?;
+            call.store.admit_as(name, arriving.total().saturating_mul(2))?;
             call.store.insert(name, Structure::Arriving(arriving));
         }
         None => return Err(NOT_FOUND),

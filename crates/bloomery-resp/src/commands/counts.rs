@@ -10,6 +10,7 @@ use crate::store::Slot;
 use crate::structure::{Held, Kind};
 use crate::structures::{CountKind, Counts, CountsPlan};
 use crate::wire::number;
+use crate::wire::reply::Reply;
 use bloomery_core::Error;
 
 /// The family.
@@ -89,7 +90,7 @@ fn add_all<'a>(
     call: &mut Call<'a>,
     len: usize,
     item: impl Fn(usize) -> (&'a [u8], u64),
-    answer: impl Fn(&mut crate::wire::reply::Reply, &Counts, bloomery_core::KeyHash, bool),
+    answer: impl Fn(&mut Reply, bool, &dyn Fn() -> u64),
 ) -> Answer {
     let slot = changing(call)?;
     let counts = call.store.at_mut::<Counts>(slot)?;
@@ -99,7 +100,7 @@ fn add_all<'a>(
         let (key, count) = item(at);
         let hash = hasher.bytes(key);
         match counts.add(hash, count) {
-            Ok(new) => answer(call.reply, counts, hash, new),
+            Ok(new) => answer(call.reply, new, &|| counts.count(hash)),
             Err(error) => {
                 for (key, count) in (0..at).map(&item) {
                     counts.remove(hasher.bytes(key), count)?;
@@ -113,7 +114,7 @@ fn add_all<'a>(
 
 fn add_many(call: &mut Call<'_>) -> Answer {
     let items = call.args.from(2);
-    add_all(call, items.len(), |at| (items.at(at), 1), |reply, _, _, new| reply.bool(new))
+    add_all(call, items.len(), |at| (items.at(at), 1), |reply, new, _| reply.bool(new))
 }
 
 fn increase(call: &mut Call<'_>) -> Answer {
@@ -125,7 +126,7 @@ fn increase(call: &mut Call<'_>) -> Answer {
         words::count(pairs.at(place))?;
     }
     let pair = |at: usize| (pairs.at(2 * at), number::whole(pairs.at(2 * at + 1)).unwrap_or(0));
-    add_all(call, pairs.len() / 2, pair, |reply, counts, hash, _| reply.count(counts.count(hash)))
+    add_all(call, pairs.len() / 2, pair, |reply, _, count| reply.count(count()))
 }
 
 fn remove(call: &mut Call<'_>) -> Answer {
@@ -185,7 +186,7 @@ fn exists(call: &mut Call<'_>) -> Answer {
 }
 
 /// Writes an answer for each item from its count.
-fn ask_all(call: &mut Call<'_>, answer: impl Fn(&mut crate::wire::reply::Reply, u64)) -> Answer {
+fn ask_all(call: &mut Call<'_>, answer: impl Fn(&mut Reply, u64)) -> Answer {
     let counts = call.store.get::<Counts>(call.args.at(1))?;
     let (items, reply) = (call.args.from(2), &mut *call.reply);
     reply.array(items.len());

@@ -195,7 +195,7 @@ fn set(call: &mut Call<'_>) -> Answer {
         call.reply.null();
         return Ok(());
     }
-    call.store.admit(value.len() as u64)?;
+    call.store.admit_as(name, value.len() as u64)?;
     call.store.insert(name, Text(value.to_vec()).into_structure());
     call.changes.note(call.now, &[b"SET", name, value]);
     call.reply.ok();

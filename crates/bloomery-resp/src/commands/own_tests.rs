@@ -302,3 +302,14 @@ fn a_key_of_another_kind_is_refused_by_every_command() {
         assert_eq!(talk.say(line), refused, "{line}");
     }
 }
+
+#[test]
+fn a_full_counter_is_told_as_it_is() {
+    let mut talk = Talk::new(3);
+    talk.hold(
+        "
+        COUNT.RESERVE n 100 0.01 KIND COUNTING -> +OK
+        COUNT.INCRBY n a 99 -> *1 :15
+        ",
+    );
+}

@@ -7,6 +7,7 @@ use crate::failure::{Answer, Failure};
 use crate::structure::{Held, Kind};
 use crate::structures::{TopK, TopKPlan};
 use crate::wire::number;
+use crate::wire::reply::Reply;
 use crate::wire::request::Args;
 
 /// The family.
@@ -94,9 +95,7 @@ fn add_all<'a>(
     Ok(())
 }
 
-fn ask<'a>(
-    call: &'a mut Call<'_>,
-) -> Result<(&'a TopK, Args<'a>, &'a mut crate::wire::reply::Reply), Failure> {
+fn ask<'a>(call: &'a mut Call<'_>) -> Result<(&'a TopK, Args<'a>, &'a mut Reply), Failure> {
     let top = call.store.get::<TopK>(call.args.at(1))?.ok_or(MISSING)?;
     Ok((top, call.args.from(2), call.reply))
 }

@@ -46,7 +46,7 @@ pub(super) fn reserve(
     if call.store.find(name).is_some() {
         return Err(exists);
     }
-    call.store.admit(bytes)?;
+    call.store.admit_as(name, bytes)?;
     call.store.insert(name, make()?);
     note(call);
     call.reply.ok();

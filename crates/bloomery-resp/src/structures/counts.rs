@@ -8,12 +8,12 @@
 use super::form::{Fields, Form};
 use crate::structure::{Held, Summary};
 use bloomery_core::cells::{
-    DynamicCells, DynamicShape, OnFull, Spare, SpectralCells, SpectralShape,
+    DynamicCells, DynamicShape, GrowingCells, OnFull, Spare, SpectralCells, SpectralShape,
 };
 use bloomery_core::filters::{
     CountFilter, CountGoal, CountPlan, base_bits, design_bits, dynamic_bytes,
 };
-use bloomery_core::snapshot::{Loaded, read, to_bytes};
+use bloomery_core::snapshot::{Frozen, Loaded, ShapeRecord, Snapshot, encoded_len, read};
 use bloomery_core::{
     CountingBloomFilter, CountingPlan, Derivation, Error, Estimate, Hasher, KeyHash, Placement,
     Policy, Result, epoch, sizing,
@@ -292,6 +292,15 @@ impl Counts {
         Error::incompatible("kind", self.kind(), other.kind())
     }
 
+    fn write_with(&self, filter: &dyn Snapshot, out: &mut dyn Write) -> io::Result<()> {
+        let len = encoded_len(filter).map_err(io::Error::other)?;
+        let mut form = Form::new(out, MAGIC, 16 + len);
+        form.u64(self.items)?;
+        form.u64(self.total)?;
+        form.snapshot(filter)?;
+        form.seal()
+    }
+
     // ---- asking
 
     /// The key's count.
@@ -340,17 +349,11 @@ impl Held for Counts {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let bytes = match &self.filter {
-            Filter::Dynamic(filter) => filter.freeze().and_then(|frozen| to_bytes(&frozen)),
-            Filter::Spectral(filter) => filter.freeze().and_then(|frozen| to_bytes(&frozen)),
-            Filter::Counting(filter) => to_bytes(filter),
+        match &self.filter {
+            Filter::Dynamic(filter) => self.write_with(&frozen(filter)?, out),
+            Filter::Spectral(filter) => self.write_with(&frozen(filter)?, out),
+            Filter::Counting(filter) => self.write_with(filter, out),
         }
-        .map_err(io::Error::other)?;
-        let mut form = Form::new(out, MAGIC, 16 + bytes.len() as u64);
-        form.u64(self.items)?;
-        form.u64(self.total)?;
-        form.bytes(&bytes)?;
-        form.seal()
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
@@ -367,6 +370,10 @@ impl Held for Counts {
         };
         Ok(Counts { filter, items, total, since: 0 })
     }
+}
+
+fn frozen<C: GrowingCells<Shape: ShapeRecord>>(filter: &CountFilter<C>) -> io::Result<Frozen> {
+    filter.freeze().map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::form::{Fields, Form};
 use crate::structure::{Held, Summary};
 use bloomery_core::cells::Rounding;
 use bloomery_core::filters::{DecayLayout, Fade, PoolPolicy, When};
-use bloomery_core::snapshot::{Kind, Loaded, read, to_bytes};
+use bloomery_core::snapshot::{Kind, Loaded, Snapshot, encoded_len, read};
 use bloomery_core::{
     DecayingPlan, Derivation, Error, Hasher, HotItem, HotList, HotPlan, Key, KeyHash, Placement,
     Policy, Result, TimeDecayingBloomFilter, sizing,
@@ -240,15 +240,14 @@ impl Held for Fading {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let filter = self.filter.freeze().and_then(|frozen| to_bytes(&frozen));
-        let filter = filter.map_err(io::Error::other)?;
-        let hot = self.hot.as_ref().map_or(Ok(Vec::new()), |hot| to_bytes(hot));
-        let hot = hot.map_err(io::Error::other)?;
-        let mut form = Form::new(out, MAGIC, 16 + (filter.len() + hot.len()) as u64);
+        let filter = self.filter.freeze().map_err(io::Error::other)?;
+        let length = |part: &dyn Snapshot| encoded_len(part).map_err(io::Error::other);
+        let list = self.hot.as_ref().map_or(Ok(0), |hot| length(hot))?;
+        let mut form = Form::new(out, MAGIC, 16 + length(&filter)? + list);
         form.u64(self.items)?;
-        form.u64(filter.len() as u64)?;
-        form.bytes(&filter)?;
-        form.bytes(&hot)?;
+        form.u64(length(&filter)?)?;
+        form.snapshot(&filter)?;
+        self.hot.as_ref().map_or(Ok(()), |hot| form.snapshot(hot))?;
         form.seal()
     }
 

@@ -7,6 +7,7 @@
 //! All numbers are little-endian. Nothing is believed before length and checksum were seen, nothing is allocated
 //! that the real length does not justify, and what passed the checksum goes through the checks of a constructor.
 
+use bloomery_core::snapshot::{Snapshot, write_to};
 use bloomery_core::{Error, Result};
 use std::io::{self, Write};
 
@@ -44,16 +45,25 @@ impl<'a> Form<'a> {
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.flush()?;
+        if bytes.len() < PIECE {
+            self.buffer.extend(bytes);
+            return self.spill();
+        }
+        self.empty()?;
         self.put(bytes)
+    }
+
+    /// A snapshot of the core's, as long as `encoded_len` says.
+    pub(super) fn snapshot(&mut self, filter: &dyn Snapshot) -> io::Result<()> {
+        write_to(filter, self)
     }
 
     #[inline(always)]
     fn spill(&mut self) -> io::Result<()> {
-        if self.buffer.len() < PIECE { Ok(()) } else { self.flush() }
+        if self.buffer.len() < PIECE { Ok(()) } else { self.empty() }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn empty(&mut self) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let done = self.put(&buffer);
         buffer.clear();
@@ -68,8 +78,18 @@ impl<'a> Form<'a> {
 
     /// Ends with the checksum.
     pub(super) fn seal(mut self) -> io::Result<()> {
-        self.flush()?;
+        self.empty()?;
         self.out.write_all(&self.sum.to_le_bytes())
+    }
+}
+
+impl Write for Form<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.empty()
     }
 }
 

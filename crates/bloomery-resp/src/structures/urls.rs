@@ -3,7 +3,7 @@
 use super::form::{Fields, Form};
 use crate::structure::{Held, Summary};
 use bloomery_core::filters::{UrlFilter, UrlPlan};
-use bloomery_core::snapshot::{Kind, Loaded, read, to_bytes};
+use bloomery_core::snapshot::{Kind, Loaded, encoded_len, read};
 use bloomery_core::{Error, Hasher, Result, sizing};
 use std::io::{self, Write};
 
@@ -68,10 +68,10 @@ impl Held for Urls {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let bytes = to_bytes(&*self.filter).map_err(io::Error::other)?;
-        let mut form = Form::new(out, MAGIC, 8 + bytes.len() as u64);
+        let len = encoded_len(&*self.filter).map_err(io::Error::other)?;
+        let mut form = Form::new(out, MAGIC, 8 + len);
         form.u64(self.items)?;
-        form.bytes(&bytes)?;
+        form.snapshot(&*self.filter)?;
         form.seal()
     }
 
