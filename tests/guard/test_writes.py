@@ -22,11 +22,14 @@ from sqlalchemy import (
     null,
     select,
     text,
+    union_all,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, aliased
+from sqlalchemy.sql.expression import ClauseElement, Executable
 
 from bloomery import DatabaseGuard
 from bloomery.guard.state import State
@@ -209,7 +212,20 @@ def test_a_key_that_is_written_is_known_before_its_commit(
 
 ALTER = DDL("ALTER TABLE basket ADD COLUMN remark TEXT DEFAULT ''")  # type: ignore[no-untyped-call]
 
+
+class CopyOfRows(Executable, ClauseElement):
+    """A statement of somebody's own making."""
+
+    inherit_cache = False
+
+
+@compiles(CopyOfRows)
+def _write(element: CopyOfRows, compiler: Any, **words: Any) -> str:
+    return "INSERT INTO basket (customer_id, items) SELECT customer_id + 99, 1 FROM basket"
+
+
 UNSEEN: dict[str, Write] = {
+    "a statement of one's own": lambda s: s.execute(CopyOfRows()),
     "text": lambda s: s.execute(text("INSERT INTO basket (customer_id, items) VALUES (100, 1)")),
     "text in another case": lambda s: s.execute(
         text("insert into BASKET (customer_id, items) values (100, 1)")
@@ -308,6 +324,9 @@ def test_a_common_table_expression_that_writes_ends_the_trust(
         lambda s: s.execute(text("SELECT count(*) FROM basket")),
         lambda s: s.execute(text("UPDATE visit SET day = 1")),
         lambda s: s.execute(select(Basket)),
+        lambda s: s.execute(select(select(Basket.owner).cte("basket_cte"))),
+        lambda s: s.execute(union_all(select(Basket.id), select(Basket.id))),
+        lambda s: s.connection().execute(func.abs(1)),
         lambda s: s.add(Visit(shop="a", day=1)),
         lambda s: s.execute(update(Basket).values(items=9)),
         lambda s: s.execute(update(Basket).where(Basket.owner == 1).values(owner=null())),

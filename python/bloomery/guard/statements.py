@@ -23,6 +23,7 @@ from sqlalchemy.sql.elements import (
     BinaryExpression,
     BooleanClauseList,
     ClauseElement,
+    ReleaseSavepointClause,
     RollbackToSavepointClause,
     SavepointClause,
 )
@@ -105,6 +106,8 @@ class Statements:
             return Effect(savepoint=statement.ident)
         if isinstance(statement, RollbackToSavepointClause):
             return Effect(back_to=statement.ident)
+        if isinstance(statement, ReleaseSavepointClause):
+            return NOTHING
         if isinstance(compiled, DDLCompiler):
             return self._read_text(str(compiled))
         for cte in getattr(compiled, "ctes", None) or ():
@@ -112,7 +115,9 @@ class Statements:
             if inner.is_dml and self.is_ours(inner.table):
                 return Effect(unseen="a common table expression writes to the table")
         if not getattr(statement, "is_dml", False):
-            return NOTHING
+            # Whatever somebody has invented is known by its text.
+            is_select = getattr(statement, "is_select", False)
+            return NOTHING if is_select else self._read_text(compiled.string)
         try:
             return self._read_dml(compiled, statement)
         except _NotSeen as reason:
