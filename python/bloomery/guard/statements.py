@@ -23,6 +23,7 @@ from sqlalchemy.sql.elements import (
     BinaryExpression,
     BooleanClauseList,
     ClauseElement,
+    ReleaseSavepointClause,
     RollbackToSavepointClause,
     SavepointClause,
 )
@@ -105,6 +106,8 @@ class Statements:
             return Effect(savepoint=statement.ident)
         if isinstance(statement, RollbackToSavepointClause):
             return Effect(back_to=statement.ident)
+        if isinstance(statement, ReleaseSavepointClause):
+            return NOTHING
         if isinstance(compiled, DDLCompiler):
             return self._read_text(str(compiled))
         for cte in getattr(compiled, "ctes", None) or ():
