@@ -18,18 +18,27 @@ enum Part {
     Raw(Vec<u8>),
 }
 
+/// One structure of each kind, so that what follows has something to work on.
+const BEFORE: &str = "BF.RESERVE s 0.01 8\nBF.RESERVE f 0.1 5 NONSCALING\nCF.RESERVE c 8\nCMS.INITBYDIM m 9 3\n\
+    TOPK.RESERVE t 3 8 3 0.9\nCOUNT.RESERVE n 100 0.01\nDECAY.RESERVE d 100 0.01 HALFLIFE 10m TOP 4\n\
+    URL.RESERVE u 100 0.01\n";
+
 const WORDS: &[&str] = &[
-    "a",
-    "b",
+    "s",
+    "f",
     "c",
+    "m",
+    "t",
+    "n",
+    "d",
+    "u",
+    "a",
     "0",
     "1",
     "2",
     "3",
     "10",
-    "100",
     "0.01",
-    "0.5",
     "-1",
     "ITEMS",
     "CAPACITY",
@@ -39,10 +48,10 @@ const WORDS: &[&str] = &[
     "NOCREATE",
     "WEIGHTS",
     "WITHCOUNT",
-    "MATCH",
     "COUNT",
     "*",
     "http://a/b",
+    "http://a/b/c",
     "1h",
     "AT",
     "",
@@ -95,7 +104,8 @@ fuzz_target!(|input: (bool, Vec<Part>, Vec<u8>)| {
     let (mut whole, mut session) = keyspace();
     let names: Vec<&str> = whole.table().commands().iter().map(|command| command.name).collect();
     let name = |number: u8| names[usize::from(number) % names.len()];
-    let mut bytes = if resp3 { b"HELLO 3\r\n".to_vec() } else { Vec::new() };
+    let mut bytes = BEFORE.as_bytes().to_vec();
+    bytes.extend(if resp3 { "HELLO 3\n" } else { "" }.bytes());
     for part in &parts {
         match part {
             Part::Known(number, words) => bytes.extend(request(name(*number), words, None)),
