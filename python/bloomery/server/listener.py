@@ -136,14 +136,14 @@ class Server:
         """Each second closes who must not stay."""
         while True:
             await asyncio.sleep(1)
-            now, today, settings = time.monotonic(), time.time(), self.settings
+            now, settings = time.monotonic(), self.settings
             for client in list(self.clients.values()):
                 if client.stuck_since is not None:
                     if client.stuck_for(now) > settings.client_output_seconds:
                         log.warning("closed client %d: it does not read its replies", client.id)
                         client.abort()
-                elif (settings.timeout and today - client.seen > settings.timeout) or (
-                    today - client.born > settings.auth_timeout and not client.session.authenticated
+                elif (settings.timeout and now - client.seen > settings.timeout) or (
+                    now - client.born > settings.auth_timeout and not client.session.authenticated
                 ):
                     client.abort()
 
