@@ -17,6 +17,7 @@ import pytest
 
 from bloomery import Monitor
 from bloomery.errors import BloomeryError, IncompatibleError, JournalError, LockedError
+from bloomery.history import History
 from bloomery.store import repair
 from tests.history_store.conftest import quick_disk  # noqa: F401 - a fixture for all tests here
 from tests.history_store.faults import FailingDisk, PowerCut
@@ -165,6 +166,21 @@ def test_what_a_source_has_told_is_tied_to_its_events(tmp_path: Path) -> None:
     crash(monitor)
     with open_monitor(tmp_path / "m") as again:
         assert again.positions == {"stream": "2-0", "other": {"offset": 7}}
+
+
+def test_a_monitors_history_can_be_written_alone_and_loses_nothing(tmp_path: Path) -> None:
+    with open_monitor(tmp_path / "m") as monitor:
+        monitor.add("a", at=START)
+    with History.open(tmp_path / "m" / "history", background=False) as alone:
+        alone.add("b", at=START)
+    monitor = open_monitor(tmp_path / "m")
+    assert monitor.history is not None
+    assert [monitor.history.count(key).upper for key in "ab"] == [1, 1]
+    monitor.add("a", at=START)
+    crash(monitor)
+    with open_monitor(tmp_path / "m") as monitor:
+        assert monitor.history is not None
+        assert [monitor.history.count(key).upper for key in "ab"] == [2, 1]
 
 
 def test_a_damaged_ledger_is_named_with_its_place_and_can_be_repaired(tmp_path: Path) -> None:
