@@ -202,6 +202,14 @@ def test_a_damaged_ledger_is_named_with_its_place_and_can_be_repaired(tmp_path: 
     repair(path)
     with open_monitor(path) as again:
         assert again.stats().events < sum(count for b in BATCHES[:3] for _, count, _ in b)
+        # The history had sealed hours of blocks that are gone; those that come now still count.
+        again.add_many(["later"] * 7, at=START + 20_000)
+        again.add_many(["last"] * 5, at=START + 20_000)
+        assert again.history is not None
+        assert again.history.count("later").upper == again.count("later").value == 7
+    with open_monitor(path) as again:
+        assert again.history is not None
+        assert again.history.count("last").upper == again.count("last").value == 5
 
 
 def crash(monitor: Monitor) -> None:

@@ -126,6 +126,10 @@ class Monitor(Answers):
             this = cls(chosen, structures, totals, ledger, history, clock)
             for sequence, block in ledger.replay():
                 this._apply(block, sequence)
+            if history is not None and history.mark > ledger.sequence:
+                # A repair has cut blocks that the history has: their numbers will be used again.
+                history.feed(lambda _: None, mark=ledger.sequence)
+                history.checkpoint()
         except BaseException:
             if history is not None:
                 history.close()
