@@ -69,13 +69,21 @@ fn keyspace() -> (Keyspace, Session) {
 /// Everything that is answered, with the host's commands answered by a plain OK.
 fn feed(keyspace: &mut Keyspace, session: &mut Session, bytes: &[u8]) -> Vec<u8> {
     keyspace.execute(session, bytes, 1000.0);
-    while session.foreign().is_some() {
-        session.reply.ok();
-        keyspace.resume(session, 1000.0);
+    let mut answers = Vec::new();
+    loop {
+        if session.foreign().is_some() {
+            session.reply.ok();
+            keyspace.resume(session, 1000.0);
+        } else if session.more() {
+            keyspace.execute(session, b"", 1000.0);
+        } else {
+            answers.extend_from_slice(session.reply.bytes());
+            session.reply.clear();
+            return answers;
+        }
+        answers.extend_from_slice(session.reply.bytes());
+        session.reply.clear();
     }
-    let answers = session.reply.bytes().to_vec();
-    session.reply.clear();
-    answers
 }
 
 fn digest(store: &Store) -> u128 {

@@ -148,6 +148,8 @@ def test_what_is_no_reply_is_refused_and_the_command_still_waits() -> None:
             session.resume(value, NOW)
     assert session.foreign == [b"INFO"]
     assert session.resume("OK", NOW) == b"+OK\r\n"
+    with pytest.raises(errors.ParameterError):
+        session.resume("OK", NOW)
 
 
 def test_a_client_says_who_it_is() -> None:

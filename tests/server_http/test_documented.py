@@ -9,10 +9,13 @@ import pytest
 
 pytest.importorskip("starlette", reason="Starlette is not installed")
 
+from bloomery.server.figures import figures
 from bloomery.server.http.failures import STATUS
 from bloomery.server.http.metrics import families
 from bloomery.server.http.parts import Limits, Parts
 from bloomery.server.http.routes import PATHS
+from bloomery.server.listener import Server
+from bloomery.server.settings import Settings
 from tests.server_http.events import open_monitor
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md").read_text()
@@ -23,7 +26,7 @@ def test_the_page_names_every_path_and_no_other() -> None:
     assert named == {path.path for path in PATHS}
 
 
-def test_the_page_names_every_metric() -> None:
+def test_the_page_names_every_metric(tmp_path: Path) -> None:
     named = set()
     for group in re.findall(r"^\| (`bloomery_.*?) \|", PAGE, flags=re.MULTILINE):
         first, *rest = re.findall(r"`(\w+)`", group)
@@ -36,6 +39,8 @@ def test_the_page_names_every_metric() -> None:
             monitor=monitor, keyspace=None, token=None, limits=Limits(), ready=None, metrics=()
         )
         there = {family.name for family in families(parts)}
+    own = Server(Settings(appendonly=False, dir=tmp_path))
+    there |= {family.name for family in figures(own)}
     assert named == there | {"bloomery_commands_total"}
 
 

@@ -326,6 +326,7 @@ def test_a_server_of_named_structures_shows_them_and_no_stream(opened: Any) -> N
             each["name"] for each in served.send("/api/structures").json["items"]
         ]
         expect(page.locator("#hot")).to_be_hidden()
+        assert shown(page, "commands-rows") == [["BF.ADD", "10", "1"], ["GET", "2", "0"]]
         assert number(figure(page, "3 errors")) == 12
         assert "192 B" in page.locator("#figures").inner_text()
         page.goto("about:blank")

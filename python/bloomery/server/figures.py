@@ -1,33 +1,43 @@
-"""The server's own figures for Prometheus: clients, the journal, snapshots."""
+"""What `/metrics` tells of the server itself, beside its structures and commands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from bloomery.server.http.parts import Family
-
-if TYPE_CHECKING:
-    from bloomery.server.listener import Server
+from bloomery.server.listener import Server
 
 
 def figures(server: Server) -> Iterator[Family]:
-    """What the keyspace and the monitor cannot tell."""
-    journal = server.durability.about()
-    told = (
-        ("connected_clients", "gauge", "Clients now.", len(server.clients)),
-        ("connections_total", "counter", "Clients that came.", server.connections),
-        ("rejected_connections_total", "counter", "Clients too many.", server.rejected),
-        ("aof_size_bytes", "gauge", "Snapshot and journal.", journal["aof_current_size"]),
-        ("aof_fsyncs_total", "counter", "Syncs of the journal.", journal["aof_fsyncs"]),
-        ("aof_last_fsync_seconds", "gauge", "The last one.", journal["aof_last_fsync_seconds"]),
-        ("aof_failed", "gauge", "1 if changes are refused.",
-         journal["aof_last_write_status"] != "ok"),
-        ("last_save_timestamp_seconds", "gauge", "The last snapshot.",
-         journal["rdb_last_save_time"]),
-        ("last_save_failed", "gauge", "1 if the last snapshot could not be made.",
-         journal["rdb_last_bgsave_status"] != "ok"),
-    )  # fmt: skip
-    for name, kind, about, value in told:
-        assert isinstance(value, int | float)
-        yield Family(f"bloomery_{name}", kind, about, [({}, float(value))])
+    """Clients, memory and durability."""
+    durability = server.durability
+    journal = durability.about()
+    gauges = {
+        "bloomery_connected_clients": (len(server.clients), "Clients of the Redis protocol."),
+        "bloomery_used_memory_bytes": (
+            server.keyspace.stats()["bytes"], "Memory of all named structures.",
+        ),
+        "bloomery_last_save_timestamp_seconds": (
+            durability.last_save, "When the last snapshot was complete.",
+        ),
+        "bloomery_last_save_failed": (
+            durability.last_save_failed is not None, "1 if the last snapshot failed.",
+        ),
+        "bloomery_aof_size_bytes": (
+            float(str(journal["aof_current_size"])), "Snapshot and journal.",
+        ),
+        "bloomery_aof_failed": (
+            journal["aof_last_write_status"] != "ok", "1 if changes are refused.",
+        ),
+        "bloomery_aof_last_fsync_seconds": (
+            durability.sync_seconds, "How long the last sync of the journal took.",
+        ),
+    }  # fmt: skip
+    totals = {
+        "bloomery_connections_total": (server.connections, "Clients that ever came."),
+        "bloomery_rejected_connections_total": (server.rejected, "Clients that were too many."),
+        "bloomery_aof_fsyncs_total": (durability.syncs, "Syncs of the journal."),
+    }
+    for kind, table in (("gauge", gauges), ("counter", totals)):
+        for name, (value, about) in table.items():
+            yield Family(name, kind, about, [({}, float(value))])

@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bloomery.errors import StorageError, UnsupportedError
@@ -94,6 +95,7 @@ class Web:
 
             from bloomery.server.figures import figures
             from bloomery.server.http.app import create_app
+            from bloomery.server.http.parts import limits_of
         except ImportError as error:
             raise UnsupportedError(
                 "HTTP needs Starlette and uvicorn",
@@ -110,12 +112,10 @@ class Web:
                 yield
 
         app = create_app(
-            monitor=server.monitor,
-            keyspace=server.keyspace,
-            settings=server.settings,
-            ready=lambda: server.not_ready,
-            metrics=[lambda: figures(server)],
-        )
+            monitor=server.monitor, keyspace=server.keyspace, settings=server.settings,
+            limits=limits_of(server.settings), ready=lambda: server.not_ready,
+            metrics=[partial(figures, server)],
+        )  # fmt: skip
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         config = uvicorn.Config(
             app,

@@ -56,6 +56,10 @@ class Settings:
     user: tuple[str, ...] = field(default=(), repr=False)
     """Lines of Redis's ACL syntax, without the word `user`."""
     http_token: str = field(default="", repr=False)
+    http_public: bool = True
+    """Health and metrics are told without the token."""
+    http_max_body: int = 64 << 20
+    """Bytes of a request over HTTP."""
     maxmemory: int = 0
     """Bytes for all structures together; 0 for no limit."""
     maxclients: int = 10_000

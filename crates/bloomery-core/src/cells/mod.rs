@@ -23,4 +23,4 @@ pub use gate::{Entered, Gate};
 pub use growing::{Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK, Stopped};
 pub use spectral::{OnFull, Spare, SpectralCells, SpectralShape};
 pub use version::Version;
-pub use words::{LINE_BYTES, LINE_WORDS, Words, bytes_for};
+pub use words::{LINE_BYTES, LINE_WORDS, Words, bytes_for, physical_memory};

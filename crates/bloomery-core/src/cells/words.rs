@@ -186,7 +186,7 @@ pub fn bytes_for(bits: u64) -> u64 {
 }
 
 /// This machine's memory. A filter beyond it would be killed while being filled, not refused.
-pub(crate) fn physical_memory() -> u64 {
+pub fn physical_memory() -> u64 {
     #[cfg(unix)]
     // SAFETY: sysconf only reads system constants.
     unsafe {

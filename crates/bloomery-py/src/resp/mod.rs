@@ -21,7 +21,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Named structures, the commands on them, and what must be journaled.
-#[pyclass(module = "bloomery", frozen)]
+#[pyclass(module = "bloomery._core", frozen)]
 pub(crate) struct Keyspace(Arc<Mutex<Core>>);
 
 #[pymethods]

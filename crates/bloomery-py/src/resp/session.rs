@@ -2,6 +2,7 @@
 
 use super::encode::encode;
 use super::locked;
+use crate::errors::parameter;
 use bloomery_resp::wire::reply::Reply;
 use bloomery_resp::{Keyspace as Core, Session as CoreSession};
 use pyo3::prelude::*;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex};
 const LONG: usize = 16 << 10;
 
 /// One client: bytes in, answers out.
-#[pyclass(module = "bloomery", frozen)]
+#[pyclass(module = "bloomery._core", frozen)]
 pub(crate) struct Session {
     keyspace: Arc<Mutex<Core>>,
     core: Mutex<CoreSession>,
@@ -56,6 +57,16 @@ impl Session {
         reply: &Bound<'py, PyAny>,
         now: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        if locked(&self.core).foreign().is_none() {
+            let (got, allowed) = ("a reply to nothing", "the reply to the command in `foreign`");
+            return Err(parameter(
+                py,
+                "reply",
+                got,
+                allowed,
+                "look whether `foreign` is None first",
+            ));
+        }
         let mut encoded = Reply::default();
         encoded.set_protocol(locked(&self.core).reply.protocol());
         encode(&mut encoded, reply, 0)?;

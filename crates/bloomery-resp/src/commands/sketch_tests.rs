@@ -138,7 +138,7 @@ fn a_sketch_that_does_not_fit_is_refused_before_it_is_made() {
     for line in [
         "CMS.INITBYDIM a 1000000000 5",
         "CMS.INITBYPROB a 0.000001 0.001",
-        "TOPK.RESERVE a 1000000000",
+        "TOPK.RESERVE a 1000000",
         "TOPK.RESERVE a 10 100000 10 0.9",
     ] {
         assert_eq!(talk.say(line), refused, "{line}");

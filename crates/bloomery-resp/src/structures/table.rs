@@ -1,6 +1,7 @@
 //! What the count-min sketch and the top-k list are made of: a table of numbers, of which a key has one cell in
 //! each row.
 
+use bloomery_core::cells::physical_memory;
 use bloomery_core::{Error, KeyHash, Result};
 use std::alloc::{Layout, alloc_zeroed};
 
@@ -17,11 +18,22 @@ unsafe impl Number for u32 {}
 // SAFETY: as above.
 unsafe impl Number for u64 {}
 
+/// Refuses what this machine could not hold. The system would promise it, and end the process when it is used.
+pub(super) fn check_fits(bytes: u64) -> Result<()> {
+    if bytes > physical_memory() { Err(too_large(bytes)) } else { Ok(()) }
+}
+
+#[cold]
+pub(super) fn too_large(needed: u64) -> Error {
+    Error::Capacity { needed, limit: physical_memory() }
+}
+
 /// As many zeros as asked for, or the error that says how much memory that would take. Pages come with
 /// their first use, so that a large structure is made at once.
 pub(super) fn zeros<T: Number>(count: u64) -> Result<Box<[T]>> {
     let needed = count.saturating_mul(size_of::<T>() as u64);
-    let refused = || Error::Capacity { needed, limit: isize::MAX as u64 };
+    check_fits(needed)?;
+    let refused = || too_large(needed);
     let len = usize::try_from(count).map_err(|_| refused())?;
     if len == 0 {
         return Ok(Box::default());

@@ -18,7 +18,7 @@
 //! A count is too large only where two keys share a fingerprint and a cell; it may be too small.
 
 use super::form::{Fields, Form};
-use super::table::{Rows, check_table, mix, zeros};
+use super::table::{Rows, check_fits, check_table, mix, too_large, zeros};
 use crate::structure::{Held, Summary};
 use bloomery_core::batch::prefetch;
 use bloomery_core::{Error, Hasher, KeyHash, Result};
@@ -27,8 +27,8 @@ use std::hash::{BuildHasherDefault, Hasher as StdHasher};
 use std::io::{self, Write};
 
 const MAGIC: &[u8; 8] = b"bloomTK1";
-/// Beyond this the places alone would need more than 64 GB.
-const MOST_KEYS: u64 = 1 << 30;
+/// Places are made at once, so there must not be too many.
+const MOST_KEYS: u64 = 1 << 24;
 /// Chances that are kept ready. What counts more than this is not worn out by chance any more, unless `decay` is
 /// almost 1.
 const READY: usize = 256;
@@ -51,7 +51,7 @@ impl TopKPlan {
     pub fn checked(self) -> Result<Self> {
         if !(1..=MOST_KEYS).contains(&self.k) {
             let hint = "give the number of keys that the list is to show";
-            return Err(Error::parameter("k", self.k, "between 1 and 2**30", hint));
+            return Err(Error::parameter("k", self.k, "between 1 and 2**24", hint));
         }
         check_table(self.width, self.depth)?;
         // NaN is in no range.
@@ -130,7 +130,8 @@ impl TopK {
     /// An empty list.
     pub fn new(plan: TopKPlan, seed: u64) -> Result<Self> {
         let plan = plan.checked()?;
-        let refused = |_| Error::Capacity { needed: plan.bytes(), limit: isize::MAX as u64 };
+        check_fits(plan.bytes())?;
+        let refused = |_| too_large(plan.bytes());
         let k = plan.k as u32;
         let (mut places, mut heap, mut index) = (Vec::new(), Vec::new(), HashMap::default());
         places.try_reserve_exact(k as usize).map_err(refused)?;

@@ -129,7 +129,7 @@ fn what_cannot_be_built_is_named() {
     let plan = TopKPlan { k: 3, width: 8, depth: 7, decay: 0.9 };
     for wrong in [
         TopKPlan { k: 0, ..plan },
-        TopKPlan { k: 1 << 31, ..plan },
+        TopKPlan { k: (1 << 24) + 1, ..plan },
         TopKPlan { width: 0, ..plan },
         TopKPlan { depth: 1 << 48, ..plan },
         TopKPlan { decay: 0.0, ..plan },

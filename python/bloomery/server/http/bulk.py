@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from bloomery.errors import BloomeryError, RequestError
-from bloomery.server.http import failures
+from bloomery.server.http import arrow_stream, failures
 from bloomery.server.http.params import RANGE, Param, range_of, read_params
 from bloomery.server.http.parts import Key, Parts
 from bloomery.server.http.plain import key_fields, to_json
@@ -113,17 +113,10 @@ def _told(keys: list[Key], answer: Callable[[Key], dict[str, Any]]) -> bytes:
 
 
 def _arrow(keys: list[Key], answer: Callable[[Key], dict[str, Any]]) -> bytes:
-    import pyarrow as pa
-
     rows = [answer(key) for key in keys]
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     columns.pop("missing", None)
-    batch = pa.RecordBatch.from_pydict({"key": keys, **columns})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    return arrow_stream.write({"key": keys, **columns})
 
 
 def _media_type(request: Request) -> str:

@@ -55,10 +55,19 @@ class Keyspace(Protocol):
 
 
 class Settings(Protocol):
-    """What is read of the server's settings."""
+    """What is read of the server's settings to make the app."""
 
     @property
     def http_token(self) -> str | None: ...
+
+
+class LimitSettings(Protocol):
+    """What is read of them for the limits."""
+
+    @property
+    def http_public(self) -> bool: ...
+    @property
+    def http_max_body(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +92,12 @@ class Limits:
     """Structures that `/metrics` names, and as many commands and guards."""
     public: frozenset[str] = frozenset({"health", "metrics"})
     """What is answered without the token."""
+
+
+def limits_of(settings: LimitSettings) -> Limits:
+    """The limits that a server's settings ask for."""
+    public = Limits().public if settings.http_public else frozenset[str]()
+    return Limits(body=settings.http_max_body, public=public)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,16 @@ from typing import IO, Any, NoReturn
 
 from bloomery._core import parse_instant
 from bloomery.errors import BloomeryError, RequestError
+from bloomery.server.http import arrow_stream
 
 NDJSON = "application/x-ndjson"
-ARROW = "application/vnd.apache.arrow.stream"
+ARROW = arrow_stream.MEDIA_TYPE
 BATCH = 20_000
 """Lines of a batch."""
 LINE = 1 << 20
 """Bytes of a line at most."""
-_FIELDS = frozenset({"key", "key_base64", "time", "count"})
+_COLUMNS = frozenset({"key", "time", "count"})
+_FIELDS = _COLUMNS | {"key_base64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def read_batches(body: IO[bytes], media_type: str) -> Iterator[Batch]:
     if media_type == NDJSON:
         return _lines(body)
     if media_type == ARROW:
-        return _arrow(body)
+        return map(_columns, arrow_stream.read_batches(body, _COLUMNS))
     raise RequestError(
         f"the body has a type that is not known: {media_type[:80] or 'none'}",
         hint=f"send {NDJSON} or {ARROW}", status=415, field="Content-Type",
@@ -133,29 +135,6 @@ def _time(row: dict[str, Any], number: int) -> float | None:
         refuse(f"line {number}: {error.message}", "time", line=number)
 
 
-def _arrow(body: IO[bytes]) -> Iterator[Batch]:
-    try:
-        import pyarrow as pa
-    except ModuleNotFoundError:
-        raise RequestError(
-            "this server cannot read Arrow", hint=f"install pyarrow, or send {NDJSON}",
-            status=415, field="Content-Type",
-        ) from None  # fmt: skip
-    try:
-        with pa.ipc.open_stream(body) as reader:
-            names = reader.schema.names
-            if "key" not in names or set(names) - _FIELDS or len(set(names)) < len(names):
-                refuse("the columns must be `key` and may be `time` and `count`", "body")
-            for batch in reader:
-                if batch.num_rows:
-                    batch.validate(full=True)
-                    yield _columns(batch)
-    except (pa.ArrowInvalid, OSError) as error:
-        if isinstance(error, BloomeryError):
-            raise
-        refuse("the body is not an Arrow stream, or was cut short", "body")
-
-
 def _columns(batch: Any) -> Batch:
     def column(name: str) -> Any:
         found = batch.column(name) if name in batch.schema.names else None
@@ -163,17 +142,11 @@ def _columns(batch: Any) -> Batch:
             refuse(f"`{name}` has nulls", name)
         return found
 
-    counts = column("count")
-    if counts is not None:
-        import pyarrow.compute as pc
-
-        if not (
-            str(counts.type).lstrip("u").startswith("int")
-            and pc.min(counts).as_py() >= 1
-            and pc.max(counts).as_py() < 2**31
-        ):
-            refuse("`count` must be whole numbers from 1 to 2^31", "count")
-    times = column("time")
+    keys, counts, times = column("key"), column("count"), column("time")
+    if not arrow_stream.has_plain_keys(keys):
+        refuse("`key` must be text, bytes or whole numbers", "key")
+    if counts is not None and not arrow_stream.is_within(counts, 1, 2**31 - 1):
+        refuse("`count` must be whole numbers from 1 to 2^31", "count")
     if times is not None:
         parse_instant(times, "time")
-    return Batch(column("key"), counts, times)
+    return Batch(keys, counts, times)

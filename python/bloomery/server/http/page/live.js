@@ -8,7 +8,9 @@ const ARROWS = { up: "↑", down: "↓", flat: "·" };
 const KINDS = {
   bloom: "Bloom filter", url: "URL filter", scalable: "scalable Bloom", pdcf: "counts, partitioned",
   dcf: "counts", tbf: "fading counts", hot: "hot list", history: "history", counting: "counting Bloom",
+  count_min: "count-min sketch", top_k: "top-k list",
 };
+const many = (n, name) => `${number(n)} ${name}${n === 1 ? "" : "s"}`;
 const sum = (values) => values.reduce((a, b) => a + b, 0);
 
 const count = ({ structures, keyspace }) => structures.filter((each) => each.of === "monitor").length + (keyspace?.keys || 0);
@@ -29,14 +31,14 @@ function figures(told) {
     rows.push(["New keys", monitor.new, number(monitor.new), recent ? `${percent(sum(pulse.new) / recent)} of the last 5 min` : "none in the last 5 min"]);
     rows.push(["Late events", monitor.late, number(monitor.late), monitor.events ? `${percent(monitor.late / monitor.events)} of all` : ""]);
   }
-  if (keyspace) {
+  if (keyspace && (keyspace.calls || !monitor)) {
     const rate = before ? Math.max(0, keyspace.calls - before.calls) / Math.max(0.5, told.time - before.time) : 0;
     before = { calls: keyspace.calls, time: told.time };
     rows.push(["Commands per second", rate, number(Math.round(rate)), "over the Redis protocol"]);
-    rows.push(["Commands", keyspace.calls, number(keyspace.calls), `${number(keyspace.errors)} errors`]);
+    rows.push(["Commands", keyspace.calls, number(keyspace.calls), many(keyspace.errors, "error")]);
   }
   const memory = (monitor?.bytes || 0) + (keyspace?.bytes || 0), all = count(told);
-  rows.push(["Memory", memory, bytes(memory), `${number(all)} structure${all === 1 ? "" : "s"}`]);
+  rows.push(["Memory", memory, bytes(memory), many(all, "structure")]);
   if (asked) rows.push(["Queries avoided", avoided, percent(avoided / asked), `${number(avoided)} of ${number(asked)}`]);
   const list = $("figures");
   if (list.children.length !== rows.length || list.dataset.ghost) {
@@ -141,7 +143,7 @@ function structures(told) {
   const kept = told.history;
   const all = count(told);
   say("structures-aside", told.structures.length < all ? `the first ${told.structures.length} of ${number(all)}`
-    : kept ? `history: ${bytes(kept.bytes)} in ${kept.segments} segments${kept.failure ? `, failed: ${kept.failure}` : ""}` : "");
+    : kept ? `history: ${bytes(kept.bytes)} in ${many(kept.segments, "segment")}${kept.failure ? `, failed: ${kept.failure}` : ""}` : "");
 }
 
 function guards(told) {
@@ -162,6 +164,13 @@ function guards(told) {
   say("guards-aside", "queries that no database saw");
 }
 
+function commands({ keyspace }) {
+  const calls = Object.entries(keyspace?.commands || {}).map(([name, [calls, errors]]) => ({ name, calls, errors }));
+  if (!calls.length) return $("commands-rows").replaceChildren(empty(3, "No command yet."));
+  fill("commands-rows", calls.sort((a, b) => b.calls - a.calls).slice(0, 20), (item) => item.name, () => row("", "n", "n soft"),
+    (line, item) => [item.name, number(item.calls), number(item.errors)].forEach((text, i) => { line.cells[i].textContent = text; }));
+}
+
 export function showLoading() {
   $("figures").dataset.ghost = "yes";
   $("figures").replaceChildren(...Array.from({ length: 6 }, () => el("div", {}, el("dt", {}, "…"), el("dd", {}, "–"), el("dd", { class: "note" }, " "))));
@@ -175,7 +184,7 @@ export function showLive(told, choose) {
   if (told.monitor) {
     hot(told, choose);
     pulse(told);
-  }
+  } else commands(told);
   structures(told);
   guards(told);
   say("version", `bloomery ${told.version}`);
