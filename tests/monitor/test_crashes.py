@@ -16,7 +16,13 @@ from typing import Any
 import pytest
 
 from bloomery import Monitor
-from bloomery.errors import BloomeryError, IncompatibleError, JournalError, LockedError
+from bloomery.errors import (
+    BloomeryError,
+    IncompatibleError,
+    JournalError,
+    LockedError,
+    StorageError,
+)
 from bloomery.history import History
 from bloomery.store import repair
 from tests.history_store.conftest import quick_disk  # noqa: F401 - a fixture for all tests here
@@ -118,6 +124,33 @@ def test_a_full_disk_stops_the_monitor_and_not_its_answers(tmp_path: Path) -> No
         require_once(again, [0])
         assert again.failure is None
         again.add("more", at=START)
+
+
+def test_a_journal_that_has_grown_becomes_a_snapshot_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bloomery.monitor.monitor._REWRITE", 600)
+    disk = FailingDisk(full=True)
+    monitor = open_monitor(tmp_path / "m", disk)
+    for number, batch in enumerate(BATCHES[:4]):
+        monitor.add_many(*columns(batch))
+        assert monitor.stats().journal_bytes <= 600, number
+    ledger = monitor._ledger
+    assert ledger is not None
+    assert ledger.snapshot_sequence > 0
+    # One that fails stops nothing: the journal has everything.
+    monkeypatch.setattr(ledger, "rewrite", _refuse)
+    for batch in BATCHES[4:]:
+        monitor.add_many(*columns(batch))
+    assert monitor.stats().journal_bytes > 600
+    assert monitor.failure is None
+    crash(monitor)
+    with open_monitor(tmp_path / "m") as again:
+        require_once(again, list(range(len(BATCHES))))
+
+
+def _refuse(_: object) -> None:
+    raise StorageError("no room", hint="make some", path="x", operation="write")
 
 
 def write_until_killed(path: Path, first: int, batches: int) -> list[int]:
