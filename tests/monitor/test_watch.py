@@ -85,9 +85,11 @@ def test_a_signal_ends_it_and_everything_is_kept(tmp_path: Path, signal_number: 
 def test_the_terminal_shows_what_is_hot_and_gets_its_cursor_back(tmp_path: Path) -> None:
     write_log(tmp_path / "a.log", 300)
     ours, theirs = pty.openpty()
-    words = ("watch", "--no-server", "--tui", "--data", tmp_path / "data", tmp_path / "a.log")
+    words = ("watch", "--no-server", "--tui", "--items", "10k", "--data", tmp_path / "data")
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "80", "PYTHONUTF8": "1"}
-    process = start(*words, stdout=theirs, stderr=subprocess.PIPE, env=environment)
+    process = start(
+        *words, tmp_path / "a.log", stdout=theirs, stderr=subprocess.PIPE, env=environment
+    )
     os.close(theirs)
     shown = b""
     while True:
