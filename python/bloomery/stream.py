@@ -175,14 +175,13 @@ class Traffic:
         """The paths that are asked for in this second of Unix time, and when each was."""
         # The crowd breathes; a second does not know its neighbours, so it needs no memory of them.
         crowd = round(self.per_second * (0.8 + 0.2 * np.sin(second / 97)))
-        sought = self._sought(second)
         bots = max(self.per_second // 25, 1)
         bits = _mix(np.arange(crowd, dtype=np.uint64), self.seed + 31 * second + 7)
         ranks = np.searchsorted(self._shares, _uniform(bits) * self._shares[-1], side="right")
         # Every ten seconds another page becomes the most popular one.
         paths = self._paths[(ranks - second // 10) % len(self._paths)]
-        paths[: min(sought, crowd)] = self._wanted(second)
         found: list[str] = paths.tolist()
+        found += [self._wanted(second)] * self._sought(second)
         # A crawler goes through an archive that nobody else reads, another one looks for a way in.
         leaves = np.arange(second * bots, (second + 1) * bots, dtype=np.uint64)
         found += [f"/archive/{leaf:x}" for leaf in _page_ids(leaves, self.seed).tolist()]

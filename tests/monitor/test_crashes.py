@@ -16,7 +16,14 @@ from typing import Any
 import pytest
 
 from bloomery import Monitor
-from bloomery.errors import BloomeryError, IncompatibleError, JournalError, LockedError
+from bloomery.errors import (
+    BloomeryError,
+    IncompatibleError,
+    JournalError,
+    LockedError,
+    StorageError,
+)
+from bloomery.history import History
 from bloomery.store import repair
 from tests.history_store.conftest import quick_disk  # noqa: F401 - a fixture for all tests here
 from tests.history_store.faults import FailingDisk, PowerCut
@@ -119,6 +126,33 @@ def test_a_full_disk_stops_the_monitor_and_not_its_answers(tmp_path: Path) -> No
         again.add("more", at=START)
 
 
+def test_a_journal_that_has_grown_becomes_a_snapshot_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bloomery.monitor.monitor._REWRITE", 600)
+    disk = FailingDisk(full=True)
+    monitor = open_monitor(tmp_path / "m", disk)
+    for number, batch in enumerate(BATCHES[:4]):
+        monitor.add_many(*columns(batch))
+        assert monitor.stats().journal_bytes <= 600, number
+    ledger = monitor._ledger
+    assert ledger is not None
+    assert ledger.snapshot_sequence > 0
+    # One that fails stops nothing: the journal has everything.
+    monkeypatch.setattr(ledger, "rewrite", _refuse)
+    for batch in BATCHES[4:]:
+        monitor.add_many(*columns(batch))
+    assert monitor.stats().journal_bytes > 600
+    assert monitor.failure is None
+    crash(monitor)
+    with open_monitor(tmp_path / "m") as again:
+        require_once(again, list(range(len(BATCHES))))
+
+
+def _refuse(_: object) -> None:
+    raise StorageError("no room", hint="make some", path="x", operation="write")
+
+
 def write_until_killed(path: Path, first: int, batches: int) -> list[int]:
     """Kills the writer after so many acknowledged batches; those it told of."""
     places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -167,6 +201,21 @@ def test_what_a_source_has_told_is_tied_to_its_events(tmp_path: Path) -> None:
         assert again.positions == {"stream": "2-0", "other": {"offset": 7}}
 
 
+def test_a_monitors_history_can_be_written_alone_and_loses_nothing(tmp_path: Path) -> None:
+    with open_monitor(tmp_path / "m") as monitor:
+        monitor.add("a", at=START)
+    with History.open(tmp_path / "m" / "history", background=False) as alone:
+        alone.add("b", at=START)
+    monitor = open_monitor(tmp_path / "m")
+    assert monitor.history is not None
+    assert [monitor.history.count(key).upper for key in "ab"] == [1, 1]
+    monitor.add("a", at=START)
+    crash(monitor)
+    with open_monitor(tmp_path / "m") as monitor:
+        assert monitor.history is not None
+        assert [monitor.history.count(key).upper for key in "ab"] == [2, 1]
+
+
 def test_a_damaged_ledger_is_named_with_its_place_and_can_be_repaired(tmp_path: Path) -> None:
     path = tmp_path / "m"
     disk = FailingDisk()
@@ -186,6 +235,14 @@ def test_a_damaged_ledger_is_named_with_its_place_and_can_be_repaired(tmp_path: 
     repair(path)
     with open_monitor(path) as again:
         assert again.stats().events < sum(count for b in BATCHES[:3] for _, count, _ in b)
+        # The history had sealed hours of blocks that are gone; those that come now still count.
+        again.add_many(["later"] * 7, at=START + 20_000)
+        again.add_many(["last"] * 5, at=START + 20_000)
+        assert again.history is not None
+        assert again.history.count("later").upper == again.count("later").value == 7
+    with open_monitor(path) as again:
+        assert again.history is not None
+        assert again.history.count("last").upper == again.count("last").value == 5
 
 
 def crash(monitor: Monitor) -> None:

@@ -75,6 +75,9 @@ class Settings:
                 for name, value in asked.items()
                 if value is not None and name not in FIXED
             }
+            if asked["durability"] is None and known["durability"] == "caller":
+                # That caller is somebody else: who opens the store without it needs a journal.
+                known["durability"] = _DEFAULTS["durability"]
             if asked["fingerprint"] is None and stored["hash"] == "keyed":
                 _refuse_difference("secret", "the store's secret", None)
             return cls(**known | {"ladder": tuple(known["ladder"])})

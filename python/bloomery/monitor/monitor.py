@@ -20,6 +20,7 @@ Time is the stream's own: `now()` is the latest event and what has passed since 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
@@ -45,6 +46,7 @@ from bloomery.records import Applied
 from bloomery.store import Ledger
 from bloomery.store.ledger import Sync
 
+log = logging.getLogger("bloomery.monitor")
 _SYNC = 0.25
 """Seconds between two looks whether a sync is due."""
 _REWRITE = 256 << 20
@@ -79,6 +81,7 @@ class Monitor(Answers):
         self._events = self.events()
         self._ahead = 0
         self._failure: str | None = None
+        self._rewrite_at = _REWRITE
         self._closed = False
         self._measured: tuple[float, list[StructureStats]] | None = None
         self._syncer: Background | None = None
@@ -126,6 +129,10 @@ class Monitor(Answers):
             this = cls(chosen, structures, totals, ledger, history, clock)
             for sequence, block in ledger.replay():
                 this._apply(block, sequence)
+            if history is not None and history.mark > ledger.sequence:
+                # A repair has cut blocks that the history has: their numbers will be used again.
+                history.feed(lambda _: None, mark=ledger.sequence)
+                history.checkpoint()
         except BaseException:
             if history is not None:
                 history.close()
@@ -330,9 +337,19 @@ class Monitor(Answers):
         if self._ledger.sync_mode == "always":
             self._ledger.sync()
         applied = self._apply(block, sequence)
-        if self._ledger.bytes > _REWRITE:
-            self.save()
+        if self._ledger.bytes > self._rewrite_at:
+            self._save_now()
         return applied
+
+    def _save_now(self) -> None:
+        """A snapshot that nobody asked for: the events are safe without it."""
+        self._rewrite_at = _REWRITE
+        try:
+            self.save()
+        except BloomeryError as error:
+            if self._ledger is not None:
+                self._rewrite_at = 2 * self._ledger.bytes
+            log.warning("no snapshot was made, so the journal grows on: %s", error.message)
 
     def _apply(self, block: bytes, sequence: int) -> Applied:
         newest, history = self._totals.newest, self.history
