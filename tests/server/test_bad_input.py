@@ -134,6 +134,17 @@ def test_silent_clients_are_closed_after_the_timeout() -> None:
         assert wire.rest() == b""
 
 
+def test_who_does_not_show_its_password_is_closed() -> None:
+    password = {"BLOOMERY_PASSWORD": "secret"}
+    with running(None, "--set", "auth-timeout=1", **password) as server, server.wire() as known:
+        known.send(request("AUTH", "secret"))
+        assert known.line() == b"+OK"
+        with server.wire() as stranger:
+            assert stranger.rest() == b""
+        known.send(request("PING"))
+        assert known.line() == b"+PONG"
+
+
 def test_too_many_clients_are_told_so() -> None:
     with running(None, "--set", "maxclients=3") as server:
         waiting = [server.wire() for _ in range(3)]

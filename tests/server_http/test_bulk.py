@@ -219,7 +219,7 @@ def test_a_body_that_does_not_come_is_given_up(monitor: Any) -> None:
 
 
 def test_a_body_waits_for_its_turn_but_not_for_ever(monitor: Any) -> None:
-    limits = Limits(bodies=1, seconds=1.5)
+    limits = Limits(bodies=1, seconds=2)
     head = b"POST /api/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
     enough = threading.Event()
 

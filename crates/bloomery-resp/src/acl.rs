@@ -245,7 +245,12 @@ impl User {
 fn refused(word: &str, allowed: &'static str) -> Error {
     // A password is never repeated.
     let shown = if word.starts_with(['>', '<', '#', '!']) { "(a password)" } else { word };
-    Error::parameter("users", shown, allowed, "see `docs/guides/serve.md` for what a line may hold")
+    Error::parameter(
+        "users",
+        shown,
+        allowed,
+        "for example `user ann on >password ~crawl:* +@bloom`",
+    )
 }
 
 fn unhex(text: &str) -> Option<Secret> {

@@ -42,7 +42,8 @@ class Client(asyncio.Protocol):
         self.server = server
         self.id = server.next_id()
         self.session = server.keyspace.session(client=self.id)
-        self.born = self.seen = time.time()
+        # By a clock that does not jump.
+        self.born = self.seen = time.monotonic()
         self.last_command = "NULL"
         self.peer = "?"
         self.answering: asyncio.Task[None] | None = None
@@ -112,9 +113,9 @@ class Client(asyncio.Protocol):
     # --- executing ------------------------------------------------------------------------------
 
     def _execute(self, data: bytes) -> None:
-        self.seen = now = time.time()
+        self.seen = time.monotonic()
         session = self.session
-        reply = session.execute(data, now)
+        reply = session.execute(data, time.time())
         if session.foreign is not None or session.more:
             self._unusual = True
             self._answer(reply)
@@ -229,7 +230,7 @@ class Client(asyncio.Protocol):
     @property
     def idle(self) -> float:
         """Seconds since its last request."""
-        return max(0.0, time.time() - self.seen)
+        return time.monotonic() - self.seen
 
     @property
     def waiting(self) -> int:

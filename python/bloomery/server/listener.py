@@ -133,15 +133,18 @@ class Server:
         self.clients.pop(client.id, None)
 
     async def _watch_clients(self) -> None:
-        """Closes who is silent for too long, or takes nothing of what waits for it."""
+        """Each second closes who must not stay."""
         while True:
             await asyncio.sleep(1)
-            now = time.monotonic()
+            now, settings = time.monotonic(), self.settings
             for client in list(self.clients.values()):
-                if client.stuck_for(now) > self.settings.client_output_seconds:
-                    log.warning("closed client %d: it does not read its replies", client.id)
-                    client.abort()
-                elif self.settings.timeout and client.idle > self.settings.timeout:
+                if client.stuck_since is not None:
+                    if client.stuck_for(now) > settings.client_output_seconds:
+                        log.warning("closed client %d: it does not read its replies", client.id)
+                        client.abort()
+                elif (settings.timeout and now - client.seen > settings.timeout) or (
+                    now - client.born > settings.auth_timeout and not client.session.authenticated
+                ):
                     client.abort()
 
     # --- commands -------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ _UNITS = {"": 1, "b": 1, "k": 10**3, "kb": 1 << 10, "m": 10**6, "mb": 1 << 20, "
 CHANGEABLE = frozenset(
     {
         "appendfsync", "auto_aof_rewrite_percentage", "auto_aof_rewrite_min_size", "timeout",
-        "maxclients", "client_query_buffer_limit", "client_output_buffer_limit",
+        "auth_timeout", "maxclients", "client_query_buffer_limit", "client_output_buffer_limit",
         "client_output_seconds", "shutdown_timeout",
     }
 )  # fmt: skip
@@ -65,6 +65,8 @@ class Settings:
     maxclients: int = 10_000
     timeout: int = 0
     """Seconds after which a silent client is closed; 0 for never."""
+    auth_timeout: int = 60
+    """Seconds in which a client must have shown its password, if it needs one."""
     tcp_keepalive: int = 300
     tcp_backlog: int = 511
     proto_max_bulk_len: int = 512 << 20
@@ -92,7 +94,7 @@ class Settings:
             "auto_aof_rewrite_percentage", "auto_aof_rewrite_min_size",
         ):  # fmt: skip
             require(shown(name), getattr(self, name), "0 or more", getattr(self, name) >= 0)
-        for name in ("maxclients", "tcp_backlog", "client_output_seconds"):
+        for name in ("maxclients", "tcp_backlog", "client_output_seconds", "auth_timeout"):
             require(shown(name), getattr(self, name), "1 or more", getattr(self, name) >= 1)
         for name in ("proto_max_bulk_len", "client_query_buffer_limit"):
             value = getattr(self, name)

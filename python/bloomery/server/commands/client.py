@@ -28,7 +28,7 @@ def line_about(client: Client) -> str:
         "id": client.id,
         "addr": client.peer,
         "name": session.name,
-        "age": int(max(0.0, client.seen - client.born) + client.idle),
+        "age": int(client.seen - client.born + client.idle),
         "idle": int(client.idle),
         "flags": "N",
         "db": 0,
