@@ -162,8 +162,9 @@ fn kind_of<S: ShapeRecord>(plan: &CountPlan<S>) -> Kind {
 fn counters<C: GrowingCells>(cells: &C) -> Result<(Vec<Words>, u64)> {
     let guard = &crossbeam_epoch::pin();
     let (directory, fields) = values::encode(cells.len(), |cell| cells.get(cell, guard))?;
-    let stuck = (0..cells.len()).filter(|cell| cells.is_stuck(*cell, guard));
-    Ok((vec![directory, fields, list(stuck.clone())?], stuck.count() as u64))
+    // Once: each look goes through all counters.
+    let stuck: Vec<u64> = (0..cells.len()).filter(|cell| cells.is_stuck(*cell, guard)).collect();
+    Ok((vec![directory, fields, list(stuck.iter().copied())?], stuck.len() as u64))
 }
 
 /// Numbers, one a word.
