@@ -68,8 +68,8 @@ FULL = Sizes(
     dedup_rounds=3,
     inserts=500,
     insert_rounds=10,
-    requests=200_000,
-    server_rounds=3,
+    requests=100_000,
+    server_rounds=5,
     build_limit=True,
 )
 QUICK = Sizes(
