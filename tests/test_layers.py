@@ -27,7 +27,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"_core"}),
     frozenset({"hot", "recent", "history", "guard"}),
     frozenset({FACADE}),
-    frozenset({"store", "stream"}),
+    frozenset({"store", "stream", "distributed"}),
     frozenset({"monitor"}),
     frozenset({"integrations", "server"}),
     frozenset({"cli"}),
