@@ -28,7 +28,7 @@ run: build ## set up everything and take the tour: bloomery demo
 
 build: $(VENV)/.build ## the virtual environment with a release build of the package
 
-test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench ## every test: the Rust core, then Python with a quick benchmark
+test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench $(VENV)/.spark ## every test: the Rust core, then Python with a quick benchmark
 	cargo test --locked --workspace --exclude bloomery-py
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
@@ -104,7 +104,7 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.run
+$(VENV)/.dev $(VENV)/.bench $(VENV)/.docs $(VENV)/.spark: $(VENV)/.run
 
 $(VENV)/.%: requirements/%.txt $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<

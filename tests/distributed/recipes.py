@@ -37,10 +37,27 @@ EXACT: dict[str, Recipe] = {
             TimeDecayingBloomFilter.plan(**SIZE, half_life="1h", layout=layout),  # type: ignore[arg-type]
             at=NOW,
         )
-        for layout in ("basic", "optimized", "tiered")
+        for layout in ("basic", "optimized")
     },
     "url": Recipe.of(UrlFilter.plan(**SIZE)),  # type: ignore[arg-type]
 }
+
+BOUNDS: dict[str, Recipe] = {
+    "counting-conservative": Recipe.of(
+        CountingBloomFilter.plan(**SIZE, counter_bits=16, policy="conservative")  # type: ignore[arg-type]
+    ),
+    "pdcf-conservative": Recipe.of(
+        PartitionedDynamicCountFilter.plan(**SIZE, policy="conservative")  # type: ignore[arg-type]
+    ),
+    "sbf-recurring": Recipe.of(
+        SpectralBloomFilter.plan(**SIZE, policy="recurring_minimum")  # type: ignore[arg-type]
+    ),
+    "tbf-tiered": Recipe.of(
+        TimeDecayingBloomFilter.plan(**SIZE, half_life="1h", layout="tiered"),  # type: ignore[arg-type]
+        at=NOW,
+    ),
+}
+"""Structures whose merge promises less: counts are upper bounds still, though looser ones."""
 
 
 def key_of(number: int) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bloomery
 from bloomery import BloomFilter, CountingBloomFilter, HotList, ScalableBloomFilter, UrlFilter
-from bloomery.distributed import Recipe, build_partition, finish, merge
+from bloomery.distributed import Recipe, build_partition, combine, finish, merge
 from bloomery.distributed.partial import LIMIT, unpack
 from bloomery.errors import (
     CapacityError,
@@ -26,7 +26,7 @@ from bloomery.errors import (
     UnsupportedError,
     VersionError,
 )
-from tests.distributed.recipes import EXACT, NOW, SIZE, columns, key_of, one_machine
+from tests.distributed.recipes import BOUNDS, EXACT, NOW, SIZE, columns, key_of, one_machine
 
 PLAN = BloomFilter.plan(10_000, 0.01)
 
@@ -66,6 +66,27 @@ def test_any_cut_and_any_tree_make_the_filter_of_one_machine(
     assert unpack(merged).rows == len(numbers)
 
 
+@pytest.mark.parametrize("name", BOUNDS)
+def test_counts_that_do_not_add_up_exactly_are_never_too_small(name: str) -> None:
+    recipe = BOUNDS[name]
+    numbers = [n * n % 1009 for n in range(6000)]
+    rows = columns(recipe, numbers)
+    table = pa.table(rows)
+    parts = [build_partition([table.slice(i * 1500, 1500)], recipe) for i in range(4)]
+    made = finish(tree(parts, 2))
+    exact: dict[str, float] = {}
+    ones = [1] * len(numbers)
+    moments = rows.get("at", [NOW] * len(numbers))
+    for key, count, moment in zip(rows["key"], rows.get("count", ones), moments, strict=True):
+        epochs = NOW // 360 - moment // 360  # a tenth of the half-life each
+        exact[key] = exact.get(key, 0.0) + count * 2 ** (-epochs / 10)
+    words = {"at": NOW} if recipe.fades else {}
+    counted = [made.count(key, **words) for key in exact]
+    for key, count in zip(exact, counted, strict=True):
+        assert count >= exact[key] * (1 - 1e-9) or made.estimate(key, **words).saturated
+    assert sum(counted) < 1.5 * sum(exact.values())
+
+
 @pytest.mark.parametrize("kind", [list, np.array, pa.array, lambda keys: pa.chunked_array([keys])])
 def test_keys_may_come_in_every_form(kind: Any) -> None:
     for keys in ([key_of(n) for n in range(900)], list(range(900))):
@@ -101,6 +122,16 @@ def test_many_keys_ship_the_filter() -> None:
     assert unpack(few).has_keys
     assert not unpack(merge([few, part])).has_keys
     assert finish(merge([few, part])).to_bytes() == finish(merge([part, few])).to_bytes()
+
+
+def test_finished_filters_and_partials_combine_alike() -> None:
+    keys = np.arange(9000)
+    expected = one_machine(Recipe.of(PLAN), {"key": keys.tolist()})
+    parts = [build_partition([keys[i::3]], PLAN) for i in range(3)]
+    assert combine(parts) == expected
+    assert combine(finish(part).to_bytes() for part in parts) == expected
+    with pytest.raises(ParameterError, match="at least one"):
+        combine([])
 
 
 # --- hot lists: equal where nothing was pushed out, and bounds that hold where something was ------

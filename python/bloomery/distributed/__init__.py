@@ -13,7 +13,7 @@ promises instead).
 
 from __future__ import annotations
 
-from bloomery.distributed.build import build_partition, finish, merge
+from bloomery.distributed.build import build_partition, combine, finish, merge
 from bloomery.distributed.recipe import Recipe
 from bloomery.distributed.sharded import ShardedFilter, write_shard
 
@@ -21,6 +21,7 @@ __all__ = [
     "Recipe",
     "ShardedFilter",
     "build_partition",
+    "combine",
     "finish",
     "merge",
     "write_shard",

@@ -13,11 +13,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
-from bloomery._core import BloomFilter, UrlFilter, parse_instant
+from bloomery._core import BloomFilter, UrlFilter, from_bytes, parse_instant
 from bloomery.distributed.partial import (
+    MAGIC,
     Partial,
     arrow_module,
     pack_filter,
@@ -49,34 +51,44 @@ def build_partition(
     return spool.pack()
 
 
-def merge(partials: Sequence[bytes]) -> bytes:
+def merge(partials: Iterable[bytes]) -> bytes:
     """One partial of many. All must be of one recipe."""
-    require(
-        "partials", len(partials), "at least one", len(partials) > 0,
-        hint="an empty partition has a partial too: build_partition([], plan)",
-    )  # fmt: skip
-    recipe: Recipe | None = None
-    spool: Spool | None = None
-    for data in partials:
-        part = unpack(data)
-        if spool is None or recipe is None:
-            recipe = part.recipe
-            spool = Spool(recipe, "refuse", 1)
-        elif part.recipe.fingerprint != recipe.fingerprint:
-            _refuse_mixed(recipe, part.recipe)
-        spool.join(part)
-    assert spool is not None
-    return spool.pack()
+    return _join(partials).pack()
 
 
 def finish(partial: bytes) -> Any:
     """The filter of a partial."""
-    part = unpack(partial)
-    if not part.has_keys:
-        return part.filter()
-    spool = Spool(part.recipe, "refuse", 1)
-    spool.join(part)
-    return spool.filter()
+    return combine([partial])
+
+
+def combine(values: Iterable[bytes]) -> Any:
+    """The filter of partials, or of finished filters (`to_bytes`), whichever these are."""
+    found = iter(values)
+    first = next(found, b"")
+    if first.startswith(MAGIC) or not first:
+        return _join(chain([first] if first else [], found)).filter()
+    made: Any = from_bytes(first)
+    for value in found:
+        made.merge(from_bytes(value))
+    return made
+
+
+def _join(partials: Iterable[bytes]) -> Spool:
+    spool: Spool | None = None
+    for data in partials:
+        part = unpack(data)
+        if spool is None:
+            spool = Spool(part.recipe, "refuse", 1)
+        elif part.recipe.fingerprint != spool.recipe.fingerprint:
+            _refuse_mixed(spool.recipe, part.recipe)
+        spool.join(part)
+    if spool is None:
+        raise ParameterError(
+            "`partials` must be at least one, got: none",
+            hint="an empty partition has a partial too: build_partition([], plan)",
+            name="partials", got=0, allowed="at least one",
+        )  # fmt: skip
+    return spool
 
 
 class Spool:
@@ -96,6 +108,11 @@ class Spool:
         self._held: list[Any] = []
         self._bytes = 0
         self._made: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes, about: the keys held, or the cells."""
+        return self._bytes if self._made is None else self.recipe.size
 
     def take(self, batch: Any) -> None:
         """A batch of rows."""
