@@ -101,6 +101,7 @@ class State:
         generation: int | None = None,
         settings: dict[str, Any] | None = None,
         horizon: int | None = None,
+        batch: tuple[str, int] | None = None,
     ) -> None:
         """Changes the catalogue by one transaction, then memory, then removes files."""
         added, removed, adopted = list(add), list(remove), adopt or {}
@@ -114,7 +115,7 @@ class State:
             def transaction() -> None:
                 self.catalogue.change(
                     add=added, remove=removed, adopt=adopted,
-                    generation=generation, settings=settings, horizon=horizon,
+                    generation=generation, settings=settings, horizon=horizon, batch=batch,
                 )  # fmt: skip
 
             self.catalogue.prepare_change()

@@ -28,11 +28,10 @@ from bloomery.durable.lock import WriterLock
 from bloomery.errors import (
     BloomeryError,
     ClosedError,
-    IncompatibleError,
     ParameterError,
     require,
 )
-from bloomery.history import compact, merging, opening, verify
+from bloomery.history import batches, compact, merging, opening, verify
 from bloomery.history.background import Background
 from bloomery.history.decay import Decay
 from bloomery.history.forest import Counts, Key
@@ -178,6 +177,14 @@ class History:
             self._acknowledge(_DRAIN, state.buffer.newest)
             return answer
 
+    def add_batch(self, source: str, number: int, fill: Callable[[HistoryBuffer], object]) -> bool:
+        """Adds the numbered batch of a source in one transaction; False if it is there already."""
+        with self._writing() as state:
+            added = batches.add_batch(state, source, number, fill)
+            if added and self._compacter is not None:
+                self._compacter.wake()
+            return added
+
     def flush(self) -> None:
         """Everything added so far is on the disk when this returns."""
         with self._writing():
@@ -297,11 +304,6 @@ class History:
 
     def merge(self, other: History) -> int:
         """Copies all segments of another store into this one; how many they were."""
-        if other is self or other._state.directory.resolve() == self._state.directory.resolve():
-            raise IncompatibleError(
-                "a store cannot be merged with itself", hint="every event would count twice",
-                field="path", expected="another store", got=str(other._state.directory),
-            )  # fmt: skip
         other._require_open()
         state = self._require_writer()
         with state.compacting:

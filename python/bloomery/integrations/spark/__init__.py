@@ -23,6 +23,7 @@ except ImportError as error:
 from bloomery.distributed import Recipe
 from bloomery.integrations.spark.asking import anti_join, contains, count, semi_filter
 from bloomery.integrations.spark.building import build, build_grouped, build_sharded, merge
+from bloomery.integrations.spark.streaming import dedup, history_sink, hot_table
 
 __all__ = [
     "Recipe",
@@ -32,6 +33,9 @@ __all__ = [
     "build_sharded",
     "contains",
     "count",
+    "dedup",
+    "history_sink",
+    "hot_table",
     "merge",
     "semi_filter",
 ]

@@ -10,15 +10,8 @@ from pyspark.sql import functions as sql
 from bloomery.distributed import Recipe
 from bloomery.errors import ParameterError, require
 
-KEYS = (
-    types.StringType,
-    types.BinaryType,
-    types.LongType,
-    types.IntegerType,
-    types.ShortType,
-    types.ByteType,
-)
-COUNTS = (types.LongType, types.IntegerType, types.ShortType, types.ByteType)
+WHOLE = (types.LongType, types.IntegerType, types.ShortType, types.ByteType)
+KEYS = (types.StringType, types.BinaryType, *WHOLE)
 
 
 def rows(
@@ -31,18 +24,31 @@ def rows(
     more: dict[str, Any] | None = None,
 ) -> DataFrame:
     """The columns that a build takes, under the names that it knows; `more` are others."""
-    _require_type(df, "column", column, KEYS, "text, binary or whole numbers")
     if recipe.kind == "url":
         _require_type(df, "column", column, (types.StringType, types.BinaryType), "text or binary")
+    words = f"a structure of kind `{recipe.kind}` does not"
+    require("count", count, "left out", count is None or recipe.counts, hint=f"{words} take counts")
+    require("at", at, "left out", at is None or recipe.fades, hint=f"{words} fade")
+    return keys(df, column, count=count, at=at, more=more)
+
+
+def keys(
+    df: DataFrame,
+    column: str,
+    *,
+    count: str | None = None,
+    at: str | None = None,
+    more: dict[str, Any] | None = None,
+) -> DataFrame:
+    """Keys with their counts and instants, as `key`, `count` and `at`."""
+    _require_type(df, "column", column, KEYS, "text, binary or whole numbers")
     chosen = [sql.col(column).alias("key")]
     if count is not None:
-        require("count", count, "left out", recipe.counts, hint=_hint(recipe, "count"))
-        _require_type(df, "count", count, COUNTS, "whole numbers")
+        _require_type(df, "count", count, WHOLE, "whole numbers")
         chosen.append(sql.col(count).cast("long").alias("count"))
     if at is not None:
-        require("at", at, "left out", recipe.fades, hint=_hint(recipe, "fade"))
-        allowed = (types.TimestampType, types.DoubleType, types.LongType, types.IntegerType)
-        _require_type(df, "at", at, allowed, "instants: a timestamp, or seconds since 1970")
+        instants = (types.TimestampType, types.DoubleType, *WHOLE)
+        _require_type(df, "at", at, instants, "instants: a timestamp, or seconds since 1970")
         chosen.append(sql.col(at).alias("at"))
     return df.select(*chosen, *(col.alias(name) for name, col in (more or {}).items()))
 
@@ -64,7 +70,3 @@ def _require_type(
             f"`{name}` must hold {words}, got: `{column}` of type {kind}",
             hint=f"cast it, such as {column}.cast('string')", name=name, got=kind, allowed=words,
         )  # fmt: skip
-
-
-def _hint(recipe: Recipe, verb: str) -> str:
-    return f"a structure of kind `{recipe.kind}` does not {verb}"
