@@ -18,7 +18,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build test lint bench proof crawl kills shop equal experiments docs plots fuzz lock clean
+.PHONY: help run build test lint bench proof crawl spark kills shop equal experiments docs plots fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ experiments: $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## the papers' experiment
 
 crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
 	$(BIN)/python -m benchmarks.crawl
+
+spark: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## builds and joins beside those of Spark itself (long; SPARK_ARGS="--rows 10000000" for less)
+	$(BIN)/python -m benchmarks.spark $(SPARK_ARGS)
 
 kills: $(VENV)/.build $(VENV)/.dev ## a history's writer killed two hundred times in each way, then every event looked for (minutes)
 	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
