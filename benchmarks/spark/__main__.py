@@ -1,6 +1,7 @@
 """`make spark`: our builds and filters beside Spark's own answers to the same questions.
 
     build, profile   a Bloom filter of all keys, and how much of the CPU is inside the core
+    scan, files, profile-files   the same from Parquet, through the JVM and without
     distinct, drop   df.distinct().count() and df.dropDuplicates() of the same rows
     join, runtime, semi   a selective join as it is, with Spark's runtime filter, with semi_filter
     scale            weak scaling: the build on one core, and on two with twice the rows
@@ -25,8 +26,11 @@ from benchmarks.markdown import table
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks" / "spark" / "results.json"
+STEPS = "rates,build,profile,scan,files,profile-files,distinct,drop,join,runtime,semi,scale"
 NAMES = {
     "build": "`build`, 1 %",
+    "scan": "`build` of Parquet files",
+    "files": "`build_files` of the same files",
     "distinct": "`df.distinct().count()`",
     "drop": "`df.dropDuplicates()`",
     "join": "join",
@@ -73,7 +77,8 @@ def main() -> None:
     parser.add_argument("--join", type=int, default=50_000_000)
     parser.add_argument("--form", choices=["long", "url"], default="long")
     parser.add_argument(
-        "--steps", default="rates,build,profile,distinct,drop,join,runtime,semi,scale"
+        "--steps",
+        default="rates,build,profile,scan,files,profile-files,distinct,drop,join,runtime,semi,scale",
     )
     options = parser.parse_args()
     steps = options.steps.split(",")
@@ -95,12 +100,17 @@ def main() -> None:
         RESULT.write_text(json.dumps(results, indent=1) + "\n")
     if {"build", "distinct", "drop"} <= results.keys():
         print(shown(results, ["build", "distinct", "drop"]), "\n")
+    if {"scan", "files"} <= results.keys():
+        print(shown(results, ["scan", "files"]), "\n")
     if {"join", "runtime", "semi"} <= results.keys():
         print(shown(results, ["join", "runtime", "semi"]), "\n")
-    if "profile" in results:
-        found = results["profile"]
-        share = found["native_seconds"] / found["cpu_seconds"]
-        print(f"inside the core: {share:.0%} of the CPU of the JVM and its workers")
+    for name in ("profile", "profile-files"):
+        if name in results:
+            found = results[name]
+            share = found["native_seconds"] / found["cpu_seconds"]
+            alone = found["native_seconds"] / found["python_seconds"]
+            print(f"{name}: {share:.0%} of the CPU of JVM and workers is inside the core")
+            print(f"{name}: {alone:.0%} of that of the workers")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from bloomery import BloomFilter
 from bloomery.distributed import Recipe, build_partition, merge
-from bloomery.integrations.spark import build, semi_filter
+from bloomery.integrations.spark import build, build_files, semi_filter
 
 SPREAD = 0.8
 """Distinct keys of all rows."""
@@ -81,6 +81,51 @@ def run_profile(spark: Any, rows: int, form: str) -> dict[str, Any]:
 
     found = keys_of(spark, rows, form).coalesce(2).mapInArrow(task, "native double, python double")
     times = found.collect()
+    return {
+        "native_seconds": sum(row.native for row in times),
+        "python_seconds": sum(row.python for row in times),
+    }
+
+
+def files_of(spark: Any, rows: int, form: str, folder: Path) -> Path:
+    """The same keys as Parquet files."""
+    keys_of(spark, rows, form).write.parquet(str(folder / "keys"))
+    return folder / "keys"
+
+
+def run_files(spark: Any, path: Path, rows: int) -> dict[str, Any]:
+    """Our filter of all keys, from Parquet files that the workers read."""
+    plan = BloomFilter.plan(int(rows * SPREAD), 0.01)
+    made = build_files(spark, path, "key", plan, tasks=2, groups=2)
+    return {"answer": round(made.estimated_items()), "filter_bytes": plan.bytes}
+
+
+def run_scan(spark: Any, path: Path, rows: int) -> dict[str, Any]:
+    """The same files through the JVM."""
+    plan = BloomFilter.plan(int(rows * SPREAD), 0.01)
+    made = build(spark.read.parquet(str(path)), "key", plan, tasks=2, groups=2)
+    return {"answer": round(made.estimated_items())}
+
+
+def run_profile_files(spark: Any, path: Path, rows: int) -> dict[str, Any]:
+    """The tasks of `files`, with the CPU time inside the compiled core."""
+    from pyarrow import parquet
+
+    recipe = Recipe.of(BloomFilter.plan(int(rows * SPREAD), 0.01))
+
+    def task(units: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        made, native, start = recipe.make(), 0.0, time.process_time()
+        for unit in (row for batch in units for row in batch.to_pylist()):
+            for batch in parquet.ParquetFile(unit["file"]).iter_batches(1 << 16):
+                began = time.thread_time()
+                made.add_many(batch.column(0))
+                native += time.thread_time() - began
+        spent = time.process_time() - start
+        yield pa.RecordBatch.from_pydict({"native": [native], "python": [spent]})
+
+    pieces = [(str(file),) for file in sorted(path.glob("*.parquet"))]
+    found = spark.createDataFrame(pieces, "file string").repartition(2)
+    times = found.mapInArrow(task, "native double, python double").collect()
     return {
         "native_seconds": sum(row.native for row in times),
         "python_seconds": sum(row.python for row in times),
@@ -163,6 +208,9 @@ def run_rates(rows: int) -> dict[str, Any]:
 KEYS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": run_build, "profile": run_profile, "distinct": run_distinct, "drop": run_drop,
 }  # fmt: skip
+FILES: dict[str, Callable[..., dict[str, Any]]] = {
+    "files": run_files, "scan": run_scan, "profile-files": run_profile_files,
+}  # fmt: skip
 JOINS: dict[str, Callable[..., dict[str, Any]]] = {
     "join": run_join, "runtime": run_runtime, "semi": run_semi,
 }  # fmt: skip
@@ -240,7 +288,7 @@ def shuffled(folder: Path, since: float) -> int:
 def main() -> None:
     """One step."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("step", choices=[*KEYS, *JOINS, "rates"])
+    parser.add_argument("step", choices=[*KEYS, *FILES, *JOINS, "rates"])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--form", choices=["long", "url"], default="long")
     parser.add_argument("--master", default="local[2]")
@@ -252,14 +300,18 @@ def main() -> None:
         folder = Path(name)
         spark = session(folder, options.master)
         spark.range(1000).mapInArrow(lambda batches: batches, "id long").count()  # workers are up
-        made = tables(spark, options.rows, folder) if options.step in JOINS else None
+        made: tuple[Any, ...] = ()
+        if options.step in JOINS:
+            made = tables(spark, options.rows, folder)
+        elif options.step in FILES:
+            made = (files_of(spark, options.rows, options.form, folder),)
         memory = Memory()
         memory.start()
         before, began, start = cpu_seconds(), time.time(), time.perf_counter()
-        if made is None:
+        if options.step in KEYS:
             found = KEYS[options.step](spark, options.rows, options.form)
         else:
-            found = JOINS[options.step](spark, *made, options.rows)
+            found = (FILES | JOINS)[options.step](spark, *made, options.rows)
         seconds, cpu = time.perf_counter() - start, cpu_seconds() - before
         memory.ends.set()
         spark.stop()

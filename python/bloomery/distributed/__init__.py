@@ -7,7 +7,7 @@
 
 No engine is known here: Spark, Dask and Ray call these few functions (`bloomery.integrations`), and
 so can anything else that maps and reduces. The result is the filter that one machine would have
-built, byte for byte (`docs/guides/many-machines.md` says for which structures, and what a hot list
+built, byte for byte (`docs/integrations/spark.md` says for which structures, and what a hot list
 promises instead).
 """
 

@@ -20,7 +20,10 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from bloomery.integrations import spark as by_spark
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning"),
+    pytest.mark.timeout(300),  # a JVM starts slowly on a machine that has other work
+]
 NUMBERS = [n * n % 2003 for n in range(6000)]
 PLAN = BloomFilter.plan(10_000, 0.01)
 
@@ -75,6 +78,25 @@ def test_what_spark_built_is_a_file_like_any_other(keys: Any, tmp_path: Path) ->
     by_spark.build(keys, "url", PLAN).save(tmp_path / "seen.bloomery")
     loaded: Any = bloomery.load(tmp_path / "seen.bloomery")
     assert loaded.contains_many([key_of(n) for n in NUMBERS]).all()
+
+
+def test_files_are_read_by_the_workers_themselves(spark: Any, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    table = pa.table({"n": NUMBERS, "url": [key_of(n) for n in NUMBERS]})
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "_SUCCESS").touch()
+    parquet.write_table(table.slice(0, 2500), tmp_path / "a.parquet", row_group_size=500)
+    parquet.write_table(table.slice(2500), tmp_path / "day=1" / "b.parquet")
+    expected = one_machine(Recipe.of(PLAN), {"key": [key_of(n) for n in NUMBERS]})
+    for tasks in (1, 2, 5):
+        assert by_spark.build_files(spark, tmp_path, "url", PLAN, tasks=tasks) == expected
+    one = by_spark.build_files(spark, f"file://{tmp_path}/a.parquet", "n", PLAN)
+    assert one == one_machine(Recipe.of(PLAN), {"key": NUMBERS[:2500]})
+    with pytest.raises(ParameterError, match="one of n, url"):
+        by_spark.build_files(spark, tmp_path, "other", PLAN)
+    with pytest.raises(ParameterError, match="a Parquet file"):
+        by_spark.build_files(spark, tmp_path / "nowhere", "n", PLAN)
 
 
 def test_nothing_at_all_is_an_empty_filter(keys: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Sequence
@@ -17,8 +18,12 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from bloomery.integrations import spark as by_spark
 from bloomery.integrations.spark.streaming import States, latest
+from tests.integrations.spark.conftest import ROOT
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning"),
+    pytest.mark.timeout(300),  # a JVM starts slowly on a machine that has other work
+]
 START = 1_800_000_000
 SCHEMA = "url string, at double"
 NOW: dict[str, Any] = {"trigger": {"availableNow": True}}
@@ -148,3 +153,29 @@ def test_a_state_is_kept_for_the_batch_that_may_run_again(tmp_path: Path) -> Non
     assert before.read_bytes() == b"3"
     states.write(4, b"again")
     assert states.before(5).read_bytes() == b"again"  # type: ignore[union-attr]
+
+
+def test_the_example_profiles_logs_from_parquet_to_the_numbers_of_a_dashboard(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyarrow import parquet
+
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "spark_logs"))
+    example: Any = importlib.import_module("profile_logs")
+    example.make_logs(tmp_path / "logs", days=2, lines=3000)
+    told = example.profile(spark, tmp_path / "logs", tmp_path / "out")
+    lines = parquet.read_table(tmp_path / "logs").to_pylist()
+    unique = {line["id"]: line for line in lines}
+    assert (told["lines"], told["sent twice"]) == (6120, 6120 - len(unique))
+    assert len(unique) == 6000
+    hits: dict[str, int] = {}
+    for line in unique.values():
+        hits[line["page"]] = hits.get(line["page"], 0) + 1
+    assert told["hottest"] == {page: hits[page] for page in told["hottest"]}
+    assert next(iter(told["hottest"])) == max(hits, key=lambda page: hits[page])
+    visitors = len({line["visitor"] for line in lines})
+    assert told["visitors"] == pytest.approx(visitors, rel=0.05)
+    assert len(told["visitors by day"]) == 2
+    assert json.loads((tmp_path / "out" / "dashboard.json").read_text()) == told
+    with History.open(tmp_path / "out" / "history", mode="r") as store:
+        assert store.total().upper == 6000

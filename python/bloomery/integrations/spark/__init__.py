@@ -1,6 +1,7 @@
 """Apache Spark: filters built where the data is, asked inside queries, fed by streams.
 
     building    build, build_grouped, build_sharded, merge
+    files       build_files
     asking      contains, count, anti_join, semi_filter
     streaming   history_sink, dedup, hot_table
 
@@ -23,12 +24,14 @@ except ImportError as error:
 from bloomery.distributed import Recipe
 from bloomery.integrations.spark.asking import anti_join, contains, count, semi_filter
 from bloomery.integrations.spark.building import build, build_grouped, build_sharded, merge
+from bloomery.integrations.spark.files import build_files
 from bloomery.integrations.spark.streaming import dedup, history_sink, hot_table
 
 __all__ = [
     "Recipe",
     "anti_join",
     "build",
+    "build_files",
     "build_grouped",
     "build_sharded",
     "contains",

@@ -30,7 +30,7 @@ from bloomery.errors import require
 from bloomery.integrations.spark.columns import rows
 from bloomery.records import Plan
 
-_PARTIALS = "partial binary, part int"
+PARTIALS = "partial binary, part int"
 _SMALL = 1 << 28
 """Bytes that the driver takes at once."""
 _HELD = 1 << 28
@@ -63,9 +63,9 @@ def build(
 
     def build_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partial = build_partition(batches, recipe, nulls=nulls)
-        yield _partial_row(partial)
+        yield partial_row(partial)
 
-    return _collect(keys.mapInArrow(build_task, _PARTIALS), groups, recipe)
+    return collect_partials(keys.mapInArrow(build_task, PARTIALS), groups, recipe)
 
 
 def merge(df: DataFrame, column: str = "filter", *, groups: int = 8) -> Any:
@@ -79,10 +79,10 @@ def merge(df: DataFrame, column: str = "filter", *, groups: int = 8) -> Any:
         first = next(values, None)
         if first is not None:
             made = combine(_chain(first, values))
-            yield _partial_row(made.to_bytes())
+            yield partial_row(made.to_bytes())
 
-    found = df.select(sql.col(column).alias("partial")).mapInArrow(merge_task, _PARTIALS)
-    return _collect(found, groups, None)
+    found = df.select(sql.col(column).alias("partial")).mapInArrow(merge_task, PARTIALS)
+    return collect_partials(found, groups, None)
 
 
 def build_grouped(
@@ -177,7 +177,7 @@ def build_sharded(
     return ShardedFilter.load(directory)
 
 
-def _collect(partials: DataFrame, groups: int, recipe: Recipe | None) -> Any:
+def collect_partials(partials: DataFrame, groups: int, recipe: Recipe | None) -> Any:
     """Merges on the executors, then one by one on the driver: no more than two filters at once."""
     require("groups", groups, "at least 1", groups >= 1)
 
@@ -186,9 +186,9 @@ def _collect(partials: DataFrame, groups: int, recipe: Recipe | None) -> Any:
         first = next(values, None)
         if first is not None:
             merged = merge_partials if recipe is not None else _merge_filters
-            yield _partial_row(merged(_chain(first, values)))
+            yield partial_row(merged(_chain(first, values)))
 
-    merged = partials.repartition(groups, "part").mapInArrow(merge_task, _PARTIALS)
+    merged = partials.repartition(groups, "part").mapInArrow(merge_task, PARTIALS)
     # One job for small filters; a job for each, one after the other, for filters that fill memory.
     small = recipe is not None and recipe.size * groups < _SMALL
     found = merged.collect() if small else merged.toLocalIterator()
@@ -204,7 +204,8 @@ def _merge_filters(values: Iterable[bytes]) -> bytes:
     return merged
 
 
-def _partial_row(value: bytes) -> pa.RecordBatch:
+def partial_row(value: bytes) -> pa.RecordBatch:
+    """What a task hands on."""
     context = TaskContext.get()
     part = 0 if context is None else context.partitionId()
     names = ["partial", "part"]
