@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -310,3 +311,12 @@ def test_an_event_after_the_instant_of_the_counts_is_refused() -> None:
     with pytest.raises(ParameterError, match="after") as caught:
         build_partition([batch], recipe)
     assert caught.value.name == "at"
+
+
+def test_partials_of_every_version_are_read_for_ever() -> None:
+    golden = Path(__file__).parent / "golden"
+    keys = unpack((golden / "v1-keys.partial").read_bytes())
+    cells = unpack((golden / "v1-filter.partial").read_bytes())
+    assert (keys.has_keys, keys.rows, cells.has_keys, cells.rows) == (True, 3, False, 500)
+    assert finish((golden / "v1-keys.partial").read_bytes()).contains_many(["/a", "/b", "/c"]).all()
+    assert finish((golden / "v1-filter.partial").read_bytes()).contains_many(np.arange(500)).all()

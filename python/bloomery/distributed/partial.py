@@ -1,20 +1,9 @@
 """A partial: what one task hands on, as bytes that refuse to be anything else.
 
-     0  8  magic "BLOOMPRT"
-     8  2  version of this format
-    10  1  form: 0 keys, 1 filter
-    11  1  zero
-    12  4  bytes of the recipe
-    16  8  bytes of the body
-    24  8  keys that went in
-    32 16  fingerprint of the recipe
-    48  4  CRC-32 of everything else
-    52  .. the recipe (JSON), then the body (one zstd frame)
-
-All numbers are little endian. The body is either the keys themselves, as a stream of Arrow batches
-(one column, `key`), or the snapshot of the filter. Few keys are
-smaller than a filter made for many, and need no memory for one: a partition that is nearly empty
-ships next to nothing.
+The format is on paper in docs/formats/partial.md: a header with version, fingerprint and CRC-32,
+the recipe as JSON, and a body in one zstd frame. The body is either the keys themselves, as a
+stream of Arrow batches, or the snapshot of the filter. Few keys are smaller than a filter made for
+many, and need no memory for one: a partition that is nearly empty ships next to nothing.
 """
 
 from __future__ import annotations

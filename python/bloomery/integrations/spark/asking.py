@@ -52,7 +52,7 @@ class Shipped:
                 )  # fmt: skip
             data = filter.to_bytes()
             self.name = blake2b(data, digest_size=16).hexdigest()
-            self._broadcast = _session().sparkContext.broadcast(data)
+            self._broadcast = _context().broadcast(data)
             self.sample = filter
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,11 +162,17 @@ def _answer(filter: Any, verb: str, keys: pa.Array) -> pa.Array:
     return values.take(pa.array(places, mask=~there))
 
 
-def _session() -> SparkSession:
+def _context() -> Any:
     session = SparkSession.getActiveSession()
     require(
         "session", session, "an active SparkSession", session is not None,
         hint="call it where the DataFrame is made",
     )  # fmt: skip
-    assert session is not None
-    return session
+    try:
+        return session.sparkContext
+    except AttributeError as error:
+        raise UnsupportedError(
+            "Spark Connect has no broadcasts",
+            hint="save the filter where every machine can read, and give the path",
+            verb="contains", policy="connect",
+        ) from error  # fmt: skip

@@ -43,7 +43,7 @@ def build_files(
     recipe = Recipe.of(plan)
     require_size(recipe)
     system, base = _open(path)
-    count = tasks or spark.sparkContext.defaultParallelism
+    count = spark.sparkContext.defaultParallelism if tasks is None else tasks
     require("tasks", count, "at least 1", count >= 1)
     pieces = _pieces(system, base, column, count)
 
