@@ -2,6 +2,7 @@
 
     build, profile   a Bloom filter of all keys, and how much of the CPU is inside the core
     scan, files, profile-files   the same from Parquet, through the JVM and without
+    shuffle          every key to the task that owns it, as for shards
     distinct, drop   df.distinct().count() and df.dropDuplicates() of the same rows
     join, runtime, semi   a selective join as it is, with Spark's runtime filter, with semi_filter
     scale            weak scaling: the build on one core, and on two with twice the rows
@@ -26,7 +27,7 @@ from benchmarks.markdown import table
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks" / "spark" / "results.json"
-STEPS = "rates,build,profile,scan,files,profile-files,distinct,drop,join,runtime,semi,scale"
+STEPS = "rates,build,profile,scan,files,profile-files,shuffle,distinct,drop,join,runtime,semi,scale"
 NAMES = {
     "build": "`build`, 1 %",
     "scan": "`build` of Parquet files",
@@ -78,7 +79,7 @@ def main() -> None:
     parser.add_argument("--form", choices=["long", "url"], default="long")
     parser.add_argument(
         "--steps",
-        default="rates,build,profile,scan,files,profile-files,distinct,drop,join,runtime,semi,scale",
+        default="rates,build,profile,scan,files,profile-files,shuffle,distinct,drop,join,runtime,semi,scale",
     )
     options = parser.parse_args()
     steps = options.steps.split(",")

@@ -87,6 +87,13 @@ def run_profile(spark: Any, rows: int, form: str) -> dict[str, Any]:
     }
 
 
+def run_shuffle(spark: Any, rows: int, form: str) -> dict[str, Any]:
+    """Every key to the task that owns it, and nothing else: what shards cost beside the build."""
+    owned = keys_of(spark, rows, form).repartition(8, "key")
+    owned.write.format("noop").mode("overwrite").save()
+    return {}
+
+
 def files_of(spark: Any, rows: int, form: str, folder: Path) -> Path:
     """The same keys as Parquet files."""
     keys_of(spark, rows, form).write.parquet(str(folder / "keys"))
@@ -207,6 +214,7 @@ def run_rates(rows: int) -> dict[str, Any]:
 
 KEYS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": run_build, "profile": run_profile, "distinct": run_distinct, "drop": run_drop,
+    "shuffle": run_shuffle,
 }  # fmt: skip
 FILES: dict[str, Callable[..., dict[str, Any]]] = {
     "files": run_files, "scan": run_scan, "profile-files": run_profile_files,

@@ -78,7 +78,7 @@ def test_an_empty_batch_only_moves_the_number(tmp_path: Path) -> None:
 
 def test_parts_of_a_batch_may_be_filled_elsewhere(tmp_path: Path) -> None:
     with History.open(tmp_path, "1m", background=False) as store:
-        recipe = BufferRecipe(store._state.settings, None)
+        recipe = BufferRecipe.of(store)
         dumps = []
         for rows in BATCHES:
             part = recipe.make()

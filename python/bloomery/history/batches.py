@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from bloomery._core import HistoryBuffer
 from bloomery.errors import BloomeryError, IncompatibleError, require
@@ -20,6 +21,9 @@ from bloomery.history.catalogue import Entry
 from bloomery.history.seal import write_sealed
 from bloomery.history.settings import Settings
 from bloomery.history.state import State
+
+if TYPE_CHECKING:
+    from bloomery.history.store import History
 
 
 def add_batch(
@@ -60,6 +64,11 @@ class BufferRecipe:
 
     settings: Settings
     secret: bytes | None
+
+    @classmethod
+    def of(cls, store: History) -> Self:
+        """That of a store."""
+        return cls(store._state.settings, store._state.secret)
 
     def make(self) -> HistoryBuffer:
         """An empty buffer."""

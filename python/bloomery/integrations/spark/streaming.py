@@ -58,7 +58,7 @@ def history_sink(
     registers them with the batch's number. `store` stays open as long as the query runs. `options`
     are those of `start`, such as `queryName`; a `trigger` is a dictionary.
     """
-    recipe = BufferRecipe(store._state.settings, store._state.secret)
+    recipe = BufferRecipe.of(store)
     keys(df, column, count=count, at=at)  # refuses before anything starts
 
     def fill(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
