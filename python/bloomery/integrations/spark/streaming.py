@@ -96,8 +96,9 @@ def dedup(
     """Starts a query that hands on each key once `within` a time: `then(rows, number)`.
 
     Each task owns a slice of the keys and keeps a `RecentFilter` for it in the directory `state`,
-    which all machines can write. Together they take the memory of `capacity` keys, whatever the
-    stream brings. Of rows that are no repeats `error_rate` are lost; no repeat passes.
+    which all machines can write. What is older than `within` is forgotten, so the state is bounded
+    by the keys of that time: about seven bytes each at the default error rate.
+    Of rows that are no repeats `error_rate` are lost; no repeat passes.
     `then` may run again for a number, with the same rows. Rows without a key or a time are dropped.
     """
     keys(df, column, at=at)  # refuses before anything starts
