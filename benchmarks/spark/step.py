@@ -72,12 +72,13 @@ def run_profile(spark: Any, rows: int, form: str) -> dict[str, Any]:
     recipe = Recipe.of(BloomFilter.plan(int(rows * SPREAD), 0.01))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        made, native = recipe.make(), 0.0
+        made, native, start = recipe.make(), 0.0, time.process_time()
         for batch in batches:
-            start = time.thread_time()
+            began = time.thread_time()
             made.add_many(batch.column("key"))
-            native += time.thread_time() - start
-        yield pa.RecordBatch.from_pydict({"native": [native], "python": [time.process_time()]})
+            native += time.thread_time() - began
+        spent = time.process_time() - start
+        yield pa.RecordBatch.from_pydict({"native": [native], "python": [spent]})
 
     found = keys_of(spark, rows, form).coalesce(2).mapInArrow(task, "native double, python double")
     times = found.collect()
@@ -205,7 +206,13 @@ def run_rates(rows: int) -> dict[str, Any]:
     for batch in urls:
         made.add_many(batch)
     added = time.process_time()
+    large = Recipe.of(BloomFilter.plan(50 * rows, 0.01)).make()  # a shard that no cache holds
+    large.add_many(numbers[:1000])
+    first = time.process_time()
+    large.add_many(numbers)
+    last = time.process_time()
     return {
+        "large_keys_per_second": rows / (last - first),
         "long_keys_per_second": rows / (built - start),
         "url_keys_per_second": len(urls) * 10_000 / (added - began),
         "merge_bytes_per_second": 2 * recipe.size / (merged - built),

@@ -42,7 +42,7 @@ def test_small_filters_are_merged_and_large_ones_sharded() -> None:
 
 
 def test_time_and_price_follow_from_the_rates() -> None:
-    rates = Rates(build=1e6, shuffle=1e7, merge=1e9, key_bytes=10, core_hour=0.1)
+    rates = Rates(build=9e9, rows=1e6, shuffle=1e7, merge=1e9, key_bytes=10, core_hour=0.1)
     row = forecast(BloomFilter.plan(10**10, 0.01), 100, rates)
     assert row["build_hours"] * 3600 == pytest.approx(10**10 / 1e8 + 10**11 / 1e9)
     assert row["dollars_per_billion"] == pytest.approx(row["build_hours"] * 100 * 0.1 / 10)

@@ -35,12 +35,14 @@ VALUE = 2**31 - 2**20
 class Rates:
     """What one core does in a second, as measured on a core of a 2-core virtual machine."""
 
-    build: float = 3.0e6
-    """Keys from Parquet through Spark into a filter."""
-    shuffle: float = 1.0e8
+    build: float = 8.0e6
+    """URLs from Parquet into a filter that no cache holds, by `build_files`."""
+    rows: float = 2.7e6
+    """Keys from a DataFrame through the JVM into a filter: how shards are built."""
+    shuffle: float = 5.0e7
     """Bytes of keys written to a shuffle and read again."""
-    merge: float = 5.0e8
-    """Bytes of partials unpacked and merged."""
+    merge: float = 1.6e8
+    """Bytes of partials unpacked, merged and packed again."""
     key_bytes: int = 57
     """Of one key in a shuffle: the mean URL of `bloomery.stream`."""
     core_hour: float = 0.05
@@ -53,7 +55,7 @@ def forecast(plan: Plan, cores: int, rates: Rates) -> dict[str, Any]:
     by_merge = plan.bytes <= VALUE and plan.bytes * cores <= keys * rates.key_bytes
     shards = 1 if by_merge else max(math.ceil(plan.bytes / SHARD), cores)
     shuffled = plan.bytes * cores if by_merge else keys * rates.key_bytes
-    seconds = keys / rates.build / cores
+    seconds = keys / (rates.build if by_merge else rates.rows) / cores
     if by_merge:  # a tree: each core merges what it gets, log2 of them one after the other
         seconds += plan.bytes * max(1, math.ceil(math.log2(cores or 1))) / rates.merge
     else:
@@ -95,7 +97,8 @@ def table(rows: list[dict[str, Any]], cores: int) -> Table:
 def assumptions(rates: Rates) -> str:
     """What the numbers rest on."""
     return (
-        f"one core: {rates.build / 1e6:g} M keys/s, {rates.shuffle / 1e6:g} MB/s of shuffle, "
+        f"one core: {rates.build / 1e6:g} M keys/s, to shards {rates.rows / 1e6:g} M, "
+        f"{rates.shuffle / 1e6:g} MB/s of shuffle, "
         f"{rates.merge / 1e6:g} MB/s of merging; keys of {rates.key_bytes} bytes; "
         f"${rates.core_hour:g} a core and hour"
     )

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A session on two cores of this machine, where a task may fail three times."""
+    """A session on two cores of this machine, where a task may fail once."""
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     if shutil.which("java") is None:
         pytest.skip("Java is not installed")
@@ -25,7 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         patch.setenv("PYTHONPATH", str(ROOT / "python"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PySpark has its own opinion on pandas
-            session = start("local[2, 4]", tmp_path_factory.mktemp("spark"))
+            session = start("local[2, 2]", tmp_path_factory.mktemp("spark"))
         yield session
         session.stop()
 
