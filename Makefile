@@ -23,8 +23,8 @@ export NO_MKDOCS_2_WARNING := 1
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## set up everything and take the tour: bloomery demo
-	$(BIN)/bloomery demo
+run: build ## set up everything and watch a site that does not exist: bloomery watch --demo
+	$(BIN)/bloomery watch --demo
 
 build: $(VENV)/.build ## the virtual environment with a release build of the package
 
@@ -63,8 +63,10 @@ crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, 
 spark: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## builds and joins beside those of Spark itself (long; SPARK_ARGS="--rows 10000000" for less)
 	$(BIN)/python -m benchmarks.spark $(SPARK_ARGS)
 
-kills: $(VENV)/.build $(VENV)/.dev ## a history's writer killed two hundred times in each way, then every event looked for (minutes)
+kills: $(VENV)/.build $(VENV)/.dev ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
 	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
+	BLOOMERY_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py
+	BLOOMERY_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch
 	$(BIN)/python examples/shop
@@ -85,7 +87,8 @@ fuzz: export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 fuzz: rust ## run each fuzz target for FUZZ_SECONDS
 	cargo fuzz --version >/dev/null 2>&1 || cargo install --locked --root target/tools cargo-fuzz@0.13.2
 	targets=$$(cargo fuzz list) && test -n "$$targets" && for target in $$targets; do \
-		seeds=; test $$target = read && seeds=tests/golden/v1; mkdir -p fuzz/corpus/$$target; \
+		seeds=; test $$target = read && seeds=tests/golden/v1; \
+		test $$target = history_segment && seeds=tests/golden/history; mkdir -p fuzz/corpus/$$target; \
 		cargo fuzz run $$target fuzz/corpus/$$target $$seeds -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 lock: ## pin the Python requirements again (LOCK_ARGS=--upgrade for the newest)

@@ -16,10 +16,11 @@ from benchmarks.answers import OURS, Quality
 from benchmarks.dedup import AWK, DEDUP, LONGER, MEMORY, SORT
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
 from benchmarks.engines.count_min import EQUAL
-from benchmarks.logs import GOACCESS, TENTH, TOP
+from benchmarks.logs import GOACCESS, TENTH, TOP, WATCH
 from benchmarks.measure import Form, Op, Timings, Verb, ratio
 from benchmarks.membership import ERROR_RATE
 from benchmarks.run import Run
+from benchmarks.server import DEEP, SERVE, peer_rate, rate
 from benchmarks.urls import LAYERED
 
 COUNTING = "bloomery, 32-bit counters"
@@ -84,6 +85,7 @@ def floors(run: Run) -> list[Floor]:
         *_dedup(run),
         *_guard(run),
         *_history(run),
+        *_server(run),
     ]
 
 
@@ -205,16 +207,20 @@ def _memory(run: Run) -> Iterator[Floor]:
 def _logs(run: Run) -> Iterator[Floor]:
     lines = run.sizes.log_lines
     rows = {row.engine: row for row in run.logs if row.lines == lines}
-    tenths = [row for row in run.logs if row.lines == lines // TENTH]
-    ours, peer = rows.get(TOP), rows.get(GOACCESS)
-    speed = None if ours is None or run.quick else ours.lines_per_second / 1e6
-    work = f"{TOP}, {lines:,} lines: millions of lines a second on one core"
-    yield Floor(work, "at least", 1.0, speed)
-    against = None if ours is None or peer is None else peer.seconds / ours.seconds
-    yield Floor(f"{TOP}, {lines:,} lines: times GoAccess's speed", "at least", 20.0, against)
-    memory = ours.peak_bytes / tenths[0].peak_bytes if ours and tenths else None
-    work = f"{TOP}: memory on {lines:,} lines, times that on a tenth of them"
-    yield Floor(work, "at most", 1.05, memory)
+    tenths = {row.engine: row for row in run.logs if row.lines == lines // TENTH}
+    peer = rows.get(GOACCESS)
+    for engine, least, times, most in ((TOP, 1.0, 20.0, 1.05), (WATCH, 0.5, 10.0, 1.5)):
+        ours, tenth = rows.get(engine), tenths.get(engine)
+        speed = None if ours is None or run.quick else ours.lines_per_second / 1e6
+        work = f"{engine}, {lines:,} lines: millions of lines a second on one core"
+        yield Floor(work, "at least", least, speed)
+        against = None if ours is None or peer is None else peer.seconds / ours.seconds
+        yield Floor(
+            f"{engine}, {lines:,} lines: times GoAccess's speed", "at least", times, against
+        )
+        memory = ours.peak_bytes / tenth.peak_bytes if ours and tenth else None
+        work = f"{engine}: memory on {lines:,} lines, times that on a tenth of them"
+        yield Floor(work, "at most", most, memory)
 
 
 def _urls(run: Run) -> Iterator[Floor]:
@@ -259,6 +265,25 @@ def _history(run: Run) -> Iterator[Floor]:
     speed = None if run.history is None or run.quick else run.history.per_second / 1e6
     work = "history, Arrow, journal and seal: millions of events a second on one core"
     yield Floor(work, "at least", 2.0, speed)
+
+
+_SERVER: tuple[tuple[str, int, float], ...] = (
+    ("BF.ADD", DEEP, 1.5),
+    ("BF.EXISTS", DEEP, 1.5),
+    ("CMS.INCRBY", DEEP, 1.0),
+    ("COUNT.ADD", DEEP, 1.0),
+    ("BF.ADD", 1, 0.9),
+    ("BF.EXISTS", 1, 0.9),
+)
+
+
+def _server(run: Run) -> Iterator[Floor]:
+    """Against RedisBloom, or what it is known to make beside the redis-server of the same run."""
+    for command, pipeline, bound in _SERVER:
+        peer, source = peer_rate(run.server, command, pipeline)
+        ours = None if run.quick else rate(run.server, SERVE, command, pipeline)
+        work = f"{SERVE}, {command}, -P {pipeline}: times RedisBloom's rate ({source})"
+        yield Floor(work, "at least", bound, None if ours is None or not peer else ours / peer)
 
 
 def short(capacity: int) -> str:

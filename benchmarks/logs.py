@@ -1,4 +1,4 @@
-"""`bloomery top` on an access log, beside GoAccess: whole commands, each on one core.
+"""`bloomery top` and `watch` on an access log, beside GoAccess: whole commands, each on one core.
 
 A command is timed from its start to its end, so what it takes to start is part of it. GoAccess is
 a program of its own, to be had from most systems' packages; where it is missing, that is said.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from benchmarks.engines.contract import Missing
 from bloomery.stream import web_log
 
 TOP = f"{OURS} top"
+WATCH = f"{OURS} watch"
+"""Into all structures of a monitor, through its ledger, and everything on the disk at the end."""
 GOACCESS = "GoAccess"
 TENTH = 10
 """How many times shorter the log is against which memory is compared."""
@@ -48,18 +51,26 @@ def measure(lines: int, rounds: int) -> tuple[list[LogSpeed], list[Missing]]:
             with file.open("wb") as opened:
                 opened.writelines(web_log(count, drift=0.1))
         ours = [
-            _best(TOP, _top(tenth), lines // TENTH, rounds),
-            _best(TOP, _top(log), lines, rounds),
+            _best(TOP, lambda: _top(tenth), lines // TENTH, rounds),
+            _best(TOP, lambda: _top(log), lines, rounds),
+            _best(WATCH, lambda: _watch(tenth, folder), lines // TENTH, rounds),
+            _best(WATCH, lambda: _watch(log, folder), lines, rounds),
         ]
         if (program := shutil.which("goaccess")) is None:
             return ours, [Missing(GOACCESS, "the program `goaccess` is not installed")]
         # It is slow enough to be its own best of one.
         report = Path(folder) / "report.json"
-        return [*ours, _best(GOACCESS, _goaccess(program, log, report), lines, 1)], []
+        return [*ours, _best(GOACCESS, lambda: _goaccess(program, log, report), lines, 1)], []
 
 
 def _top(log: Path) -> list[str]:
     return [sys.executable, "-m", "bloomery", "top", "--format", "combined", "--json", str(log)]
+
+
+def _watch(log: Path, folder: str) -> list[str]:
+    # Each time a monitor of its own: one that knows the log has nothing to do.
+    words = ["watch", "--no-server", "--format", "combined", "--data", tempfile.mkdtemp(dir=folder)]
+    return [sys.executable, "-m", "bloomery", *words, str(log)]
 
 
 def _goaccess(program: str, log: Path, report: Path) -> list[str]:
@@ -67,7 +78,7 @@ def _goaccess(program: str, log: Path, report: Path) -> list[str]:
     return [program, str(log), "--log-format=COMBINED", *quiet, f"--output={report}"]
 
 
-def _best(engine: str, command: list[str], lines: int, rounds: int) -> LogSpeed:
-    runs = [process.run(command, one_core=True) for _ in range(rounds)]
+def _best(engine: str, command: Callable[[], list[str]], lines: int, rounds: int) -> LogSpeed:
+    runs = [process.run(command(), one_core=True) for _ in range(rounds)]
     seconds = min(run.seconds for run in runs)
     return LogSpeed(engine, lines, seconds, max(run.peak_bytes for run in runs))

@@ -42,6 +42,12 @@ A skewed stream of URLs from Arrow into a history's open segments, its journal i
 hour sealed at 1 % error; one core, no sync."""
 
 
+_SERVER = """### A server beside Redis
+
+redis-benchmark with 50 connections on the same machine, everything in memory, the best round. A row
+with -P 64 sends 64 commands before it waits for a reply."""
+
+
 def full_report(run: Run) -> str:
     """Everything, for docs/benchmarks.md and the terminal."""
     capacities = (run.sizes.small.capacity, run.sizes.large.capacity)
@@ -66,6 +72,7 @@ def full_report(run: Run) -> str:
     parts += [_LOGS, log_speeds(run), _DEDUP, dedup_speeds(run)]
     parts += [_GUARD, guard_costs(run)]
     parts += [_HISTORY, history_speed(run)]
+    parts += [_SERVER, server_speeds(run)]
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]
     return "\n\n".join(parts)
 
@@ -210,6 +217,15 @@ def guard_costs(run: Run) -> str:
         for row in run.guard
     ]  # fmt: skip
     return table(rows, ["work", "without a guard", "with it"])
+
+
+def server_speeds(run: Run) -> str:
+    """Every command on every server."""
+    rows = [
+        [row.engine, row.command, f"{row.pipeline}", f"{row.per_second:,.0f}", f"{row.p99_ms:.2f}"]
+        for row in run.server
+    ]
+    return table(rows, ["server", "command", "-P", "commands a second", "p99, ms"])
 
 
 def must_be(rows: list[Floor]) -> str:

@@ -17,6 +17,7 @@ from benchmarks import (
     logs,
     machine,
     membership,
+    server,
     urls,
 )
 from benchmarks.answers import OURS, Quality
@@ -27,6 +28,7 @@ from benchmarks.history import HistorySpeed
 from benchmarks.logs import LogSpeed
 from benchmarks.measure import Timings, collector_off
 from benchmarks.membership import HugePages, Scale
+from benchmarks.server import ServerSpeed
 from benchmarks.workload import KeySet, lengths
 
 
@@ -48,6 +50,9 @@ class Sizes:
     inserts: int
     """Rows that go in one by one, with a guard and without, in each round."""
     insert_rounds: int
+    requests: int
+    """Commands to a server without a pipeline in each round; with one, ten times as many."""
+    server_rounds: int
     build_limit: bool
     """Compile the bare loop first; otherwise it is used only if it is there."""
 
@@ -63,6 +68,8 @@ FULL = Sizes(
     dedup_rounds=3,
     inserts=500,
     insert_rounds=10,
+    requests=200_000,
+    server_rounds=3,
     build_limit=True,
 )
 QUICK = Sizes(
@@ -76,6 +83,8 @@ QUICK = Sizes(
     dedup_rounds=1,
     inserts=20,
     insert_rounds=1,
+    requests=500,
+    server_rounds=1,
     build_limit=False,
 )
 
@@ -101,6 +110,7 @@ class Run:
     dedup: list[DedupSpeed] = field(default_factory=list)
     guard: list[GuardCost] = field(default_factory=list)
     history: HistorySpeed | None = None
+    server: list[ServerSpeed] = field(default_factory=list)
     huge: HugePages | None = None
     missing: list[Missing] = field(default_factory=list)
     lacks: dict[str, str] = field(default_factory=dict)
@@ -127,6 +137,7 @@ class Run:
             "dedup": [asdict(row) for row in self.dedup],
             "guard": [asdict(row) for row in self.guard],
             "history": None if self.history is None else asdict(self.history),
+            "server": [asdict(row) for row in self.server],
             "missing": [asdict(row) for row in self.missing],
             "lacks": self.lacks,
         }
@@ -182,7 +193,10 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
     result.logs, missing_logs = logs.measure(sizes.log_lines, sizes.log_rounds)
     say(f"dedup, {sizes.dedup_lines:,} lines, {sizes.dedup_rounds} rounds")
     result.dedup, missing_dedup = dedup.measure(sizes.dedup_lines, sizes.dedup_rounds)
-    for lost in (*missing_guard, *missing_logs, *missing_dedup):
+    say(f"server, {sizes.requests:,} commands, {sizes.server_rounds} rounds")
+    result.server, missing_server = server.measure(sizes.requests, sizes.server_rounds)
+    lost_later = [*missing_guard, *missing_logs, *missing_dedup, *missing_server]
+    for lost in lost_later:
         say(f"not measured: {lost.name} ({lost.reason})")
-    result.missing += [*missing_guard, *missing_logs, *missing_dedup]
+    result.missing += lost_later
     return result

@@ -43,7 +43,8 @@ fn mend(bytes: &mut [u8]) {
         return;
     }
     bytes[..8].copy_from_slice(b"BLOOMHST");
-    bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
+    let version = 1 + u16::from(bytes[8] & 1);
+    bytes[8..10].copy_from_slice(&version.to_le_bytes());
     bytes[176..FIXED].fill(0);
     let rows = usize::from(bytes[ROW_BYTES]) % (len - FIXED - 127);
     // The body is what is left; its length says how many checksums stand before it.

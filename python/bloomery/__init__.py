@@ -38,6 +38,7 @@ from bloomery.records import Estimate, HotItem, Plan, Stats
 if TYPE_CHECKING:
     from bloomery.guard import DatabaseGuard
     from bloomery.history import History
+    from bloomery.monitor import Monitor
     from bloomery.recent import RecentFilter
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "HotList",
     "LogCounter",
     "LogReader",
+    "Monitor",
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
     "Plan",
@@ -82,6 +84,10 @@ def __getattr__(name: str) -> Any:
         from bloomery.history import History
 
         return History
+    if name == "Monitor":
+        from bloomery.monitor import Monitor
+
+        return Monitor
     if name == "RecentFilter":
         from bloomery.recent import RecentFilter
 

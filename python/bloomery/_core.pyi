@@ -11,6 +11,7 @@ from typing_extensions import Buffer, disjoint_base
 
 from bloomery.partitions import PartitionModel
 from bloomery.records import (
+    Applied,
     Estimate,
     HotItem,
     JournalReport,
@@ -66,14 +67,18 @@ __all__ = [
     "Dedup",
     "Digests",
     "DynamicCountFilter",
+    "Events",
     "HistoryBuffer",
     "HistorySegment",
     "HotList",
+    "Intake",
+    "Keyspace",
     "LogCounter",
     "LogReader",
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
     "ScalableBloomFilter",
+    "Session",
     "SpectralBloomFilter",
     "TimeDecayingBloomFilter",
     "UrlFilter",
@@ -1105,11 +1110,11 @@ class HistoryBuffer:
 
 @final
 class LogCounter:
-    """Counts one log by a field into hot lists, fading filters and histories, by its own time."""
+    """Counts one log by a field into hot lists, fading filters, histories and events."""
 
     def __new__(
         cls,
-        *into: HotList | TimeDecayingBloomFilter | HistoryBuffer,
+        *into: HotList | TimeDecayingBloomFilter | HistoryBuffer | Events,
         by: str = "path",
         query: bool = True,
         until: _Instant | None = None,
@@ -1120,6 +1125,42 @@ class LogCounter:
     def settle(self, now: _Instant | None = None) -> None: ...
     def finish(self, now: _Instant | None = None) -> None: ...
     def report(self) -> LogReport: ...
+
+@final
+class Events:
+    """Events that have come and are not in a block yet."""
+
+    def __new__(cls, *, urls: bool = False) -> Self: ...
+    def believe(self, latest: _Instant | None, instead: _Instant | None = None) -> None: ...
+    def add(self, key: _Key, count: int = 1, *, at: _Instant) -> None: ...
+    def pack(
+        self,
+        keys: _Keys,
+        counts: _Counts | None = None,
+        *,
+        at: _Instants,
+        arrived: _Instant,
+        note: bytes = b"",
+        nulls: _Nulls = "refuse",
+    ) -> bytes: ...
+    def take(self, arrived: _Instant, note: bytes = b"") -> bytes: ...
+    def clear(self) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def ahead(self) -> int: ...
+    @property
+    def refused(self) -> int: ...
+
+@final
+class Intake:
+    """Counts blocks of events into structures in one pass; each key is hashed once."""
+
+    def __new__(
+        cls, *into: BloomFilter | UrlFilter | CountFilter | TimeDecayingBloomFilter | HotList
+    ) -> Self: ...
+    def apply(
+        self, block: Buffer, *, newest: int | None = None, history: HistoryBuffer | None = None
+    ) -> Applied: ...
 
 @final
 class LogReader:
@@ -1188,3 +1229,56 @@ class HistorySegment:
     def validate(self) -> None: ...
     def merge_rows(self, factor: int = 2, *, max_error: float) -> bytes: ...
     def join(self, other: HistorySegment, *, max_error: float) -> bytes: ...
+
+# Named structures and the commands on them, for a server that speaks the Redis protocol.
+@final
+class Keyspace:
+    read_only: str | None
+    loading: bool
+    max_memory: int | None
+    journal: bool
+    def __new__(
+        cls,
+        *,
+        max_memory: int | None = None,
+        max_bulk: int = 536870912,
+        foreign: Sequence[str] | None = None,
+        journal: bool = True,
+    ) -> Self: ...
+    def session(self, *, client: int = 0) -> Session: ...
+    def set_users(self, lines: Sequence[str]) -> None: ...
+    def users(self) -> list[str]: ...
+    def take_changes(self) -> bytes: ...
+    def replay(self, payload: bytes) -> None: ...
+    def save(self, path: _Path) -> int: ...
+    def load(self, path: _Path) -> None: ...
+    def digest(self) -> str: ...
+    def stats(self) -> dict[str, Any]: ...
+    def structures(self, limit: int = 1000) -> list[dict[str, Any]]: ...
+    def __len__(self) -> int: ...
+
+# After `execute` or `resume`: answer `foreign` with `resume` if it is not None, come back with
+# `execute(b"", now)` if `more`, close if `closing`.
+@final
+class Session:
+    name: str
+    library: tuple[str, str]
+    @property
+    def foreign(self) -> list[bytes] | None: ...
+    @property
+    def more(self) -> bool: ...
+    @property
+    def closing(self) -> bool: ...
+    @property
+    def buffered(self) -> int: ...
+    @property
+    def authenticated(self) -> bool: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def protocol(self) -> int: ...
+    @property
+    def client(self) -> int: ...
+    def execute(self, data: bytes, now: float) -> bytes: ...
+    def resume(self, reply: object, now: float) -> bytes: ...
+    def discard(self) -> None: ...

@@ -11,6 +11,7 @@
     ├── UnsupportedError (TypeError)       verb, policy
     ├── ClosedError (ValueError)           path
     ├── InvariantError (RuntimeError)      invariant
+    ├── RequestError (ValueError)          status, field
     ├── SnapshotError (ValueError)         path, offset
     │   ├── NotASnapshotError              not our file at all
     │   ├── VersionError                   expected, got
@@ -138,6 +139,14 @@ class InvariantError(BloomeryError, RuntimeError):
 
     code = "invariant"
     invariant: str
+
+
+class RequestError(BloomeryError, ValueError):
+    """The server refuses a request over HTTP as such, whatever the structures would say."""
+
+    code = "request"
+    status: int
+    field: str
 
 
 class SnapshotError(BloomeryError, ValueError):

@@ -248,6 +248,26 @@ class LogReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What a block of events came to when it was counted."""
+
+    events: int
+    """All occurrences."""
+    new: int
+    """Events whose key was certainly not there before."""
+    late: int
+    """Events before one that had come already."""
+    first: int | None
+    """The earliest instant of the block, in microseconds since 1970."""
+    newest: int | None
+    """The latest instant so far."""
+    arrived: int
+    """When the block came, in microseconds since 1970."""
+    note: bytes
+    """What its maker tied to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentInfo:
     """A sealed segment of a history: what it is, how large its parts are, how often it errs."""
 

@@ -3,7 +3,8 @@
 `distinct_urls` numbers an endless catalogue of different pages; `web_stream` visits the first
 pages of that catalogue the way people do: a few pages get most of the hits (Zipf), and, when asked,
 popularity drifts as it does on news sites: a page comes up suddenly and cools slowly. `web_log`
-writes the same visits down as a web server does.
+writes the same visits down as a web server does. `Traffic` is a site as it lives: a drifting crowd,
+a page that everybody wants for some minutes, crawlers, and visits that are told of late.
 
 Nothing is drawn from a stateful random generator. Page `i` and visit `t` are functions of the
 seed and their number alone, so any part of a catalogue or stream can be made without the rest.
@@ -102,7 +103,7 @@ def _visits(
     salt = int(_mix(np.ones(1, dtype=np.uint64), seed)[0])
     for first in range(0, n, batch_size):
         visits = np.arange(first, min(first + batch_size, n), dtype=np.uint64)
-        uniform = (_mix(visits, salt) >> np.uint64(11)) * 2.0**-53
+        uniform = _uniform(_mix(visits, salt))
         ranks = np.searchsorted(shares, uniform * shares[-1], side="right")
         cooled = (visits.astype(np.float64) * (drift * pages / n)).astype(np.int64)
         yield catalogue[(ranks - cooled) % pages].tolist()
@@ -152,6 +153,62 @@ def _log_pieces(
             )
         yield "".join(lines).encode()
         first += len(urls)
+
+
+class Traffic:
+    """The visits of a site, second by second: any second can be asked for, in any order."""
+
+    CROWD_EVERY = 240
+    """Seconds between two pages that everybody wants."""
+
+    def __init__(self, *, seed: int = 0, pages: int = 20_000, per_second: int = 1000) -> None:
+        require("pages", pages, f"1 to {MAX_PAGES}", 1 <= pages <= MAX_PAGES)
+        require("per_second", per_second, "1 to 1000000", 1 <= per_second <= 1_000_000)
+        self.seed = seed
+        self.per_second = per_second
+        self._paths = np.array(
+            ["/" + url.split("/", 3)[3] for url in distinct_urls(pages, seed)], dtype=object
+        )
+        self._shares = np.cumsum(np.arange(1, pages + 1, dtype=np.float64) ** -1.0)
+
+    def second(self, second: int) -> tuple[list[str], npt.NDArray[np.float64]]:
+        """The paths that are asked for in this second of Unix time, and when each was."""
+        # The crowd breathes; a second does not know its neighbours, so it needs no memory of them.
+        crowd = round(self.per_second * (0.8 + 0.2 * np.sin(second / 97)))
+        sought = self._sought(second)
+        bots = max(self.per_second // 25, 1)
+        bits = _mix(np.arange(crowd, dtype=np.uint64), self.seed + 31 * second + 7)
+        ranks = np.searchsorted(self._shares, _uniform(bits) * self._shares[-1], side="right")
+        # Every ten seconds another page becomes the most popular one.
+        paths = self._paths[(ranks - second // 10) % len(self._paths)]
+        paths[: min(sought, crowd)] = self._wanted(second)
+        found: list[str] = paths.tolist()
+        # A crawler goes through an archive that nobody else reads, another one looks for a way in.
+        leaves = np.arange(second * bots, (second + 1) * bots, dtype=np.uint64)
+        found += [f"/archive/{leaf:x}" for leaf in _page_ids(leaves, self.seed).tolist()]
+        if second % 60 < 5:
+            found += ["/wp-login.php", "/.env", "/admin/config.php"] * 3
+        order = _mix(np.arange(len(found), dtype=np.uint64), self.seed + second)
+        times = second + _uniform(order)
+        # One in a hundred is told of up to five minutes later than it was.
+        late = order % np.uint64(100) == 0
+        behind = np.where(late, 30 + _uniform(_mix(order, 1)) * 270, 0.0)
+        return found, times - behind
+
+    def _sought(self, second: int) -> int:
+        """Visits to the page of the hour: it comes up within seconds and is forgotten slowly."""
+        age = second % self.CROWD_EVERY
+        return round(self.per_second * 0.5 * min(age / 15, 1.0) * 2 ** (-age / 45))
+
+    def _wanted(self, second: int) -> str:
+        number = second // self.CROWD_EVERY
+        page = int(_mix(np.full(1, number, dtype=np.uint64), self.seed)[0]) % len(self._paths)
+        return str(self._paths[page])
+
+
+def _uniform(bits: _Words64) -> npt.NDArray[np.float64]:
+    """Numbers from 0 up to 1."""
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _clf_time(second: int) -> str:

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Column, Engine, Integer, MetaData, Table, create_engine, func, insert, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 import bloomery
 from bloomery import DatabaseGuard
@@ -128,6 +128,76 @@ def test_a_decorated_function_may_have_a_key_of_two_arguments(engine: Engine) ->
             assert guard.get(session, ("a", 1)).day == 1
 
 
+def test_a_decorated_function_finds_what_its_session_has_not_sent_yet(
+    guard: DatabaseGuard, engine: Engine
+) -> None:
+    @guard.check("key")
+    def basket(session: Session, key: int) -> Basket | None:
+        return session.scalars(select(Basket).where(Basket.owner == key)).first()
+
+    with Session(engine) as session:
+        session.add(Basket(owner=100))
+        assert basket(session, 100) is not None
+        session.rollback()
+        assert basket(session, 100) is None
+    asked = scoped_session(sessionmaker(engine))
+    asked.add(Basket(owner=101))
+    assert basket(asked, 101) is not None
+    asked.remove()
+
+
+def test_a_decorated_function_decides_itself_about_null(guard: DatabaseGuard) -> None:
+    assert guard.check("key")(lambda key: "asked")(None) == "asked"
+
+
+def test_what_a_decorated_function_returns_is_compared_with_what_it_would_have_been_spared(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(engine)
+    with DatabaseGuard(engine, Basket.owner, 1e-6, mode="shadow") as guard:
+        guard.build()
+
+        @guard.check("key")
+        def one(key: int) -> str | None:
+            return "tea" if key == 7 else None
+
+        @guard.check("key", absent=list)
+        async def many(key: int) -> list[int]:
+            return [key] if key == 7 else []
+
+        @guard.check("key", absent=list)
+        def later(key: int) -> Iterator[int]:
+            yield key
+
+        assert [one(7), one(ABSENT), one(8)] == ["tea", None, None]
+        assert [asyncio.run(many(key)) for key in (7, ABSENT, 8)] == [[7], [], []]
+        assert [*later(7), *later(ABSENT)] == [7, ABSENT], "nobody knows what that has found"
+        stats = guard.stats()
+        assert (stats.asked, stats.avoided, stats.true_keys) == (8, 3, 2)
+        assert (stats.false_true, stats.wrong_false) == (2, 0)
+
+        @guard.check("key")
+        def wrong(key: int) -> list[int]:
+            return []  # and not None, which `absent` says
+
+        assert wrong(ABSENT) == []
+        assert guard.stats().wrong_false == 1
+        assert str(ABSENT) in caplog.text
+
+
+def test_who_asks_the_database_himself_can_tell_what_it_said(engine: Engine) -> None:
+    fill(engine)
+    with DatabaseGuard(engine, Basket.owner, 1e-6, mode="shadow") as guard:
+        guard.build()
+        for key, found in ((7, True), (8, False), (ABSENT, False)):
+            guard.note(key, found)
+        assert (guard.stats().true_keys, guard.stats().false_true) == (1, 1)
+        assert guard.stats().wrong_false == 0
+        guard.note(ABSENT, found=True)
+        assert guard.stats().wrong_false == 1
+        assert guard.may_exist(ABSENT)
+
+
 # --- modes ----------------------------------------------------------------------------------------
 
 
@@ -185,6 +255,19 @@ def test_auto_steps_aside_while_nearly_every_key_exists_and_comes_back(engine: E
         for _ in range(3000):
             assert not guard.may_exist(ABSENT)
         assert not guard.stats().bypassed, "it is of use now"
+
+
+def test_auto_judges_batches_by_their_share_too(engine: Engine) -> None:
+    fill(engine)
+    with DatabaseGuard(engine, Basket.owner, 1e-6, mode="auto") as guard:
+        guard.build()
+        for _ in range(3):
+            assert guard.filter_many([ABSENT] * 4000 + [1] * 1000) == [1] * 1000
+        assert not guard.stats().bypassed, "four of five are avoided"
+        for _ in range(2):
+            guard.filter_many([ABSENT] * 200 + [1] * 4800)
+        guard.may_exist(1)
+        assert guard.stats().bypassed, "hundreds are avoided, but few of a hundred"
 
 
 def test_off_asks_nothing(engine: Engine) -> None:
@@ -271,12 +354,35 @@ def test_an_async_engine_is_guarded_as_well(engine: Engine, url: str) -> None:
     asyncio.run(run())
 
 
+def test_rows_that_come_back_to_an_async_session_tell_their_keys(engine: Engine, url: str) -> None:
+    async def run() -> None:
+        later = create_async_engine(url.replace("sqlite:", "sqlite+aiosqlite:"))
+        with DatabaseGuard(later, Customer.id, 1e-6) as guard:
+            assert await guard.abuild()
+            async with AsyncSession(later) as session:
+                made = insert(Customer).values(name="x").returning(Customer.id)
+                key = await session.scalar(made)
+                assert key is not None
+                assert guard.may_exist(key)
+                assert guard.filter_many([key, ABSENT]) == [key]
+                await session.commit()
+        await later.dispose()
+
+    asyncio.run(run())
+
+
 def test_an_ordinary_engine_has_no_asynchronous_build(guard: DatabaseGuard) -> None:
     with pytest.raises(ParameterError, match="AsyncEngine"):
         asyncio.run(guard.abuild())
 
 
 # --- bad input, and the end -----------------------------------------------------------------------
+
+
+def test_null_among_many_keys_is_told_by_its_place(guard: DatabaseGuard) -> None:
+    with pytest.raises(NullKeyError) as caught:
+        guard.filter_many([1, 2, None])
+    assert caught.value.index == 2
 
 
 def test_null_is_no_key(guard: DatabaseGuard, engine: Engine) -> None:

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from sqlalchemy import Engine, create_engine, delete, insert, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from bloomery import DatabaseGuard
@@ -69,6 +70,20 @@ def test_more_keys_than_a_counting_filter_is_made_for_are_followed_by_a_build(
         wait_for(guard, 2)
         assert guard.stats().predicted_error <= 0.01, "rows not yet committed were reckoned with"
         assert all(guard.may_exist_many(range(5000)))
+
+
+def test_a_first_build_that_failed_is_tried_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(monkeypatch)
+    Base.metadata.drop_all(engine)
+    with DatabaseGuard(engine, Basket.owner, 1e-6) as guard:
+        with pytest.raises(DBAPIError):
+            guard.build()
+        assert guard.state is State.UNKNOWN
+        Base.metadata.create_all(engine)
+        wait_for(guard, 1)
+        assert not guard.may_exist(ABSENT)
 
 
 def test_between_two_builds_there_is_a_rest(engine: Engine) -> None:

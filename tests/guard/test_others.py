@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import create_engine, insert, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
 
 from bloomery import DatabaseGuard
 from bloomery.errors import IncompatibleError, ParameterError
@@ -96,6 +97,28 @@ def test_lost_changes_make_the_guard_build_again(basket: Database, guarded: Make
     until(lambda: guard.may_exist(8) and not guard.may_exist(ABSENT))
 
 
+def test_a_reader_that_sees_the_end_of_a_build_late_does_not_build_again(guarded: Make) -> None:
+    guard = guarded(outbox=NEVER)
+
+    class Late:
+        """Has looked for the position just before the build wrote it."""
+
+        looks = 0
+
+        def __init__(self, keys: Any) -> None:
+            self.keys = keys
+
+        def __getattr__(self, name: str) -> Any:
+            self.looks += name == "position"
+            return None if (name, self.looks) == ("position", 1) else getattr(self.keys, name)
+
+    others: Any = guard._others
+    others._keys = Late(others._keys)
+    others._follow()
+    others._keys = others._keys.keys
+    assert guard.stats().rebuilds == 1
+
+
 def test_a_guard_that_cannot_read_passes_everything_and_recovers(
     basket: Database, guarded: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,10 +131,11 @@ def test_a_guard_that_cannot_read_passes_everything_and_recovers(
     with monkeypatch.context() as patch:
         patch.setattr("bloomery.guard.errands.Errands.run", away)
         until(lambda: guard.may_exist(ABSENT))
-        assert guard.state is State.READY
+        assert guard.stats().state is State.DEGRADED
         assert "followed" in guard.stats().reason
         basket.insert([7])
     until(lambda: not guard.may_exist(ABSENT))
+    assert guard.state is State.READY
     assert guard.may_exist(7), "it caught up before it was trusted"
 
 
@@ -213,6 +237,17 @@ def test_a_refresh_sees_everybody(basket: Database, guarded: Make) -> None:
     until(lambda: not guard.may_exist(7))
 
 
+def test_the_first_build_is_up_to_the_caller(basket: Database, guarded: Make) -> None:
+    """A second one beside it would keep an event loop waiting."""
+    guard = guarded(refresh="20ms", build=False)
+    refresh = guard._others and guard._others._threads[0]
+    assert refresh
+    until(lambda: refresh.runs > 2)
+    assert guard.stats().rebuilds == 0
+    assert guard.build()
+    until(lambda: guard.stats().rebuilds > 2)
+
+
 def test_a_guard_that_cannot_be_refreshed_passes_everything_and_recovers(
     basket: Database, guarded: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +347,58 @@ def test_the_directory_of_another_column_or_rate_is_refused(
         with pytest.raises(IncompatibleError) as caught:
             DatabaseGuard(basket.engine, column, rate, shared=tmp_path)
         assert caught.value.field == field
+
+
+def test_a_file_of_the_same_name_elsewhere_is_another_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process has its own working directory."""
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        engine = create_engine("sqlite:///shop.db")
+        METADATA.create_all(engine)
+        if name == "here":
+            first = DatabaseGuard(engine, BASKET.c.customer, shared=tmp_path / "guard")
+            assert first.build()
+            continue
+        with pytest.raises(IncompatibleError) as caught:
+            DatabaseGuard(engine, BASKET.c.customer, shared=tmp_path / "guard")
+        assert caught.value.field == "database"
+    with first:
+        same = create_engine(f"sqlite:///{tmp_path}/there/../here/shop.db")
+        DatabaseGuard(same, BASKET.c.customer, shared=tmp_path / "guard").close()
+    first.engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?mode=memory&uri=true"]
+)
+def test_a_database_in_memory_is_not_shared(tmp_path: Path, url: str) -> None:
+    engine = create_engine(url, poolclass=NullPool)
+    with pytest.raises(ParameterError) as caught:
+        DatabaseGuard(engine, BASKET.c.customer, shared=tmp_path / "guard")
+    assert caught.value.name == "shared"
+
+
+def test_who_shares_keys_makes_them_in_the_same_way(guarded: Make, tmp_path: Path) -> None:
+    guarded(shared=tmp_path)
+    with pytest.raises(IncompatibleError) as caught:
+        guarded(shared=tmp_path, normal=str)
+    assert caught.value.field == "normal"
+
+
+def test_the_same_name_on_another_server_or_in_another_schema_is_another_table(
+    postgres_basket: Database, tmp_path: Path
+) -> None:
+    url = postgres_basket.engine.url
+    with DatabaseGuard(postgres_basket.engine, BASKET.c.customer, shared=tmp_path) as guard:
+        assert guard.build()
+        for query in ({"host": "/another/socket"}, {"options": "-csearch_path=other"}):
+            elsewhere = create_engine(url.update_query_dict(query))
+            with pytest.raises(IncompatibleError) as caught:
+                DatabaseGuard(elsewhere, BASKET.c.customer, shared=tmp_path)
+            assert caught.value.field == "database"
 
 
 def test_who_shares_keys_follows_others_in_the_same_way(guarded: Make, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import Engine, delete, event, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 from sqlalchemy.pool import PoolProxiedConnection
 
 from bloomery import DatabaseGuard
@@ -103,6 +103,22 @@ def test_a_key_stays_if_it_is_not_certain_that_its_row_is_gone(
     gone -= len(keys_in(engine))
     assert all(guard.may_exist(key) for key in range(1, 21))
     assert (guard.stats().removed, guard.stats().stale) == (0, gone)
+    check(guard, engine)
+
+
+def test_the_same_table_under_another_name_is_another_row(
+    guard: DatabaseGuard, engine: Engine
+) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("SQLite has no DELETE with several tables")
+    other = aliased(Basket)
+    with Session(engine) as session, session.begin():
+        session.execute(delete(Basket).where(other.owner == 7, Basket.id == other.id + 1))
+    assert guard.may_exist(7), "it was the row after it"
+    check(guard, engine)
+    with Session(engine) as session, session.begin():
+        session.connection().execute(delete(other).where(other.owner == 7))
+    assert not guard.may_exist(7)
     check(guard, engine)
 
 

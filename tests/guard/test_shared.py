@@ -74,6 +74,7 @@ def test_a_pause_is_a_process_own_affair(pair: Pair) -> None:
     pair[0].pause("the database is away")
     assert says_absent(*pair) == [False, True]
     assert pair[0].stats().reason == "the database is away"
+    assert [keys.state for keys in pair] == [State.DEGRADED, State.READY]
     assert pair[1].rebuild(scan_of(KEYS))
     assert says_absent(*pair) == [False, True], "a new filter does not end it"
     pair[0].resume()

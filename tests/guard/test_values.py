@@ -34,6 +34,7 @@ from sqlalchemy import (
     Time,
     TypeDecorator,
     Uuid,
+    func,
     select,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -69,12 +70,37 @@ class Lower(TypeDecorator[str]):
         return None if value is None else value.upper() + "!"
 
 
+class LowerInSql(String):
+    """The database makes it lower case when it is written."""
+
+    def bind_expression(self, bindparam: Any) -> Any:
+        return func.lower(bindparam)
+
+
+class LowerOnTheWay(String):
+    """The driver gets it in lower case."""
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return str.lower
+
+
+class AnyCase(TypeDecorator[str]):
+    """Compared without case."""
+
+    impl = String
+    cache_ok = True
+
+    class comparator_factory(TypeDecorator.Comparator[str]):  # noqa: N801 - SQLAlchemy's name
+        def __eq__(self, other: object) -> Any:
+            return func.lower(self.expr) == func.lower(other)
+
+
 def normal(kind: Any, dialect: Dialect = POST) -> Normal:
     return Normal([Column("x", kind)], dialect)
 
 
 SAME: list[tuple[Any, Dialect, list[Any]]] = [
-    (Integer(), POST, [1, 1.0, True, "1", Decimal(1)]),
+    (Integer(), POST, [1, 1.0, True, "1", Decimal(1), Decimal("1.00")]),
     (BigInteger(), POST, [2**70, str(2**70)]),
     (Boolean(), POST, [True, 1]),
     (String(), POST, ["a", "a"]),
@@ -83,6 +109,8 @@ SAME: list[tuple[Any, Dialect, list[Any]]] = [
     (String(collation="NOCASE"), LITE, ["Straße", "STRASSE", "straße"]),
     (String(collation="RTRIM"), LITE, ["a", "a  "]),
     (CITEXT(), POST, ["İ", "i", "I", "ı"]),
+    (String().with_variant(CITEXT(), "postgresql"), POST, ["a", "A"]),
+    (Lower().with_variant(CITEXT(), "postgresql"), POST, ["a", "A"]),
     (Numeric(10, 2), POST, [1, Decimal("1.0"), Decimal("1.00"), 1.0, "1"]),
     (Numeric(), POST, [Decimal("0.1"), 0.1, Decimal("0.10000000000000000001")]),
     (Numeric(), POST, [0, Decimal("-0"), -0.0]),
@@ -175,6 +203,11 @@ def test_a_value_of_another_type_is_refused(kind: Any, value: Any) -> None:
         (DateTime(), mysql.dialect()),
         (postgresql.TIMESTAMP(precision=0), POST),
         (Time(timezone=True), POST),
+        (Integer().with_variant(Float(), "postgresql"), POST),
+        (sqlite.DATETIME(truncate_microseconds=True), LITE),  # type: ignore[no-untyped-call]
+        (LowerInSql(), LITE),
+        (LowerOnTheWay(), LITE),
+        (AnyCase(), LITE),
     ],
 )
 def test_a_column_that_compares_in_an_unknown_way_is_refused(

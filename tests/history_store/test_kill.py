@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from bloomery.history import History
-from tests.history_store.exact import START
-from tests.history_store.writer import STEP
+from tests.history_store.writer import START, STEP
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("BLOOMERY_KILLS", "3"))
@@ -81,8 +80,8 @@ def test_everysec_loses_at_most_the_last_second(tmp_path: Path) -> None:
     draw = random.Random(8)
     path = tmp_path / "store"
     first = 0
-    for _ in range(max(KILLS // 4, 1)):
-        told, died = write_until_killed(path, "everysec", first, draw.randint(20_000, 60_000))
+    for _ in range(KILLS):
+        told, died = write_until_killed(path, "everysec", first, draw.randint(15_000, 45_000))
         with History.open(path, background=False) as store:
             safe = [number for number, at in told if at <= died - 1.0]
             require_events(store, safe[-3000:])

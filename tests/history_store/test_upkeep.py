@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from bloomery.errors import BloomeryError, IncompatibleError, ParameterError
-from bloomery.history import History
+from bloomery.history import History, seal
+from bloomery.history import store as store_module
+from bloomery.history.state import State
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
 
 Opener = Callable[..., History]
@@ -98,6 +100,29 @@ def test_a_clock_that_goes_back_is_counted_and_loses_nothing(opened: Opener) -> 
         store.add("tick")
     assert store.count("tick").upper == 4
     assert store.stats().clock_jumps == 1
+
+
+def test_events_of_the_future_wait_for_the_clock_and_nothing_is_looked_for_meanwhile(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    due = seal.due_segments
+
+    def look(state: State, now: int) -> list[int]:
+        looks.append(now)
+        return due(state, now)
+
+    monkeypatch.setattr(store_module, "due_segments", look)
+    now = [START + 0.0]
+    store = opened(window="1m", clock=lambda: now[0])
+    for hour in range(50):
+        store.add("tomorrow", at=START + DAY + hour * HOUR)
+    assert len(looks) <= 2
+    assert store.stats().segments == 0
+    now[0] = START + 4 * DAY
+    store.add("tomorrow", at=START + 3 * DAY + 2 * HOUR)
+    assert store.stats().segments == 50
+    assert store.count("tomorrow").upper == 51
 
 
 def test_late_events_are_found_in_their_own_window(opened: Opener) -> None:

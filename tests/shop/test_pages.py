@@ -108,13 +108,15 @@ def test_customers_who_fill_their_baskets_at_once_see_what_they_bought(shop: Sho
 
 
 def test_an_emptied_basket_costs_a_query_until_the_guard_is_rebuilt(
-    visitor: http.client.HTTPConnection,
+    shop: Shop, visitor: http.client.HTTPConnection
 ) -> None:
     customer = next(i for i in range(970, CUSTOMERS) if not look(visitor, i).asked)
     ask(visitor, "/basket/5", customer, "POST")
     assert look(visitor, customer).items == 1
     ask(visitor, "/basket/5/remove", customer, "POST")
+    before = shop.told()["guard"]["false_true"]
     assert (look(visitor, customer).items, look(visitor, customer).asked) == (0, True)
+    assert shop.told()["guard"]["false_true"] == before + 2
     ask(visitor, "/guard/rebuild", method="POST")
     assert not look(visitor, customer).asked
 

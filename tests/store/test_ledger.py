@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -398,6 +400,21 @@ def test_the_child_sees_the_moment_of_the_fork(tmp_path: Path) -> None:
     assert owner.ledger.snapshot is not None
     assert (owner.ledger.snapshot / "state").read_text() == b"before".hex() + "\n"
     assert [payload for _, payload in owner.ledger.replay()] == [b"after"]
+
+
+def test_the_child_holds_no_lock_and_no_socket_of_its_parent(tmp_path: Path) -> None:
+    """Else a server that comes back after a kill would find its port and its directory taken."""
+    owner = Owner(tmp_path)
+
+    def look(_: Path) -> None:
+        for number in range(3, 256):
+            with contextlib.suppress(FileNotFoundError):
+                name = str(Path(f"/proc/self/fd/{number}").readlink())
+                assert "socket:" not in name, name
+                assert not name.endswith("/lock"), name
+
+    with socket.create_server(("127.0.0.1", 0)):
+        owner.ledger.rewrite_in_child(look).wait()
 
 
 def test_a_child_that_fails_tells_why_and_changes_nothing(tmp_path: Path) -> None:

@@ -112,6 +112,14 @@ impl BloomFilter {
         Ok(self.core.add(hash))
     }
 
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    pub(crate) fn hasher(&self) -> &bloomery_core::Hasher {
+        self.core.hasher()
+    }
+
     /// For who adds without holding the interpreter.
     pub(crate) fn to_write(&self, py: Python<'_>) -> PyResult<(writers::Registered<'_>, &Core)> {
         self.require_writable(py)?;

@@ -65,7 +65,7 @@ fn seconds_of(value: &Bound<'_, PyAny>) -> Option<f64> {
         return None;
     }
     if let Ok(text) = value.cast::<PyString>() {
-        return seconds_of_text(text.to_str().ok()?);
+        return bloomery_core::instants::duration(text.to_str().ok()?);
     }
     if let Ok(delta) = value.cast::<PyDelta>() {
         let whole = f64::from(delta.get_days()) * 86_400.0 + f64::from(delta.get_seconds());
@@ -77,33 +77,6 @@ fn seconds_of(value: &Bound<'_, PyAny>) -> Option<f64> {
         return seconds_of(delta.call_method0("item").ok()?.cast::<PyDelta>().ok()?);
     }
     value.extract().ok()
-}
-
-/// `90s`, `1.5h`, `1h30m`, or a plain number of seconds.
-fn seconds_of_text(text: &str) -> Option<f64> {
-    let mut rest = text.trim();
-    if let Ok(seconds) = rest.parse() {
-        return Some(seconds);
-    }
-    let mut sum = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at(digits);
-        let letters = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(letters);
-        let unit = match unit {
-            "ms" => 0.001,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            "d" => 86_400.0,
-            "w" => 604_800.0,
-            _ => return None,
-        };
-        sum += number.parse::<f64>().ok()? * unit;
-        rest = tail.trim_start();
-    }
-    Some(sum)
 }
 
 // ---- one instant

@@ -10,6 +10,7 @@ mod count;
 mod counting;
 mod decaying;
 mod errors;
+mod events;
 mod files;
 mod fork;
 mod history;
@@ -22,6 +23,7 @@ mod logs;
 mod open;
 mod params;
 mod records;
+mod resp;
 mod scalable;
 mod short_calls;
 mod url;
@@ -49,6 +51,8 @@ mod _core {
     #[pymodule_export]
     use super::decaying::TimeDecayingBloomFilter;
     #[pymodule_export]
+    use super::events::{Events, Intake};
+    #[pymodule_export]
     use super::history::{
         Digests, HistoryBuffer, HistorySegment, history_formulas, history_paper_sizes,
         history_roll_up,
@@ -59,6 +63,8 @@ mod _core {
     use super::lines::Dedup;
     #[pymodule_export]
     use super::logs::{LogCounter, LogReader};
+    #[pymodule_export]
+    use super::resp::{Keyspace, Session};
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
     #[pymodule_export]

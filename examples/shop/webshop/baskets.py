@@ -62,6 +62,8 @@ class Baskets:
             items = int(await session.scalar(query) or 0)
         self.counted.asked += 1
         self.counted.found_empty += not items
+        if self.guarded and self.guard:
+            self.guard.note(customer, found=items > 0)
         return Badge(items, asked=True, milliseconds=1000 * (time.perf_counter() - start))
 
     async def lines(self, customer: int) -> list[tuple[int, int]]:

@@ -29,12 +29,15 @@ from bloomery.cli.merge import merge
 from bloomery.cli.new import new
 from bloomery.cli.plan import plan
 from bloomery.cli.remove import remove
+from bloomery.cli.serve import serve
 from bloomery.cli.top import top
 from bloomery.cli.validate import validate
+from bloomery.cli.watch import watch
 from bloomery.errors import BloomeryError, StorageError
 
 COMMANDS = (
-    plan, new, add, remove, check, count, info, merge, validate, top, for_typer(dedup), demo,
+    plan, new, add, remove, check, count, info, merge, validate, top, for_typer(dedup), watch,
+    serve, demo,
 )  # fmt: skip
 
 

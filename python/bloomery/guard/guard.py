@@ -17,21 +17,29 @@ was deleted since is called absent (only with `removals="commit"`), though that 
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, Self
 from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Connection, Engine, exists, func, select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
-from bloomery.errors import KeyTypeError, NullKeyError, ParameterError, require
+from bloomery.errors import (
+    KeyTypeError,
+    NullKeyError,
+    ParameterError,
+    StorageError,
+    require,
+)
+from bloomery.guard.actual import check_columns, check_rows
+from bloomery.guard.checks import decorator, has_unsent
 from bloomery.guard.columns import find_columns, is_unique
 from bloomery.guard.held import HeldKeys, Progress
 from bloomery.guard.keeper import Keeper
@@ -117,7 +125,7 @@ class DatabaseGuard:
         else:
             refuse_removals("shared", removals)
             follows = [name for name, on in (("refresh", refresh), ("outbox", outbox)) if on]
-            subject = subject_of(self.engine, self.columns, follows)
+            subject = subject_of(self.engine, self.columns, follows, normal)
             self._held = SharedKeys(shared, error_rate, capacity=capacity, subject=subject)
         self._one_build = asyncio.Lock()
         self._closed = False
@@ -138,9 +146,9 @@ class DatabaseGuard:
     def may_exist(self, key: Any) -> bool:
         """False if certainly no committed row has the key; True if the database must be asked."""
         tally = self._tally
-        tally.asked += 1
         if self._auto:
             tally.look()
+        tally.asked += 1
         if tally.bypass:
             return True
         try:
@@ -157,13 +165,13 @@ class DatabaseGuard:
             return self._shadow
         return True
 
-    def _key(self, value: Any) -> Key:
+    def _key(self, value: Any, index: int = 0) -> Key:
         key = self._normal.key(value)
         if key is None:
             raise NullKeyError(
                 "NULL equals nothing, so it is no key",
                 hint="ask the database with IS NULL",
-                index=0,
+                index=index,
                 added=0,
             )
         return key
@@ -172,9 +180,9 @@ class DatabaseGuard:
         """What `may_exist` answers for each key."""
         keys = keys if isinstance(keys, Sequence) else list(keys)
         tally = self._tally
-        tally.asked += len(keys)
         if self._auto:
             tally.look()
+        tally.asked += len(keys)
         answers = np.ones(len(keys), dtype=np.bool_)
         if tally.bypass:
             return answers
@@ -182,7 +190,7 @@ class DatabaseGuard:
         rows: list[int] = []
         for row, value in enumerate(keys):
             try:
-                known.append(self._key(value))
+                known.append(self._key(value, row))
                 rows.append(row)
             except Unseen:
                 continue
@@ -228,11 +236,14 @@ class DatabaseGuard:
         return bool(self._noted(key, (await session.execute(self._one(key))).scalar() or None))
 
     def _must_ask(self, session: Any, key: Any) -> bool:
-        # What a session has not sent yet no filter can know; its query will send it first.
-        if getattr(session, "new", None) or getattr(session, "dirty", None):
-            self._tally.asked += 1
+        if has_unsent(session):
+            self.pass_on()
             return True
         return self.may_exist(key)
+
+    def pass_on(self) -> None:
+        """Counts a question that goes to the database without having been asked here."""
+        self._tally.asked += 1
 
     def _where(self, key: Any) -> list[Any]:
         values = (key,) if len(self.columns) == 1 else tuple(key)
@@ -249,64 +260,40 @@ class DatabaseGuard:
         return result.scalars().first() if mapped else result.first()
 
     def _noted(self, key: Any, found: Any) -> Any:
-        """Counts how the database's answer compares with what the filter says."""
+        self.note(key, found is not None)
+        return found
+
+    def note(self, key: Any, found: bool) -> None:
+        """Counts how the database's answer compares with what the filter says.
+
+        For those who ask `may_exist` and then the database themselves; without it such questions
+        count neither as `false_true` nor, in shadow mode, as `wrong_false`.
+        """
         tally = self._tally
-        if found is not None:
-            tally.true_keys += 1
+        tally.true_keys += found
         if tally.bypass or not self._held.trusted:
-            return found
+            return
         try:
             said = self._held.may_exist(self._key(key))
         except Unseen:
-            return found
+            return
         # Asked only now, a key that was written after the first question is known.
-        if said and found is None:
+        if said and not found:
             tally.false_true += 1
-        elif not said and found is not None and self._shadow:
+        elif not said and found and self._shadow:
             tally.wrong_false += 1
             self._held.distrust("a key that is in the database was called absent")
             _log.error("called absent though it is there: %r of %s", key, self.columns)
-        return found
 
     def check(self, *names: str, absent: Any = None) -> Callable[[Any], Any]:
         """Decorates a function that queries: it is not called if its key is certainly absent.
 
         `names` are the arguments that hold the key, one for each column. Instead of the function's
-        result comes `absent`, or what it returns if it is a function or a class such as `list`.
+        result comes `absent`, or what it returns if it is a function or a class such as `list`: it
+        must equal what the function returns for such a key.
         """
         require("names", names, "one for each column", len(names) == len(self.columns))
-
-        def nothing() -> Any:
-            return absent() if callable(absent) else absent
-
-        def decorate(function: Any) -> Any:
-            signature = inspect.signature(function)
-            unknown = [name for name in names if name not in signature.parameters]
-            require("names", unknown, f"arguments of `{function.__name__}`", not unknown)
-
-            def skips(arguments: tuple[Any, ...], words: dict[str, Any]) -> bool:
-                bound = signature.bind(*arguments, **words)
-                bound.apply_defaults()
-                key = tuple(bound.arguments[name] for name in names)
-                return not self.may_exist(key if len(key) > 1 else key[0])
-
-            if inspect.iscoroutinefunction(function):
-
-                @functools.wraps(function)
-                async def asked_later(*arguments: Any, **words: Any) -> Any:
-                    if skips(arguments, words):
-                        return nothing()
-                    return await function(*arguments, **words)
-
-                return asked_later
-
-            @functools.wraps(function)
-            def asked(*arguments: Any, **words: Any) -> Any:
-                return nothing() if skips(arguments, words) else function(*arguments, **words)
-
-            return asked
-
-        return decorate
+        return decorator(self, names, absent)
 
     # --- building -----------------------------------------------------------------------------
 
@@ -325,7 +312,7 @@ class DatabaseGuard:
         if self._held.may_join():
             self._keep()
             return True
-        with self.engine.connect() as connection:
+        with self._keeping(), self.engine.connect() as connection:
             return self._build(connection, progress)
 
     async def abuild(self, progress: Progress | None = None) -> bool:
@@ -334,15 +321,18 @@ class DatabaseGuard:
         require("engine", self.engine, "an AsyncEngine", self._async is not None)
         assert self._async is not None
         # Waiting for another build by the lock of the keys would stop the loop, and so that build.
-        while self._held.shared and self._held.rebuilding:
+        while self._held.rebuilding:
             await asyncio.sleep(_GLANCE)
         if self._held.may_join():
             self._keep()
             return True
-        async with self._one_build, self._async.connect() as connection:
-            return await connection.run_sync(lambda inner: self._build(inner, progress))
+        with self._keeping():
+            async with self._one_build, self._async.connect() as connection:
+                return await connection.run_sync(lambda inner: self._build(inner, progress))
 
     def _build(self, connection: Connection, progress: Progress | None) -> bool:
+        check_columns(connection, self.columns, self._normal)
+        check_rows(connection, self.columns[0].table)
         expected = connection.scalar(select(func.count()).select_from(self.columns[0].table))
         # The scan must look at the database as it is after the new filter was made, and with some
         # isolation levels a transaction looks at it as it was when it began.
@@ -352,12 +342,20 @@ class DatabaseGuard:
         )
         if done and self._others is not None:
             self._others.built()
-        if done:
-            self._keep()
         return done
 
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """The first build is up to the caller; if the database is away, it is tried again."""
+        try:
+            yield
+        except (SQLAlchemyError, OSError, StorageError):
+            self._keep()
+            raise
+        self._keep()
+
     def _keep(self) -> None:
-        """From the first filter on, no matter which process has built it."""
+        """From the first build on, no matter which process has done it."""
         if self._keeps and self._keeper is None and not self._closed:
             self._keeper = Keeper(
                 self.engine, self._held, self._build_again, is_async=self._async is not None

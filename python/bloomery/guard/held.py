@@ -117,7 +117,7 @@ class HeldKeys:
     @property
     def state(self) -> State:
         if self._filter is not None:
-            return State.READY
+            return State.DEGRADED if self._paused else State.READY
         if self._next is not None:
             return State.BUILDING
         return State.DEGRADED if self._rebuilds else State.UNKNOWN

@@ -124,6 +124,8 @@ class OtherWriters:
     # --- in threads ---------------------------------------------------------------------------
 
     def _refresh(self) -> None:
+        if not (self._begun or self._keys.built_at):
+            return  # the first build is up to the caller
         due = self._keys.built_at + (self._refresh_every or 0.0)
         if time.monotonic() >= due and not self._keys.rebuilding:
             self._errands.run(self._build)
@@ -135,7 +137,8 @@ class OtherWriters:
             return
         if position is None:
             # Lost, or the first build has failed; but that it is begun is up to the caller.
-            if (self._begun or self._keys.built_at) and not self._keys.rebuilding:
+            begun = (self._begun or self._keys.built_at) and not self._keys.rebuilding
+            if begun and self._keys.position is None:  # still, if a build has just ended
                 self._errands.run(self._build)
             return
         since, began = Position.from_json(position), time.monotonic()

@@ -43,7 +43,9 @@ def wait_for_writers(connection: Connection, table: Table, patience: float = _PA
     from sqlalchemy import text
     from sqlalchemy.util import await_only
 
-    name = connection.dialect.identifier_preparer.format_table(table)
+    from bloomery.guard.actual import full_name
+
+    name = full_name(connection, table)
 
     def look() -> set[str]:
         found = set(connection.execute(text(WRITERS), {"table": name}).scalars())

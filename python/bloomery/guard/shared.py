@@ -154,7 +154,7 @@ class SharedKeys(SharedProgress):
     @property
     def state(self) -> State:
         if self._words[Word.CURRENT]:
-            return State.READY
+            return State.DEGRADED if self._paused else State.READY
         if self.rebuilding:
             return State.BUILDING
         return State.DEGRADED if self._words[Word.BUILDS] else State.UNKNOWN

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from bloomery._core import BloomFilter, replace_file
-from bloomery.errors import IncompatibleError, NotASnapshotError, StorageError
+from bloomery.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
 from bloomery.guard.control import Control, Word
 from bloomery.guard.pending import Key
 from bloomery.guard.sections import FileLock, SharedSections
@@ -211,18 +211,41 @@ class SharedFiles:
         _attached.discard(self)
 
 
+def file_of(database: str | None) -> str:
+    """Where a SQLite database is, for processes with other working directories, too."""
+    if not database or ":memory:" in database or "mode=memory" in database:
+        raise ParameterError(
+            "`shared` needs a database that other processes see, too",
+            hint="use a file; a database in memory belongs to one process",
+            name="shared", got=database, allowed="left out for a database in memory",
+        )  # fmt: skip
+    return os.path.realpath(database.removeprefix("file:"))
+
+
 def subject_of(
-    engine: Engine, columns: Sequence[Column[Any]], follows: Sequence[str]
+    engine: Engine, columns: Sequence[Column[Any]], follows: Sequence[str], normal: Any = None
 ) -> dict[str, Any]:
     """Whose keys a guard holds: what must be the same for all who share them."""
     url, table = engine.url, columns[0].table
+    place: list[Any] = [url.get_backend_name(), url.host, url.port, url.database]
+    if place[0] == "sqlite":
+        place[-1] = file_of(None if url.query.get("mode") == "memory" else url.database)
+    else:
+        # A socket is named here, and options say which schema comes first.
+        place += [url.query.get(name) for name in ("host", "port", "service", "options")]
     return {
-        "database": [url.get_backend_name(), url.host, url.port, url.database],
+        "database": place,
         "table": str(table.fullname),
         "columns": [column.name for column in columns],
         "types": [repr(column.type) for column in columns],
+        "normal": normal and _name_of(normal),
         _FOLLOWS: list(follows),
     }
+
+
+def _name_of(function: Any) -> str:
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _fork_all() -> None:

@@ -17,7 +17,8 @@ class State(Enum):
     READY = "ready"
     """The filter holds every committed key."""
     DEGRADED = "degraded"
-    """Keys were written that nobody saw; a rebuild makes it READY again."""
+    """Keys were written that nobody saw, until a rebuild; or other writers could not be followed,
+    until they can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,8 @@ class Statements:
         self._columns = tuple(columns)
         self._table: Table = columns[0].table
         self._parents = frozenset(_cascading(columns, set()))
+        self._reached_from = (self._table.name, *sorted({table for table, _ in self._parents}))
+        """The tables by which the keys may be changed."""
         self._known: WeakKeyDictionary[Compiled, Effect] = WeakKeyDictionary()
         self._last: tuple[Compiled | None, Effect] = (None, NOTHING)
 
@@ -87,9 +89,11 @@ class Statements:
         return known
 
     def _read_text(self, text: str) -> Effect:
-        doing = read_text(text, self._table.name)
-        if doing is Doing.UNKNOWN:
-            return Effect(unseen=f"a statement of plain text may write to `{self._table.name}`")
+        doing = Doing.NOTHING
+        for table in self._reached_from:
+            doing = read_text(text, table)
+            if doing is Doing.UNKNOWN:
+                return Effect(unseen=f"a statement of plain text may write to `{table}`")
         return Effect(transaction=True) if doing is Doing.TRANSACTION else NOTHING
 
     def _read(self, compiled: Compiled) -> Effect:
@@ -105,7 +109,7 @@ class Statements:
             return self._read_text(str(compiled))
         for cte in getattr(compiled, "ctes", None) or ():
             inner: Any = cte.element
-            if inner.is_dml and self._is_ours(inner.table):
+            if inner.is_dml and self.is_ours(inner.table):
                 return Effect(unseen="a common table expression writes to the table")
         if not getattr(statement, "is_dml", False):
             return NOTHING
@@ -117,7 +121,9 @@ class Statements:
     def _read_dml(self, compiled: Any, statement: Any) -> Effect:
         state = compiled.compile_state
         table = state.dml_table
-        if not self._is_ours(table):
+        if getattr(_without_alias(table), "name", None) is None:
+            raise _NotSeen("it writes to something that is no table")
+        if not self.is_ours(table):
             self._read_other(compiled, statement, table)
             return NOTHING
         if isinstance(statement, Insert):
@@ -130,8 +136,9 @@ class Statements:
             raise _NotSeen(f"a statement of an unknown kind: {type(statement).__name__}")
         return self._updated(compiled, old)
 
-    def _is_ours(self, table: Any) -> bool:
+    def is_ours(self, table: Any) -> bool:
         """By name: another `MetaData` may describe the same table."""
+        table = _without_alias(table)
         name, schema = getattr(table, "name", None), getattr(table, "schema", None)
         if name is None or name.lower() != self._table.name.lower():
             return False
@@ -219,13 +226,16 @@ class Statements:
     def _equal_to(self, compiled: Any, statement: Any) -> Names:
         """The parameters that the key columns must equal for a row to be meant."""
         found: dict[str, str] = {}
+        target = compiled.compile_state.dml_table
         for term in _terms(statement._where_criteria):
             if isinstance(term, BinaryExpression) and term.operator is operators.eq:
                 column, value = term.left, term.right
                 if (
                     isinstance(column, Column)
                     and isinstance(value, BindParameter)
-                    and self._is_ours(column.table)
+                    and self.is_ours(column.table)
+                    # Under another name the same table is another row.
+                    and column.table.name == target.name
                     and (name := compiled.bind_names.get(value))
                 ):
                     found[column.key] = name
@@ -235,7 +245,7 @@ class Statements:
         """A write to another table may reach the keys by a foreign key that cascades."""
         if isinstance(statement, Insert):
             return
-        name = getattr(table, "name", "").lower()
+        name = getattr(_without_alias(table), "name", "").lower()
         for parent, column in self._parents:
             if parent != name:
                 continue
@@ -261,6 +271,12 @@ def _cascading(columns: Sequence[Column[Any]], seen: set[str]) -> Iterator[tuple
                 yield table, referred
                 if key.target_fullname not in seen and _is_described(key):
                     yield from _cascading([key.column], seen | {key.target_fullname})
+
+
+def _without_alias(table: Any) -> Any:
+    while hasattr(table, "element"):
+        table = table.element
+    return table
 
 
 def _is_described(key: Any) -> bool:

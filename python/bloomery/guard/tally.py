@@ -24,8 +24,9 @@ class Tally:
     """Counts questions and answers; `bypass` says when a filter need not be asked."""
 
     __slots__ = (
-        "_end",
-        "_looked",
+        "_avoided",
+        "_begun",
+        "_span",
         "asked",
         "avoided",
         "bypass",
@@ -44,24 +45,21 @@ class Tally:
         self.true_keys = 0
         self.false_true = 0
         self.wrong_false = 0
-        self._end = _LOOK
-        self._looked = 0
-        """`avoided` when the present look began."""
+        self._span = _LOOK
+        self._begun = self._avoided = 0
+        """`asked` and `avoided` when the present look, or rest, began."""
 
     @property
     def passed(self) -> int:
         return self.asked - self.avoided
 
     def look(self) -> None:
-        """`mode="auto"` only, at each question: is the guard of any use?"""
-        if self.asked < self._end:
+        """`mode="auto"` only, before each question: is the guard of any use?"""
+        asked = self.asked - self._begun
+        if asked < self._span:
             return
         if self.bypass:
-            self.bypass = False
-            self._end = self.asked + _LOOK
-        elif self.avoided - self._looked < (1 - _USELESS) * _LOOK:
-            self.bypass = True
-            self._end = self.asked + _REST
-        else:
-            self._end = self.asked + _LOOK
-        self._looked = self.avoided
+            self.bypass, self._span = False, _LOOK
+        elif self.avoided - self._avoided < (1 - _USELESS) * asked:
+            self.bypass, self._span = True, _REST
+        self._begun, self._avoided = self.asked, self.avoided

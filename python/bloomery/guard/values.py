@@ -61,7 +61,7 @@ def _integer(value: Any) -> Key:
             whole = int(value)
         except (ValueError, OverflowError):
             raise Unseen from None
-        if str(value).removesuffix(".0") != str(whole):
+        if value != (str(whole) if isinstance(value, str) else whole):
             raise Unseen from None  # `" 1e3"` or 1.5: databases differ in what they make of it
     return whole if _SMALLEST <= whole <= _LARGEST else str(whole)
 
@@ -171,7 +171,7 @@ def _enum(kind: types.Enum, dialect: Dialect) -> Normalizer:
 def _decorated(kind: types.TypeDecorator[Any], dialect: Dialect) -> Normalizer:
     """A type made of another: the database sees what comes out of its `process_bind_param`."""
     if type(kind).bind_processor is not types.TypeDecorator.bind_processor:
-        raise _unknown(kind, dialect)
+        raise _unknown(kind, dialect)  # `Interval` and `PickleType` of SQLAlchemy
     inner = _of_type(kind.load_dialect_impl(dialect), dialect)
     if type(kind).process_bind_param is types.TypeDecorator.process_bind_param:
         return inner
@@ -229,7 +229,31 @@ def _of_moment(kind: types.TypeEngine[Any], dialect: Dialect) -> Normalizer:
     return _time
 
 
+_WAYS = frozenset(
+    {
+        "bind_expression",
+        "bind_processor",
+        "coerce_compared_value",
+        "column_expression",
+        "comparator_factory",
+        "result_processor",
+    }
+)
+"""What a type may define in order to change values, or their comparison, on the way."""
+
+
+def _has_own_ways(kind: types.TypeEngine[Any]) -> bool:
+    """Whether somebody's class does more than SQLAlchemy's; `process_bind_param` is read here."""
+    classes = (each for each in type(kind).__mro__ if not each.__module__.startswith("sqlalchemy."))
+    return any(not _WAYS.isdisjoint(vars(each)) for each in classes) or (
+        "_storage_format" in vars(kind)  # of SQLite: two moments may be stored as one
+    )
+
+
 def _of_type(kind: types.TypeEngine[Any], dialect: Dialect) -> Normalizer:
+    kind = kind._variant_mapping.get(dialect.name, kind)  # `with_variant` has no other reader
+    if _has_own_ways(kind):
+        raise _unknown(kind, dialect)
     if isinstance(kind, types.TypeDecorator):
         return _decorated(kind, dialect)
     if isinstance(kind, types.Enum):  # before String, which it is too
@@ -261,8 +285,9 @@ def _unknown(kind: types.TypeEngine[Any], dialect: Dialect) -> ParameterError:
 
 
 def _undecorated(kind: types.TypeEngine[Any], dialect: Dialect) -> types.TypeEngine[Any]:
-    while isinstance(kind, types.TypeDecorator):
-        kind = kind.load_dialect_impl(dialect)
+    kind = kind._variant_mapping.get(dialect.name, kind)
+    if isinstance(kind, types.TypeDecorator):
+        return _undecorated(kind.load_dialect_impl(dialect), dialect)
     return kind
 
 
@@ -295,10 +320,30 @@ class Normal:
         """Values of exactly this type are keys as they are."""
         # Read back, a value is taken as the database has it: the way back through the functions of
         # a decorated type may lead elsewhere.
-        bare = kinds if normal else [_undecorated(kind, dialect) for kind in kinds]
-        self.read = [type_coerce(column, kind) for column, kind in zip(columns, bare, strict=True)]
+        self.kinds = kinds if normal else [_undecorated(kind, dialect) for kind in kinds]
+        """The types of the columns as the database should have them."""
+        self.read = [type_coerce(*each) for each in zip(columns, self.kinds, strict=True)]
         """What to select in order to read keys back, for `stored`."""
-        self._bare = [] if normal else [_of_type(kind, dialect) for kind in bare]
+        self._bare = [] if normal else [_of_type(kind, dialect) for kind in self.kinds]
+        self._limits: dict[int, int] = {}
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the caller has brought a function of his own."""
+        return self._own is not None
+
+    def is_one_key(self, place: int, first: str, second: str) -> bool:
+        """Whether two strings in that column make the same key, or one of them makes none."""
+        try:
+            return self._bare[place](first) == self._bare[place](second)
+        except Unseen:
+            return True
+
+    def limit(self, place: int, length: int) -> None:
+        """Strings in that column are no longer than this; PostgreSQL cuts blanks at the end."""
+        if length < self._limits.get(place, length + 1):
+            self._limits[place] = length
+            self._parts[place] = _no_longer(length, self._parts[place])
 
     def key(self, value: Any) -> Key | None:
         """The key of a value, of a tuple of values if there are several columns.

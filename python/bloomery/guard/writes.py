@@ -27,6 +27,7 @@ from bloomery.guard import commits
 from bloomery.guard.commits import Info, info_of
 from bloomery.guard.held import HeldKeys
 from bloomery.guard.pending import Key, Pending
+from bloomery.guard.returned import returned_rows
 from bloomery.guard.shared import SharedKeys
 from bloomery.guard.statements import Effect, Names, Statements
 from bloomery.guard.values import Normal, Unseen
@@ -185,7 +186,21 @@ class Writes:
         context: Any = result.context
         pending: Pending | None = info_of(connection).get(self)
         if pending is not None and pending.awaiting and context is pending.context:
-            self._fetch(pending, context, self._statements.read(context.compiled, ""))
+            rows = returned_rows(
+                result, self._columns, self._normal.kinds, self._statements.is_ours
+            )
+            if rows is None:
+                self._fetch(pending, context, self._statements.read(context.compiled, ""))
+            else:
+                self._take(pending, rows)
+
+    def _take(self, pending: Pending, rows: Sequence[Sequence[Any]]) -> None:
+        """Adds the keys of rows that the statement has given back: all that it has written."""
+        keys = [self._normal.stored(row) for row in rows if None not in row]
+        if None in keys:
+            pending.see_nothing("the database made a key that is not understood")
+        pending.add_many([key for key in keys if key is not None])
+        pending.got_keys()
 
     def _fetch(self, pending: Pending, context: Any, effect: Effect) -> None:
         """Adds the keys that the database has made."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from bloomery._core import HistoryBuffer
 from bloomery.errors import BloomeryError, IncompatibleError, require
+from bloomery.history.background import Background
 from bloomery.history.catalogue import Entry
 from bloomery.history.seal import write_sealed
 from bloomery.history.settings import Settings
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 
 
 def add_batch(
-    state: State, source: str, number: int, fill: Callable[[HistoryBuffer], object]
+    state: State,
+    source: str,
+    number: int,
+    fill: Callable[[HistoryBuffer], object],
+    compacter: Background | None,
 ) -> bool:
     """Registers what `fill` puts into an empty buffer; False if the number is not a new one."""
     require("source", source, "a name", source != "")
@@ -55,6 +60,8 @@ def add_batch(
             for entry in entries:
                 state.remove_files([entry.file, *([entry.items] if entry.items else [])])
         raise
+    if compacter is not None:
+        compacter.wake()
     return True
 
 

@@ -5,7 +5,8 @@ database may hold many stores, each under its own name. Two tables:
 
     bloomery_segments   one row for each registered segment: times, sizes, parameters, file, parent
     bloomery_stores     name and value of what else a store must know: its settings, the journal's
-                        generation, the next id, the revision, the last batch of each source
+                        generation, the next id, the revision, the mark of who feeds it,
+                        the last batch of each source
 
 1. A segment is registered only when its file is safe on the disk, and its row never changes but
    for its parent.
@@ -118,6 +119,8 @@ class Catalogue:
         self.revision = 0
         self.horizon: int | None = None
         """Events before this instant have been dropped for good."""
+        self.mark = 0
+        """The caller's number of the last events that the store holds (`History.feed`)."""
         self._next_id = 1
         self._change = ""
         arguments: dict[str, Any] = {}
@@ -177,6 +180,7 @@ class Catalogue:
         self.generation = values["generation"]
         self.revision = values["revision"]
         self.horizon = values["horizon"]
+        self.mark = values.get("mark", 0)
         self._next_id = values["next_id"]
         names = [field.name for field in fields(Entry)]
         return [
@@ -205,6 +209,7 @@ class Catalogue:
         generation: int | None = None,
         settings: Mapping[str, Any] | None = None,
         horizon: int | None = None,
+        mark: int | None = None,
         batch: tuple[str, int] | None = None,
     ) -> None:
         """All of it or nothing, in one transaction. `adopt` gives children their new parent, whose
@@ -236,7 +241,10 @@ class Catalogue:
                     .where(_stores.c.store == self.store, _stores.c.name == name)
                     .values(value=json.dumps(value))
                 )
+            if mark is not None and mark != self.mark:
+                self._set_mark(connection, mark)
         self.revision += 1
+        self.mark = self.mark if mark is None else mark
         self.generation = self.generation if generation is None else generation
         self.settings = self.settings if settings is None else dict(settings)
         self.horizon = self.horizon if horizon is None else horizon
@@ -295,6 +303,13 @@ class Catalogue:
                 operation="write",
                 pid=None,
             )
+
+    def _set_mark(self, connection: sql.Connection, mark: int) -> None:
+        """Most stores have none, so the row may have to be made."""
+        mine = (_stores.c.store == self.store, _stores.c.name == "mark")
+        connection.execute(_stores.delete().where(*mine))
+        row = {"store": self.store, "name": "mark", "value": json.dumps(mark)}
+        connection.execute(_stores.insert(), [row])
 
     def _row(self, entry: Entry) -> dict[str, Any]:
         row = {field.name: getattr(entry, field.name) for field in fields(Entry)}

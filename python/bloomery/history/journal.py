@@ -6,6 +6,8 @@ the open segments, which also reads them again; this file knows only bytes, and 
     none       handed to the operating system now and then, never forced to the disk
     everysec   on the disk within a second
     always     on the disk before `append` returns
+    caller     not at all: whoever feeds the store keeps the events, and gives those behind the
+               store's `mark` again. The file holds what was open at the last sealing or checkpoint
 
 After a write or a sync that failed nobody knows what is on the disk, and asking again may answer
 "all is well" without it being so. So the first failure is the last word: every later `append` is
@@ -21,7 +23,7 @@ from pathlib import Path
 from bloomery.durable.disk import Disk
 from bloomery.errors import StorageError
 
-DURABILITIES = ("none", "everysec", "always")
+DURABILITIES = ("none", "everysec", "always", "caller")
 
 
 def journal_path(directory: Path, generation: int) -> Path:
@@ -48,7 +50,7 @@ class Journal:
         """Adds records, as safe as the durability says when this returns."""
         with self._gate:
             self.require_sound()
-            if not data:
+            if not data or self._durability == "caller":
                 return
             try:
                 self._disk.append(self._handle, self.path, data)

@@ -77,6 +77,7 @@ def open_state(
         place = open_place(disk, directory, settings.location, store, CACHE)
         forest = Forest(place, entries, by_order=settings.window is None)
         state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
+        state.mark = rows.mark
         if writing:
             _resume(state, length, damaged)
         return state

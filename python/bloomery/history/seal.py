@@ -41,10 +41,22 @@ def due_segments(state: State, now: int) -> list[int]:
 def seal_segments(state: State, indexes: Iterable[int]) -> int:
     """Writes these open segments out; how many they were. If it fails all is as before."""
     chosen = list(indexes)
+    if chosen:
+        begin_journal(state, chosen)
+    return len(chosen)
+
+
+def begin_journal(state: State, chosen: list[int]) -> None:
+    """Goes on in a new journal, behind these segments and with all others that are open.
+
+    The same transaction says up to which mark of the caller the store holds everything.
+    """
     journal = state.journal
-    if not chosen or journal is None:
-        return 0
+    if journal is None:
+        return
     with state.lock:
+        if state.keep is not None:
+            state.keep()
         journal.append(state.buffer.take_journal())
         there = {n.entry.number for n in state.forest.nodes.values() if n.entry.level == 0}
         generation = state.catalogue.generation + 1
@@ -57,7 +69,7 @@ def seal_segments(state: State, indexes: Iterable[int]) -> int:
             rest = state.buffer.dump(without=chosen)
             state.disk.write_file(path, rest)
             following = Journal(state.disk, path, state.settings.durability, len(rest))
-            state.register(add=entries, generation=generation)
+            state.register(add=entries, generation=generation, mark=state.mark)
         except BloomeryError:
             if following is not None:
                 following.close()
@@ -70,7 +82,6 @@ def seal_segments(state: State, indexes: Iterable[int]) -> int:
         state.journal = following
         journal.close()
     state.disk.unlink(journal.path)
-    return len(chosen)
 
 
 def write_sealed(state: State, buffer: HistoryBuffer, index: int) -> Entry:

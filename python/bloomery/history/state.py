@@ -57,6 +57,10 @@ class State:
     clock_jumps: int = 0
     late: int = 0
     """Events that were sealed beside a segment of their time that was there already."""
+    mark: int = 0
+    """The caller's number of the last events in the buffer; see `History.feed`."""
+    keep: Callable[[], object] | None = None
+    """Makes the caller's record of those events safe, before a transaction names the mark."""
     _told: int = 0
 
     @property
@@ -101,6 +105,7 @@ class State:
         generation: int | None = None,
         settings: dict[str, Any] | None = None,
         horizon: int | None = None,
+        mark: int | None = None,
         batch: tuple[str, int] | None = None,
     ) -> None:
         """Changes the catalogue by one transaction, then memory, then removes files."""
@@ -115,7 +120,8 @@ class State:
             def transaction() -> None:
                 self.catalogue.change(
                     add=added, remove=removed, adopt=adopted,
-                    generation=generation, settings=settings, horizon=horizon, batch=batch,
+                    generation=generation, settings=settings, horizon=horizon, mark=mark,
+                    batch=batch,
                 )  # fmt: skip
 
             self.catalogue.prepare_change()

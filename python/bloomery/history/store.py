@@ -25,12 +25,7 @@ from typing import Any, Self, TypeVar
 from bloomery._core import HistoryBuffer
 from bloomery.durable.disk import Disk
 from bloomery.durable.lock import WriterLock
-from bloomery.errors import (
-    BloomeryError,
-    ClosedError,
-    ParameterError,
-    require,
-)
+from bloomery.errors import BloomeryError, ClosedError, require
 from bloomery.history import batches, compact, merging, opening, verify
 from bloomery.history.background import Background
 from bloomery.history.decay import Decay
@@ -46,7 +41,7 @@ from bloomery.history.records import (
     VerifyReport,
 )
 from bloomery.history.reports import segment_reports, store_stats
-from bloomery.history.seal import due_segments, seal_segments
+from bloomery.history.seal import begin_journal, due_segments, seal_segments
 from bloomery.history.series import Series
 from bloomery.history.settings import Nulls
 from bloomery.history.state import State, to_micros
@@ -69,9 +64,7 @@ class History:
         self._state = state
         self._lock = lock
         self._view = View(state)
-        self._closed = False
-        self._pending = 0
-        self._alarm = FIRST
+        self._closed, self._pending, self._alarm = False, 0, FIRST
         self._syncer: Background | None = None
         self._compacter: Background | None = None
         if lock is not None:
@@ -107,15 +100,16 @@ class History:
         background: bool = True,
         clock: Callable[[], Any] | None = None,
         disk: Disk | None = None,
+        keep: Callable[[], object] | None = None,
     ) -> Self:
         """Opens the store in a directory, or makes it there (`mode="w"`), or reads it (`"r"`).
 
         Rows are windows of `window` ("1m" for a new store) or end after so many `arrivals`. Counts
         over rows within one segment are exact but with chance `error_rate` (0.01). `retention`
         drops fine rows with time. Segments are sealed `lateness` ("0s") after their end.
-        `durability` is "none", "everysec" or "always". `catalogue` is the URL of a database for the
-        table of segments, `location` an fsspec URL for their files. With `background=False`
-        segments are rolled up only by `compact()`. `repair` goes on after damage in the journal.
+        `durability` is "none", "everysec", "always" or "caller" (see `feed`). `catalogue` is the
+        URL of a database for the table of segments, `location` an fsspec URL for their files. With
+        `background=False` only `compact()` rolls up. `repair` goes on after a damaged journal.
 
         What is left out is as it was, or as said in parentheses.
         """
@@ -144,6 +138,7 @@ class History:
             if lock is not None:
                 lock.release()
             raise
+        state.keep = keep
         return cls(state, lock, background)
 
     # --- events -------------------------------------------------------------------------------
@@ -169,21 +164,34 @@ class History:
             self._acknowledge(_DRAIN, state.buffer.newest)
             return added
 
-    def feed(self, work: Callable[[HistoryBuffer], T]) -> T:
+    def feed(self, work: Callable[[HistoryBuffer], T], *, mark: int | None = None) -> T:
         """Lets something else fill the buffer, such as `LogCounter(buffer, by="path")`; what it
-        added is acknowledged when this returns."""
+        added is acknowledged when this returns.
+
+        With `durability="caller"` nothing is journaled here: the caller numbers what it feeds by
+        `mark`, keeps it until `checkpoint`, and after a crash feeds again what is behind `mark`.
+        `keep`, given to `open`, must make what it keeps safe; it is called before a mark counts.
+        """
         with self._writing() as state:
             answer = work(state.buffer)
+            state.mark = state.mark if mark is None else mark
             self._acknowledge(_DRAIN, state.buffer.newest)
             return answer
 
     def add_batch(self, source: str, number: int, fill: Callable[[HistoryBuffer], object]) -> bool:
         """Adds the numbered batch of a source in one transaction; False if it is there already."""
         with self._writing() as state:
-            added = batches.add_batch(state, source, number, fill)
-            if added and self._compacter is not None:
-                self._compacter.wake()
-            return added
+            return batches.add_batch(state, source, number, fill, self._compacter)
+
+    @property
+    def mark(self) -> int:
+        """The number of the last events that were fed with one."""
+        return self._state.mark
+
+    def checkpoint(self) -> None:
+        """Everything up to `mark` is on the disk when this returns."""
+        with self._writing() as state:
+            begin_journal(state, [])
 
     def flush(self) -> None:
         """Everything added so far is on the disk when this returns."""
@@ -209,7 +217,7 @@ class History:
         `rollups=False` adds up the finest rows only: slower, and exactly additive over ranges that
         meet at the edge of a row.
         """
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.count(key, first, stop, rollups))
 
     def count_many(
@@ -217,7 +225,7 @@ class History:
         last: Any = None, now: Any = None, rollups: bool = True, nulls: Nulls = "refuse",
     ) -> Counts:  # fmt: skip
         """`count(...).upper` of every key. `missing` is told by `total` for the same range."""
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.count_many(keys, first, stop, rollups, nulls)[0])
 
     def series(
@@ -226,7 +234,7 @@ class History:
     ) -> Series:  # fmt: skip
         """The counts in steps from `start` on; from the first to the last event if not given."""
         length = micros(step, "step")
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         bounds = self._ask(lambda view: view.bounds()) or (0, 0)
         if first == FIRST:
             first = min(bounds[0] - bounds[0] % length, stop)
@@ -239,14 +247,14 @@ class History:
         self, start: Any = None, end: Any = None, *, last: Any = None, now: Any = None
     ) -> RangeCount:
         """All events in the range; exact but for rows that it cuts."""
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.total(first, stop))
 
     def contains(
         self, key: Key, start: Any = None, end: Any = None, *, last: Any = None, now: Any = None
     ) -> bool:
         """Whether the key was seen in the range; False is certain, apart from missing times."""
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.contains(key, first, stop))
 
     def top(
@@ -254,7 +262,7 @@ class History:
     ) -> TopKeys:
         """The `n` most frequent keys of the range, with bounds, and a bound for all others."""
         require("n", n, "a whole number above zero", type(n) is int and n >= 1)
-        first, stop = self._range(start, end, last, now)
+        first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.top(first, stop, n))
 
     def decayed(
@@ -324,6 +332,11 @@ class History:
         """Seconds that the finest rows span; None if they end by arrivals."""
         window = self._state.settings.window
         return None if window is None else window / MICRO
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the open segments in memory, about."""
+        return self._state.buffer.nbytes
 
     def segments(self) -> list[SegmentReport]:
         """Every segment, by level and time; the open ones last."""
@@ -421,21 +434,6 @@ class History:
                 answer = question(self._view)
             return answer
 
-    def _range(self, start: Any, end: Any, last: Any, now: Any) -> tuple[int, int]:
-        """Start and end in microseconds, from whichever way they were given."""
-        if last is not None:
-            if start is not None or end is not None:
-                raise ParameterError(
-                    "`last` does not go with `start` or `end`", hint="give one or the other",
-                    name="last", got=last, allowed="alone",
-                )  # fmt: skip
-            stop = self._now(now)
-            return stop - micros(last, "last"), stop
-        first = FIRST if start is None else to_micros(start, "start")
-        stop = LAST if end is None else to_micros(end, "end")
-        require("start", start, "not after `end`", first <= stop, hint="ranges are [start, end)")
-        return first, stop
-
     def _now(self, now: Any) -> int:
         return self._state.now() if now is None else to_micros(now, "now")
 
@@ -447,7 +445,9 @@ class History:
             self._drain()
         by_arrivals = self._state.settings.window is None
         full = drained and self._state.buffer.entries > self._state.settings.entries
-        if by_arrivals or full or (newest is not None and newest >= self._alarm):
+        due = newest is not None and newest >= self._alarm
+        # Events from the future wait for the clock, and nothing is looked for until it is there.
+        if by_arrivals or full or (due and self._state.now() >= self._alarm):
             try:
                 if full:
                     self.seal()

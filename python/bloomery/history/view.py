@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bloomery._core import Digests
+from bloomery.errors import ParameterError, require
 from bloomery.history.decay import Decay, DecayedSum
 from bloomery.history.forest import Counts, Damaged, Key, Node, OpenNode
-from bloomery.history.ladder import MICRO
+from bloomery.history.ladder import MICRO, micros
 from bloomery.history.ranges import RangePlan, plan_range, unite
 from bloomery.history.records import DecayedCount, RangeCount, TopKeys
 from bloomery.history.series import Series, Steps, edges_of
 from bloomery.history.settings import Nulls
-from bloomery.history.state import State
+from bloomery.history.state import State, to_micros
 from bloomery.records import HotItem
 
 T = TypeVar("T")
@@ -33,6 +34,21 @@ class View:
     def __init__(self, state: State) -> None:
         """Reads nothing yet."""
         self._state = state
+
+    def range_of(self, start: Any, end: Any, last: Any, now: Any) -> tuple[int, int]:
+        """Start and end, from whichever way they were given."""
+        if last is not None:
+            if start is not None or end is not None:
+                raise ParameterError(
+                    "`last` does not go with `start` or `end`", hint="give one or the other",
+                    name="last", got=last, allowed="alone",
+                )  # fmt: skip
+            stop = self._state.now() if now is None else to_micros(now, "now")
+            return stop - micros(last, "last"), stop
+        first = FIRST if start is None else to_micros(start, "start")
+        stop = LAST if end is None else to_micros(end, "end")
+        require("start", start, "not after `end`", first <= stop, hint="ranges are [start, end)")
+        return first, stop
 
     def count(self, key: Key, start: int, end: int, rollups: bool) -> RangeCount:
         """One key in one range."""

@@ -14,7 +14,7 @@ After a write or a sync that failed nobody knows what is on the disk, and asking
 "all is well" without it being so. So the first failure is the last word: `append` is refused from
 then on, until the directory is opened again and what is really there has been read.
 
-One thread appends; `sync` may run in another one and does not hold it up.
+One thread appends; `sync` and the `poll` of a rewrite may run in another and do not hold it up.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ class Ledger:
     path: Path
     sequence: int
     """The number of the last record; 0 before the first one."""
-    bytes: int
-    """Bytes of the journals behind the snapshot."""
     cut: int
     """Bytes of a torn tail that were cut when it was opened."""
     failed: str | None
@@ -98,6 +96,11 @@ class Ledger:
         return None if name is None else self.path / name
 
     @property
+    def bytes(self) -> int:
+        """Bytes of the journals behind the snapshot."""
+        return self._older + self._newest
+
+    @property
     def snapshot_sequence(self) -> int:
         """The number of the last record that the snapshot holds."""
         return self._manifest.sequence
@@ -115,7 +118,7 @@ class Ledger:
         with self._last_word():
             self._disk.append(self._handle, self._journal, record)
         self.sequence += 1
-        self.bytes += len(record)
+        self._newest += len(record)
         self._unsynced = True
         return self.sequence
 
@@ -221,12 +224,15 @@ class Ledger:
                 path=str(snapshot), operation="open", offset=None,
             )  # fmt: skip
         self.sequence = self._manifest.sequence
-        self.bytes = 0
+        total = 0
         for number, name in enumerate(self._manifest.journals, start=1):
             path = self.path / name
             found = check(path, self.sequence + 1, last=number == len(self._manifest.journals))
             self.sequence = found.last
-            self.bytes += found.end
+            total += found.end
+        # Of the journal that is written now, and of those before it: a commit may happen in
+        # another thread than `append`, so each number has one writer.
+        self._newest, self._older = found.end, total - found.end
         self.cut = found.torn
         self._mark = found.mark
         self._journal = path
@@ -267,7 +273,8 @@ class Ledger:
             os.close(self._handle)
             self._handle, self._journal = handle, path
             self._mark = journal.scan(path, journal.read(path)).mark
-            self.bytes += journal.START
+            self._older += self._newest
+            self._newest = journal.START
 
     def _commit(self, directory: Path, sequence: int) -> None:
         """The snapshot counts, and the journals it replaces are gone."""
@@ -276,7 +283,7 @@ class Ledger:
         with self._last_word():
             self._replace(Manifest(directory.name, sequence, kept))
         gone = [self.path / name for name in old.journals if name not in kept]
-        self.bytes -= sum(path.stat().st_size for path in gone)
+        self._older -= sum(path.stat().st_size for path in gone if path != self._journal)
         for path in gone:
             self._disk.unlink(path)
         if old.snapshot is not None:

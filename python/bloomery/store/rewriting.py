@@ -91,8 +91,10 @@ def _write_and_exit(
     """The life of the child."""
     code = 1
     try:
-        # Else a server that starts after the parent was killed would find the lock taken.
+        # Else a server that starts after the parent was killed would find lock and ports taken.
         lock.release()
+        os.closerange(3, tell)
+        os.closerange(tell + 1, os.sysconf("SC_OPEN_MAX"))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         disk.make_directory(directory)

@@ -18,7 +18,14 @@ from django.test.utils import CaptureQueriesContext
 from bloomery.errors import KeyTypeError, NullKeyError, ParameterError
 from bloomery.guard.state import State
 from bloomery.integrations.django import ModelGuard, watch
-from tests.integrations.django.shop.models import Basket, BasketArchive, Coupon, Customer, Folded
+from tests.integrations.django.shop.models import (
+    Basket,
+    BasketArchive,
+    Coupon,
+    Customer,
+    Folded,
+    Nickname,
+)
 from tests.integrations.django.table import (
     ABSENT,
     baskets,
@@ -98,6 +105,35 @@ def test_texts_and_uuids_are_keys_as_the_database_compares_them(using: str) -> N
             by_token.may_exist("no UUID")
 
 
+@pytest.mark.parametrize(("declared", "refused"), [("{} COLLATE {}", True), ("varchar(4)", False)])
+def test_text_that_the_database_compares_otherwise_is_refused(
+    using: str, declared: str, refused: bool
+) -> None:
+    with connections[using].cursor() as cursor:
+        any_case = "NOCASE"
+        if using == "postgresql":
+            any_case = "any_case"
+            cursor.execute("DROP COLLATION IF EXISTS any_case")
+            cursor.execute(
+                "CREATE COLLATION any_case "
+                "(provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            )
+        declared = declared.format("text", any_case)
+        cursor.execute(f"CREATE TABLE shop_nickname (id integer primary key, name {declared})")
+        try:
+            with ModelGuard(Nickname, "name", using=using, build=False) as guard:
+                if refused:
+                    with pytest.raises(ParameterError, match="'a' and 'A' are equal"):
+                        guard.build()
+                    return
+                assert guard.build()
+                Nickname.objects.using(using).create(id=1, name="ab     ")
+                stored = Nickname.objects.using(using).get().name
+                assert guard.may_exist(stored), "PostgreSQL has cut it"
+        finally:
+            cursor.execute("DROP TABLE shop_nickname")
+
+
 def test_a_foreign_key_is_guarded_by_what_it_leads_to(using: str) -> None:
     owner = Customer.objects.using(using).create(name="ann")
     with ModelGuard(Coupon, "owner", using=using, build=False) as guard:
@@ -168,6 +204,18 @@ def test_the_first_question_starts_a_build_beside_it(using: str) -> None:
         assert guard.state is State.READY
         assert not guard.may_exist(ABSENT)
         assert guard.may_exist(1)
+
+
+def test_a_build_beside_that_fails_is_told_in_the_log(
+    using: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ModelGuard(Nickname, "name", using=using) as guard:  # whose table is not there
+        assert guard.may_exist("a")
+        for thread in threading.enumerate():
+            if thread.name == "bloomery-guard":
+                thread.join()
+        assert guard.may_exist("a")
+    assert "shop_nickname" in caplog.text
 
 
 def test_a_forked_process_starts_anew(guard: ModelGuard) -> None:

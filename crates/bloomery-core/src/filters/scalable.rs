@@ -42,11 +42,11 @@ impl ScalablePlan {
         check_capacity(self.capacity)?;
         check_error_rate(self.error_rate)?;
         // Comparisons that NaN fails.
-        if !(self.growth >= 1.0 && self.growth <= 16.0) {
+        if !(self.growth >= 1.0 && self.growth <= 32768.0) {
             return Err(Error::parameter(
                 "growth",
                 self.growth,
-                "between 1 and 16",
+                "between 1 and 32768",
                 "2 doubles each new layer",
             ));
         }
@@ -136,7 +136,8 @@ impl ScalableBloomFilter {
         }
         self.make_room()?;
         let Some(newest) = self.layers.last_mut() else { return Ok(false) };
-        newest.filter.add(hash);
+        // SAFETY: the filter is borrowed alone.
+        unsafe { newest.filter.add_unsynchronised(hash) };
         newest.items += 1;
         Ok(true)
     }

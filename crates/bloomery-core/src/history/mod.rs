@@ -45,7 +45,7 @@ mod segment;
 mod table;
 #[cfg(test)]
 mod tests;
-mod varint;
+pub(crate) mod varint;
 
 pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
 pub use build::build;

@@ -32,4 +32,4 @@ pub use file::{Disk, DurableWrite, RealDisk, replace};
 pub use header::{Kind, VERSION};
 pub use read::{Loaded, load, read};
 pub use shared::{Access, SharedFile};
-pub use write::{Section, Snapshot, save, to_bytes};
+pub use write::{Section, Snapshot, encoded_len, save, to_bytes, write_to};

@@ -147,6 +147,17 @@ pub fn to_bytes(filter: &dyn Snapshot) -> Result<Vec<u8>> {
     Ok(out)
 }
 
+/// Writes the filter's snapshot to wherever it goes.
+pub fn write_to(filter: &dyn Snapshot, out: &mut dyn Write) -> std::io::Result<()> {
+    let sections = filter.sections().map_err(std::io::Error::other)?;
+    write(&header_of(filter, &sections), &sections, out)
+}
+
+/// Bytes that the filter's snapshot has.
+pub fn encoded_len(filter: &dyn Snapshot) -> Result<u64> {
+    Ok(header_of(filter, &filter.sections()?).file_len())
+}
+
 /// Replaces `path` by the filter's snapshot, atomically and durably.
 pub fn save(filter: &dyn Snapshot, path: &Path, disk: &dyn Disk) -> Result<()> {
     let sections = filter.sections()?;

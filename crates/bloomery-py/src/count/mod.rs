@@ -41,6 +41,15 @@ impl CountFilter {
         CountFilter { core, writers: AtomicUsize::new(0) }
     }
 
+    pub(crate) fn core(&self) -> &Any {
+        &self.core
+    }
+
+    /// For who adds without holding the interpreter.
+    pub(crate) fn register(&self) -> writers::Registered<'_> {
+        writers::Registered::new(&self.writers)
+    }
+
     /// `count`, which `short_calls.rs` puts on the classes.
     #[inline(always)]
     pub(crate) fn count_one(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {

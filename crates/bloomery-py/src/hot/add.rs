@@ -64,7 +64,7 @@ impl Batch for AddHot<'_> {
 }
 
 /// The keys, if there are as many as instants; what has no length is taken whole to be counted.
-pub(super) fn as_many<'py>(
+pub(crate) fn as_many<'py>(
     keys: &Bound<'py, PyAny>,
     instants: usize,
 ) -> PyResult<Bound<'py, PyAny>> {

@@ -19,7 +19,8 @@ use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWri
 
 mod add;
 
-use add::{AddHot, as_many};
+use add::AddHot;
+pub(crate) use add::as_many;
 
 /// The keys that are hottest now, with counts that decay and bounds that hold.
 #[pyclass(frozen, module = "bloomery")]
@@ -39,6 +40,10 @@ impl HotList {
     // A poisoned lock means a panic inside the core, which has none; its data is still sound.
     fn read(&self) -> RwLockReadGuard<'_, Core> {
         self.core.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn hasher(&self) -> &Hasher {
+        &self.hasher
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Core> {

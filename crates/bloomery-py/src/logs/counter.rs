@@ -1,8 +1,9 @@
-//! `LogCounter` for Python: a log goes into hot lists, fading filters and histories, without Python for a line.
+//! `LogCounter` for Python: a log goes into hot lists, fading filters, histories and events, without Python for a line.
 
 use super::{Chunk, Said, format_of, locked};
 use crate::decaying::TimeDecayingBloomFilter;
 use crate::errors::{OrRaise, parameter};
+use crate::events::Events;
 use crate::history::HistoryBuffer;
 use crate::hot::HotList;
 use crate::instants::{Clock, instant};
@@ -19,6 +20,7 @@ enum Target {
     List(Py<HotList>),
     Filter(Py<TimeDecayingBloomFilter>),
     Buffer(Py<HistoryBuffer>),
+    Events(Py<Events>),
 }
 
 impl Target {
@@ -32,9 +34,12 @@ impl Target {
         if let Ok(buffer) = target.cast::<HistoryBuffer>() {
             return Ok(Target::Buffer(buffer.clone().unbind()));
         }
+        if let Ok(events) = target.cast::<Events>() {
+            return Ok(Target::Events(events.clone().unbind()));
+        }
         let got = target.get_type().to_string();
         let hint = "make one: HotList(1000, half_life=\"10m\")";
-        let allowed = "hot lists, time-decaying filters or the buffers of histories";
+        let allowed = "hot lists, time-decaying filters, events or the buffers of histories";
         Err(parameter(target.py(), "into", got, allowed, hint))
     }
 
@@ -43,6 +48,7 @@ impl Target {
             Target::List(list) => list.as_ptr() as usize,
             Target::Filter(filter) => filter.as_ptr() as usize,
             Target::Buffer(buffer) => buffer.as_ptr() as usize,
+            Target::Events(events) => events.as_ptr() as usize,
         }
     }
 }
@@ -51,6 +57,7 @@ impl Target {
 enum Locked<'a> {
     List(RwLockWriteGuard<'a, bloomery_core::HotList>),
     Buffer(MutexGuard<'a, Buffer>),
+    Events(MutexGuard<'a, bloomery_core::events::Events>),
 }
 
 impl Locked<'_> {
@@ -58,6 +65,7 @@ impl Locked<'_> {
         match self {
             Locked::List(list) => &mut **list,
             Locked::Buffer(buffer) => &mut **buffer,
+            Locked::Events(events) => &mut **events,
         }
     }
 }
@@ -134,7 +142,7 @@ impl LogCounter {
         let now = now.map_or_else(|| Clock::System.now(py), |value| instant(value, "now"))?;
         let filters = self.into.iter().filter_map(|target| match target {
             Target::Filter(filter) => Some(filter.get()),
-            Target::List(_) | Target::Buffer(_) => None,
+            Target::List(_) | Target::Buffer(_) | Target::Events(_) => None,
         });
         let mut filters: Vec<_> =
             filters.map(|filter| (Registered::new(&filter.writers), &filter.core)).collect();
@@ -143,6 +151,7 @@ impl LogCounter {
             let locked = self.into.iter().filter_map(|target| match target {
                 Target::List(list) => Some(Locked::List(list.get().write())),
                 Target::Buffer(buffer) => Some(Locked::Buffer(buffer.get().write())),
+                Target::Events(events) => Some(Locked::Events(events.get().write())),
                 Target::Filter(_) => None,
             });
             let mut locked: Vec<Locked<'_>> = locked.collect();

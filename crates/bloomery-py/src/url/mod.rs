@@ -40,7 +40,11 @@ impl UrlFilter {
         self.core.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Core> {
+    pub(crate) fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Core> {
         self.core.write().unwrap_or_else(PoisonError::into_inner)
     }
 

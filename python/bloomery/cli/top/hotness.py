@@ -1,30 +1,23 @@
 """What is hot: two hot lists side by side, one of which forgets more slowly, and the trend between.
 
-A count that halves every H seconds is what a steady stream of `rate` hits a second brings it to:
-`rate * window`, with the window H / ln 2 once the stream has run for long, and less before. So a
-count tells a rate, and the same page's rates in the two lists tell whether it comes up or cools.
+`bloomery.trend` says what the two tell together.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from bloomery import HotList, LogCounter
 from bloomery.records import LogReport
-
-SLOWER = 6
-"""How many times slower the second list forgets."""
+from bloomery.trend import SLOWER, Trend, steady_window, trend_of
 
 PLACES = 16_384
 """Keys in a list: a page with more than 1/16384 of all hits is never missed. A few megabytes."""
 
 FORGOTTEN = 0.01
 """Hits below which a key is no longer shown: one hit after seven half-lives."""
-
-Trend = Literal["up", "down", "flat"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +84,12 @@ class Hotness:
         return Hot(at, self.half_life, total, tuple(rows), reports)
 
     def _row(self, item: Any, at: float, age: float) -> HotRow:
-        window = _window(self.half_life, age)
+        window = steady_window(self.half_life, age)
         trend: Trend = "flat"
         if self.half_life is not None:
             slow = self.lists[1].estimate(item.key, at)
-            scale = window / _window(SLOWER * self.half_life, age)
-            trend = _trend(item.lower, item.count, slow.lower * scale, slow.value * scale)
+            scale = window / steady_window(SLOWER * self.half_life, age)
+            trend = trend_of(item.lower, item.count, slow.lower * scale, slow.value * scale)
         per_minute = 60 * item.count / window
         return HotRow(item.key, item.count, item.lower, item.share, per_minute, trend)
 
@@ -104,26 +97,3 @@ class Hotness:
 def latest(reports: Sequence[LogReport]) -> float | None:
     """The latest time of any line."""
     return max((report.latest for report in reports if report.latest is not None), default=None)
-
-
-def _window(half_life: float | None, age: float) -> float:
-    """Seconds of a steady stream that its count stands for, when it began `age` seconds ago."""
-    age = max(age, 1.0)  # a log of one second still has a rate
-    if half_life is None:
-        return age
-    return half_life / math.log(2) * -math.expm1(-math.log(2) * age / half_life)
-
-
-def _trend(low: float, high: float, least: float, most: float) -> Trend:
-    """Whether a count between `low` and `high` lies off what is expected, `least` to `most`.
-
-    Only beyond a tenth, and beyond what chance does: two standard deviations.
-    """
-
-    def margin(expected: float) -> float:
-        # A decayed count of Poisson arrivals has half the variance of its mean.
-        return max(0.1 * expected, 2 * math.sqrt(max(expected, 1.0) / 2))
-
-    if low > most + margin(most):
-        return "up"
-    return "down" if high < least - margin(least) else "flat"

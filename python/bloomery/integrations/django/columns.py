@@ -15,7 +15,9 @@ from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
 
 from bloomery.errors import KeyTypeError, ParameterError
+from bloomery.guard.alike import ROW_SECURITY, equal_pairs, hidden_rows, question
 from bloomery.guard.pending import Key
+from bloomery.guard.shared_files import file_of
 
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 _PLACE = ("NAME", "HOST", "PORT")
@@ -51,12 +53,18 @@ class KeyColumn:
         while target.is_relation:
             target = target.target_field
         self._written = _kind(name, target)
+        self._longest: int | None = getattr(target, "max_length", None)
 
     def subject(self, connection: Any) -> dict[str, Any]:
         """Whose keys they are: what must be the same for all who share them."""
         settings = connection.settings_dict
+        place = {name: str(settings.get(name, "")) for name in _PLACE}
+        if connection.vendor == "sqlite":
+            place["NAME"] = file_of(place["NAME"])
+        options = settings.get("OPTIONS") or {}
+        place |= {name: str(options.get(name, "")) for name in ("service", "options")}
         return {
-            "database": [connection.vendor, *(str(settings.get(n, "")) for n in _PLACE)],
+            "database": [connection.vendor, *place.values()],
             "table": self.table,
             "columns": [self.name],
             "types": [f"django {self._written.__name__}"],
@@ -67,21 +75,22 @@ class KeyColumn:
 
         Raises `Unseen` for a value that the column could hold only as another one.
         """
-        try:
-            stored = self.field.get_db_prep_value(value, connection, prepared=False)
-        except (TypeError, ValueError, ValidationError) as error:
-            raise self._wrong(value) from error
-        return None if stored is None else self._written(stored)
+        return self.written(self._prepared(value, connection))
 
     def read(self, value: object, connection: Any) -> Key:
         """The key of a value that was read from the table, which has no other way to be one."""
+        stored = self._prepared(value, connection)
         try:
-            key = self.asked(value, connection)
+            return self._written(stored)
         except Unseen as error:
             raise self._wrong(value) from error
-        if key is None:
-            raise self._wrong(value)
-        return key
+
+    def _prepared(self, value: object, connection: Any) -> Any:
+        """As Django sends it to the database."""
+        try:
+            return self.field.get_db_prep_value(value, connection, prepared=False)
+        except (TypeError, ValueError, ValidationError) as error:
+            raise self._wrong(value) from error
 
     def _wrong(self, value: object) -> KeyTypeError:
         return KeyTypeError(
@@ -93,8 +102,27 @@ class KeyColumn:
         )
 
     def written(self, parameter: object) -> Key | None:
-        """The key of a parameter of a statement; raises `Unseen` if it is of another type."""
+        """The key of a parameter of a statement; raises `Unseen` if it is of another type.
+
+        Or longer than the column: PostgreSQL cuts off blanks at the end.
+        """
+        if isinstance(parameter, str) and self._longest and len(parameter) > self._longest:
+            raise Unseen
         return None if parameter is None else self._written(parameter)
+
+    def check(self, connection: Any) -> None:
+        """Refuses text that is compared otherwise than byte by byte, and rows that are hidden."""
+        quote = connection.ops.quote_name
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                cursor.execute(ROW_SECURITY, [quote(self.table)])
+                if cursor.fetchone()[0]:
+                    raise hidden_rows(self.table)
+            if self._written is _text:
+                cursor.execute(question(quote(self.table), quote(self.name)))
+                for one, other in equal_pairs(cursor.fetchone()):
+                    told = f"to the database {one!r} and {other!r} are equal"
+                    raise _refusal(self.field.name, told)
 
 
 def _kind(name: str, field: Any) -> Callable[[Any], Key]:

@@ -7,6 +7,7 @@ of the writes, and what is not, is in `watch.py` and `statements.py`.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -33,6 +34,7 @@ _PATIENCE = 10.0
 """Seconds between two builds that start by themselves."""
 
 
+_log = logging.getLogger("bloomery.guard")
 _guards: WeakSet[ModelGuard] = WeakSet()
 
 
@@ -164,6 +166,7 @@ class ModelGuard:
             )
         if self._held.may_join():
             return True
+        self.column.check(connection)
         attname = self.column.field.attname
         rows = self.column.model._base_manager.using(self.using)
         keys = rows.exclude(**{attname: None}).values_list(attname, flat=True)
@@ -200,8 +203,9 @@ class ModelGuard:
     def _build_beside(self) -> None:
         try:
             self.build()
-        except (DatabaseError, BloomeryError):
-            pass  # the database is away, or a row holds what its field cannot: all keys pass
+        except (DatabaseError, BloomeryError) as error:
+            # The database is away, or a row holds what its field cannot: all keys pass.
+            _log.warning("the guard of `%s` could not be built: %s", self.column.table, error)
         finally:
             connections[self.using].close()
             self._next_look = time.monotonic() + _PATIENCE

@@ -57,4 +57,14 @@ class Folded(models.Model):  # type: ignore[misc]
         app_label = "shop"
 
 
+class Nickname(models.Model):  # type: ignore[misc]
+    """The test makes its table, with a column that compares without case."""
+
+    name = models.CharField(max_length=4)
+
+    class Meta:
+        app_label = "shop"
+        managed = False
+
+
 MODELS = (Customer, Basket, BasketArchive, Coupon)

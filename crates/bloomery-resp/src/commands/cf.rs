@@ -1,0 +1,276 @@
+//! CF.*: sets whose keys can be taken away again. Replies and defaults are those of RedisBloom; behind them are counting
+//! Bloom filters, see `structures/cuckoo.rs`.
+
+use super::chunks;
+use crate::command::{Call, Command, Keys, is};
+use crate::failure::{Answer, Failure};
+use crate::store::Slot;
+use crate::structure::{Held, Kind};
+use crate::structures::{Cuckoo, CuckooGoal};
+use crate::wire::number;
+
+const WRITE: u32 = is::CUCKOO | is::WRITE;
+const READ: u32 = is::CUCKOO | is::READ;
+
+/// The family.
+pub const TABLE: &[Command] = &[
+    Command::new("CF.RESERVE", -3, WRITE | is::FAST, Keys::FIRST, reserve),
+    Command::new("CF.ADD", 3, WRITE | is::FAST, Keys::FIRST, add),
+    Command::new("CF.ADDNX", 3, WRITE | is::FAST, Keys::FIRST, addnx),
+    Command::new("CF.INSERT", -4, WRITE, Keys::FIRST, insert),
+    Command::new("CF.INSERTNX", -4, WRITE, Keys::FIRST, insertnx),
+    Command::new("CF.EXISTS", 3, READ | is::FAST, Keys::FIRST, exists),
+    Command::new("CF.MEXISTS", -3, READ, Keys::FIRST, mexists),
+    Command::new("CF.DEL", 3, WRITE | is::FAST, Keys::FIRST, del),
+    Command::new("CF.COUNT", 3, READ | is::FAST, Keys::FIRST, count),
+    Command::new("CF.COMPACT", 2, READ, Keys::FIRST, compact),
+    Command::new("CF.INFO", 2, READ | is::FAST, Keys::FIRST, info),
+    Command::new("CF.SCANDUMP", 3, READ, Keys::FIRST, scandump),
+    Command::new("CF.LOADCHUNK", 4, WRITE, Keys::FIRST, loadchunk),
+];
+
+const NOT_FOUND: Failure = Failure::new("ERR not found");
+const EXISTS: Failure = Failure::new("ERR item exists");
+const FULL: Failure = Failure::new("Filter is full");
+const AT_MOST: Failure = Failure::new("Maximum expansions reached");
+const MOST_CAPACITY: u64 = 1 << 40;
+
+// ---- making
+
+fn within(text: Option<&[u8]>, most: u64, bad: &'static str) -> Result<u64, Failure> {
+    let value = text.and_then(number::whole).filter(|value| *value <= most);
+    value.ok_or(Failure::new(bad))
+}
+
+fn checked(goal: CuckooGoal) -> Result<CuckooGoal, Failure> {
+    if goal.capacity < goal.bucket * 2 {
+        return Err(Failure::new("Capacity must be at least (BucketSize * 2)"));
+    }
+    Ok(goal)
+}
+
+#[cold]
+fn make(call: &mut Call<'_>, goal: CuckooGoal) -> Result<Slot, Failure> {
+    let name = call.args.at(1);
+    call.store.admit(goal.bytes()?)?;
+    let slot = call.store.insert(name, Cuckoo::new(goal)?.into_structure());
+    let values = [goal.capacity, goal.bucket, goal.iterations, goal.expansion];
+    let [capacity, bucket, iterations, expansion] = values.map(|value| value.to_string());
+    let args: [&[u8]; 9] = [
+        b"CF.RESERVE",
+        name,
+        capacity.as_bytes(),
+        b"BUCKETSIZE",
+        bucket.as_bytes(),
+        b"MAXITERATIONS",
+        iterations.as_bytes(),
+        b"EXPANSION",
+        expansion.as_bytes(),
+    ];
+    call.changes.note(call.now, &args);
+    Ok(slot)
+}
+
+fn find_or_make(call: &mut Call<'_>, goal: CuckooGoal) -> Result<Slot, Failure> {
+    match call.store.find(call.args.at(1)) {
+        Some(slot) => Ok(slot),
+        None => make(call, goal),
+    }
+}
+
+fn reserve(call: &mut Call<'_>) -> Answer {
+    let args = call.args;
+    let capacity = within(args.get(2), MOST_CAPACITY, "Bad capacity")?;
+    let mut goal = CuckooGoal { capacity, ..CuckooGoal::default() };
+    let mut at = 3;
+    while at < args.len() {
+        let value = args.get(at + 1);
+        if args.is(at, "BUCKETSIZE") {
+            goal.bucket = within(value, 255, "Bad bucket size")?;
+        } else if args.is(at, "MAXITERATIONS") {
+            goal.iterations = within(value, 65535, "Bad max iterations")?;
+        } else if args.is(at, "EXPANSION") {
+            let given = within(value, 32768, "Bad expansion")?;
+            goal.expansion = if given == 0 { 0 } else { given.next_power_of_two() };
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+        at += 2;
+    }
+    if goal.bucket == 0 {
+        return Err(Failure::new("Bad bucket size"));
+    }
+    if goal.iterations == 0 {
+        return Err(Failure::new("Bad max iterations"));
+    }
+    let goal = checked(goal)?;
+    if call.store.find(args.at(1)).is_some() {
+        return Err(EXISTS);
+    }
+    make(call, goal)?;
+    call.reply.ok();
+    Ok(())
+}
+
+// ---- adding and taking away
+
+/// Adds one key; false if it is there and should not be added again.
+fn add_one(call: &mut Call<'_>, slot: Slot, key: &[u8], absent: bool) -> Result<bool, Failure> {
+    let filter = call.store.at_mut::<Cuckoo>(slot)?;
+    if absent && filter.contains(key) {
+        return Ok(false);
+    }
+    if !filter.add(key) {
+        let grows = filter.goal().expansion > 0;
+        let next = filter.next_bytes().ok_or(if grows { AT_MOST } else { FULL })??;
+        call.store.admit(next)?;
+        let filter = call.store.at_mut::<Cuckoo>(slot)?;
+        filter.grow()?;
+        filter.add(key);
+        call.store.recount(slot);
+    }
+    call.changes.note(call.now, &[b"CF.ADD", call.args.at(1), key]);
+    Ok(true)
+}
+
+fn add(call: &mut Call<'_>) -> Answer {
+    let slot = find_or_make(call, CuckooGoal::default())?;
+    let added = add_one(call, slot, call.args.at(2), false)?;
+    call.reply.bool(added);
+    Ok(())
+}
+
+fn addnx(call: &mut Call<'_>) -> Answer {
+    let slot = find_or_make(call, CuckooGoal::default())?;
+    let added = add_one(call, slot, call.args.at(2), true)?;
+    call.reply.bool(added);
+    Ok(())
+}
+
+fn insert(call: &mut Call<'_>) -> Answer {
+    insert_all(call, false)
+}
+
+fn insertnx(call: &mut Call<'_>) -> Answer {
+    insert_all(call, true)
+}
+
+fn insert_all(call: &mut Call<'_>, absent: bool) -> Answer {
+    let args = call.args;
+    let arity = || {
+        let name = if absent { "cf.insertnx" } else { "cf.insert" };
+        Failure::said(format!("ERR wrong number of arguments for '{name}' command"))
+    };
+    let mut goal = CuckooGoal::default();
+    let (mut at, mut create) = (2, true);
+    while !args.is(at, "ITEMS") {
+        if at >= args.len() {
+            return Err(arity());
+        } else if args.is(at, "CAPACITY") {
+            goal.capacity = within(args.get(at + 1), MOST_CAPACITY, "Bad capacity")?;
+            at += 2;
+        } else if args.is(at, "NOCREATE") {
+            create = false;
+            at += 1;
+        } else {
+            return Err(Failure::new("Unknown argument received"));
+        }
+    }
+    let keys = args.from(at + 1);
+    if keys.len() == 0 {
+        return Err(arity());
+    }
+    let slot = match call.store.find(args.at(1)) {
+        None if !create => return Err(NOT_FOUND),
+        _ => find_or_make(call, checked(goal)?)?,
+    };
+    call.store.at::<Cuckoo>(slot)?;
+    call.reply.array(keys.len());
+    // Whether a key is added can be true, false or impossible, which only numbers tell apart.
+    let numbers = absent || call.reply.protocol() == 2;
+    for key in keys.iter() {
+        match add_one(call, slot, key, absent) {
+            Ok(added) if numbers => call.reply.int(i64::from(added)),
+            Ok(added) => call.reply.bool(added),
+            Err(_) if numbers => call.reply.int(-1),
+            Err(_) => call.reply.bool(false),
+        }
+    }
+    Ok(())
+}
+
+fn del(call: &mut Call<'_>) -> Answer {
+    let (name, key) = (call.args.at(1), call.args.at(2));
+    let filter = call.store.get_mut::<Cuckoo>(name)?.ok_or(Failure::new("Not found"))?;
+    let gone = filter.remove(key);
+    if gone {
+        call.changes.note(call.now, &[b"CF.DEL", name, key]);
+    }
+    call.reply.bool(gone);
+    Ok(())
+}
+
+/// Counting filters have nothing to compact.
+fn compact(call: &mut Call<'_>) -> Answer {
+    call.store.get::<Cuckoo>(call.args.at(1))?.ok_or(NOT_FOUND)?;
+    call.reply.ok();
+    Ok(())
+}
+
+// ---- asking
+
+/// A key of another kind is a filter without keys, as RedisBloom has it.
+fn exists(call: &mut Call<'_>) -> Answer {
+    let filter = call.store.get::<Cuckoo>(call.args.at(1)).unwrap_or_default();
+    call.reply.bool(filter.is_some_and(|filter| filter.contains(call.args.at(2))));
+    Ok(())
+}
+
+fn mexists(call: &mut Call<'_>) -> Answer {
+    let filter = call.store.get::<Cuckoo>(call.args.at(1)).unwrap_or_default();
+    let keys = call.args.from(2);
+    call.reply.array(keys.len());
+    for key in keys.iter() {
+        call.reply.bool(filter.is_some_and(|filter| filter.contains(key)));
+    }
+    Ok(())
+}
+
+fn count(call: &mut Call<'_>) -> Answer {
+    let filter = call.store.get::<Cuckoo>(call.args.at(1)).unwrap_or_default();
+    call.reply.count(filter.map_or(0, |filter| filter.count(call.args.at(2))));
+    Ok(())
+}
+
+fn info(call: &mut Call<'_>) -> Answer {
+    let filter = call.store.get::<Cuckoo>(call.args.at(1))?.ok_or(NOT_FOUND)?;
+    let goal = filter.goal();
+    let (items, deleted) = filter.items();
+    let fields = [
+        ("Size", filter.bytes()),
+        ("Number of buckets", filter.buckets()),
+        ("Number of filters", filter.layers() as u64),
+        ("Number of items inserted", items),
+        ("Number of items deleted", deleted),
+        ("Bucket size", goal.bucket),
+        ("Expansion rate", goal.expansion),
+        ("Max iterations", goal.iterations),
+    ];
+    call.reply.map(fields.len());
+    for (name, value) in fields {
+        call.reply.simple(name);
+        call.reply.count(value);
+    }
+    Ok(())
+}
+
+// ---- chunks
+
+fn scandump(call: &mut Call<'_>) -> Answer {
+    call.store.get::<Cuckoo>(call.args.at(1))?.ok_or(NOT_FOUND)?;
+    chunks::dump(call, |reply| reply.null())
+}
+
+fn loadchunk(call: &mut Call<'_>) -> Answer {
+    chunks::load::<Cuckoo>(call)
+}

@@ -1,0 +1,250 @@
+//! Commands about names, of whatever they stand for, and small texts.
+
+use crate::command::{Call, Command, Keys, is};
+use crate::failure::{Answer, Failure};
+use crate::pattern;
+use crate::structure::{Kind, Structure};
+use crate::structures::Text;
+use crate::wire::number;
+
+const READ: u32 = is::KEYSPACE | is::READ;
+const WRITE: u32 = is::KEYSPACE | is::WRITE;
+const TEXT: u32 = is::STRING | is::FAST;
+
+/// The family.
+pub const TABLE: &[Command] = &[
+    Command::new("DEL", -2, WRITE, Keys::ALL, del),
+    Command::new("UNLINK", -2, WRITE | is::FAST, Keys::ALL, del),
+    Command::new("EXISTS", -2, READ | is::FAST, Keys::ALL, exists),
+    Command::new("TYPE", 2, READ | is::FAST, Keys::FIRST, type_of),
+    Command::new("KEYS", 2, READ | is::DANGEROUS, Keys::NONE, keys),
+    Command::new("SCAN", -2, READ, Keys::NONE, scan),
+    Command::new("RANDOMKEY", 1, READ, Keys::NONE, random_key),
+    Command::new("DBSIZE", 1, READ | is::FAST, Keys::NONE, size),
+    Command::new("FLUSHDB", -1, WRITE | is::DANGEROUS, Keys::NONE, flush),
+    Command::new("FLUSHALL", -1, WRITE | is::DANGEROUS, Keys::NONE, flush),
+    Command::new("RENAME", 3, WRITE, Keys(1, 2, 1), rename),
+    Command::new("SET", -3, TEXT | is::WRITE, Keys::FIRST, set),
+    Command::new("GET", 2, TEXT | is::READ, Keys::FIRST, get),
+    Command::new("STRLEN", 2, TEXT | is::READ, Keys::FIRST, strlen),
+    Command::new("TTL", 2, READ | is::FAST, Keys::FIRST, ttl),
+    Command::new("PTTL", 2, READ | is::FAST, Keys::FIRST, ttl),
+    Command::new("OBJECT", -2, READ, Keys(2, 2, 1), object),
+    Command::new("MEMORY", -2, READ, Keys(2, 2, 1), memory),
+];
+
+fn del(call: &mut Call<'_>) -> Answer {
+    let mut gone = 0;
+    for name in call.args.from(1).iter() {
+        if call.store.remove(name).is_some() {
+            call.changes.note(call.now, &[b"DEL", name]);
+            gone += 1;
+        }
+    }
+    call.reply.int(gone);
+    Ok(())
+}
+
+fn exists(call: &mut Call<'_>) -> Answer {
+    let found = call.args.from(1).iter().filter(|name| call.store.find(name).is_some()).count();
+    call.reply.int(found as i64);
+    Ok(())
+}
+
+fn type_of(call: &mut Call<'_>) -> Answer {
+    let held = call.store.get_any(call.args.at(1));
+    call.reply.simple(held.map_or("none", Structure::type_name));
+    Ok(())
+}
+
+fn ttl(call: &mut Call<'_>) -> Answer {
+    // Nothing ever expires here.
+    let there = call.store.find(call.args.at(1)).is_some();
+    call.reply.int(if there { -1 } else { -2 });
+    Ok(())
+}
+
+/// Names that the asking user may use.
+fn may_see(call: &mut Call<'_>) -> impl Fn(&[u8]) -> bool + use<> {
+    let user = call.users.seated(&call.session.user, &mut call.session.seat).cloned();
+    move |name: &[u8]| user.as_ref().is_none_or(|user| user.may_everything() || user.may_use(name))
+}
+
+fn keys(call: &mut Call<'_>) -> Answer {
+    let may = may_see(call);
+    let wanted = call.args.at(1);
+    let names = call.store.iter().map(|(name, _)| name);
+    let names: Vec<&[u8]> =
+        names.filter(|name| pattern::matches(wanted, name) && may(name)).collect();
+    call.reply.array(names.len());
+    names.into_iter().for_each(|name| call.reply.bulk(name));
+    Ok(())
+}
+
+/// The cursor is the slot to go on with, so what is there from the first call to the last is seen once.
+fn scan(call: &mut Call<'_>) -> Answer {
+    let args = call.args;
+    let cursor = number::whole(args.at(1)).ok_or(Failure::new("ERR invalid cursor"))?;
+    let (mut wanted, mut count, mut kind) = (None, 10, None);
+    let mut at = 2;
+    while at < args.len() {
+        let value = args.get(at + 1).ok_or(Failure::SYNTAX)?;
+        if args.is(at, "MATCH") {
+            wanted = Some(value);
+        } else if args.is(at, "COUNT") {
+            let given = number::integer(value).ok_or(Failure::NOT_AN_INTEGER)?;
+            count = usize::try_from(given).ok().filter(|n| *n > 0).ok_or(Failure::SYNTAX)?;
+        } else if args.is(at, "TYPE") {
+            kind = Some(value);
+        } else {
+            return Err(Failure::SYNTAX);
+        }
+        at += 2;
+    }
+    let may = may_see(call);
+    let mut names = Vec::new();
+    let mut next = 0;
+    let from = usize::try_from(cursor).unwrap_or(usize::MAX);
+    for (looked, (slot, name, held)) in call.store.iter_from(from).enumerate() {
+        if looked == count {
+            next = slot;
+            break;
+        }
+        let named = wanted.is_none_or(|wanted| pattern::matches(wanted, name));
+        let kind = kind.is_none_or(|kind| kind.eq_ignore_ascii_case(held.type_name().as_bytes()));
+        if named && kind && may(name) {
+            names.push(name);
+        }
+    }
+    call.reply.array(2);
+    call.reply.bulk(next.to_string().as_bytes());
+    call.reply.array(names.len());
+    names.into_iter().for_each(|name| call.reply.bulk(name));
+    Ok(())
+}
+
+fn random_key(call: &mut Call<'_>) -> Answer {
+    let may = may_see(call);
+    // Without randomness of its own, the core takes the time for it.
+    let slots = call.store.len().max(1) as u64;
+    let from = (call.now.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % slots;
+    let after = call.store.iter_from(from as usize).map(|(_, name, _)| name);
+    let names = after.chain(call.store.iter().map(|(name, _)| name));
+    match names.into_iter().find(|name| may(name)) {
+        Some(name) => call.reply.bulk(name),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+fn size(call: &mut Call<'_>) -> Answer {
+    call.reply.int(call.store.len() as i64);
+    Ok(())
+}
+
+fn flush(call: &mut Call<'_>) -> Answer {
+    let modes = ["ASYNC", "SYNC"];
+    if call.args.len() > 2
+        || (call.args.len() == 2 && !modes.iter().any(|mode| call.args.is(1, mode)))
+    {
+        return Err(Failure::SYNTAX);
+    }
+    if !call.store.is_empty() {
+        call.store.clear();
+        call.changes.note(call.now, &[b"FLUSHALL"]);
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+fn rename(call: &mut Call<'_>) -> Answer {
+    let (old, new) = (call.args.at(1), call.args.at(2));
+    if call.store.find(old).is_none() {
+        return Err(Failure::new("ERR no such key"));
+    }
+    if old != new
+        && let Some(structure) = call.store.remove(old)
+    {
+        call.store.insert(new, structure);
+        call.changes.note(call.now, &[b"RENAME", old, new]);
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+// ---- texts
+
+fn set(call: &mut Call<'_>) -> Answer {
+    let args = call.args;
+    let (name, value) = (args.at(1), args.at(2));
+    let (mut if_absent, mut if_there) = (false, false);
+    for place in 3..args.len() {
+        if args.is(place, "NX") {
+            if_absent = true;
+        } else if args.is(place, "XX") {
+            if_there = true;
+        } else if !args.is(place, "KEEPTTL") {
+            return Err(Failure::SYNTAX);
+        }
+    }
+    if if_absent && if_there {
+        return Err(Failure::SYNTAX);
+    }
+    let there = call.store.find(name).is_some();
+    if (if_absent && there) || (if_there && !there) {
+        call.reply.null();
+        return Ok(());
+    }
+    call.store.admit(value.len() as u64)?;
+    call.store.insert(name, Text(value.to_vec()).into_structure());
+    call.changes.note(call.now, &[b"SET", name, value]);
+    call.reply.ok();
+    Ok(())
+}
+
+fn get(call: &mut Call<'_>) -> Answer {
+    match call.store.get::<Text>(call.args.at(1))? {
+        Some(text) => call.reply.bulk(&text.0),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+fn strlen(call: &mut Call<'_>) -> Answer {
+    let text = call.store.get::<Text>(call.args.at(1))?;
+    call.reply.int(text.map_or(0, |text| text.0.len() as i64));
+    Ok(())
+}
+
+// ---- about a name
+
+fn object(call: &mut Call<'_>) -> Answer {
+    let held = call.store.get_any(call.args.at(2)).map(Structure::kind);
+    match held {
+        _ if call.args.is(1, "HELP") => call.reply.array(0),
+        None => call.reply.null(),
+        Some(kind) if call.args.is(1, "ENCODING") => call.reply.bulk(kind.as_bytes()),
+        Some(_) if call.args.is(1, "REFCOUNT") => call.reply.int(1),
+        Some(_) if call.args.is(1, "IDLETIME") || call.args.is(1, "FREQ") => call.reply.int(0),
+        Some(_) => return Err(subcommand("object", call)),
+    }
+    Ok(())
+}
+
+fn memory(call: &mut Call<'_>) -> Answer {
+    if !call.args.is(1, "USAGE") {
+        return Err(subcommand("memory", call));
+    }
+    match call.store.counted(call.args.at(2)) {
+        Some(bytes) => call.reply.count(bytes),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+/// The refusal of a subcommand that is not known.
+pub fn subcommand(name: &str, call: &Call<'_>) -> Failure {
+    let got = String::from_utf8_lossy(call.args.at(1));
+    let name = name.to_ascii_uppercase();
+    Failure::said(format!("ERR unknown subcommand '{got}'. Try {name} HELP."))
+}

@@ -1,0 +1,39 @@
+//! The commands, one family in each file. A family's `TABLE` says everything that the rest has to know.
+
+pub mod about;
+pub mod bf;
+pub mod cf;
+mod chunks;
+pub mod cms;
+pub mod connection;
+pub mod counts;
+pub mod decay;
+pub mod generic;
+pub mod outer;
+#[cfg(test)]
+mod own_tests;
+#[cfg(test)]
+mod sketch_tests;
+#[cfg(test)]
+mod testing;
+pub mod topk;
+pub mod transaction;
+pub mod urls;
+mod words;
+
+use crate::command::Command;
+
+/// All families that are done here.
+pub const FAMILIES: &[&[Command]] = &[
+    connection::TABLE,
+    about::TABLE,
+    generic::TABLE,
+    transaction::TABLE,
+    bf::TABLE,
+    cf::TABLE,
+    cms::TABLE,
+    topk::TABLE,
+    counts::TABLE,
+    decay::TABLE,
+    urls::TABLE,
+];

@@ -1,0 +1,5 @@
+//! Bytes of the wire: requests in, replies out.
+
+pub mod number;
+pub mod reply;
+pub mod request;

@@ -1,0 +1,473 @@
+//! Requests: arrays of byte strings, or a line of words. Found in the buffer where they lie, never copied.
+//!
+//! # Invariants
+//! I1  What is answered to some bytes does not depend on how they were cut: each refusal is decided by the
+//!     first byte that shows it, and by nothing that comes later.
+//! I2  A length that is only claimed allocates nothing. Work on a request is done once, however many pieces
+//!     it comes in.
+
+use std::fmt;
+
+/// Longest line of words.
+const INLINE: usize = 64 << 10;
+/// Spans that are kept for the next request; more are given back.
+const KEPT: usize = 4096;
+
+/// What a client may send.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Byte strings in one request.
+    pub elements: i64,
+    /// Bytes of one byte string.
+    pub bulk: i64,
+    /// Bytes of one request.
+    pub total: usize,
+    /// Whether the client has shown who it is: the refusals have other words before.
+    pub known: bool,
+}
+
+/// Why a client is sent away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The number of elements.
+    Elements {
+        /// Whether it would do after AUTH.
+        unknown: bool,
+    },
+    /// The length of an element.
+    Bulk {
+        /// Whether it would do after AUTH.
+        unknown: bool,
+    },
+    /// Something else where an element must begin.
+    Mark(u8),
+    /// An element that does not end where it said.
+    End,
+    /// A line without an end.
+    Line,
+    /// A quotation without an end.
+    Quotes,
+    /// All elements together.
+    Total,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ERR Protocol error: ")?;
+        match self {
+            Refusal::Elements { unknown: true } => f.write_str("unauthenticated multibulk length"),
+            Refusal::Elements { unknown: false } => f.write_str("invalid multibulk length"),
+            Refusal::Bulk { unknown: true } => f.write_str("unauthenticated bulk length"),
+            Refusal::Bulk { unknown: false } => f.write_str("invalid bulk length"),
+            Refusal::Mark(got) => write!(f, "expected '$', got '{}'", got.escape_ascii()),
+            Refusal::End => f.write_str("a bulk string must end with a line break"),
+            Refusal::Line => f.write_str("too big inline request"),
+            Refusal::Quotes => f.write_str("unbalanced quotes in request"),
+            Refusal::Total => f.write_str("too big request"),
+        }
+    }
+}
+
+/// The elements of a request, where they lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Args<'a> {
+    bytes: &'a [u8],
+    spans: &'a [(usize, usize)],
+}
+
+impl<'a> Args<'a> {
+    /// The elements that `spans` (start and end) cut from `bytes`.
+    pub fn new(bytes: &'a [u8], spans: &'a [(usize, usize)]) -> Self {
+        Args { bytes, spans }
+    }
+
+    /// Number of elements.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "a request has a name at least")]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The element at that place, if there is one.
+    #[inline]
+    pub fn get(&self, place: usize) -> Option<&'a [u8]> {
+        let (start, end) = *self.spans.get(place)?;
+        self.bytes.get(start..end)
+    }
+
+    /// The element at a place that the command's arity promises.
+    #[inline]
+    pub fn at(&self, place: usize) -> &'a [u8] {
+        self.get(place).unwrap_or_default()
+    }
+
+    /// The elements from that place on.
+    #[inline]
+    pub fn from(&self, place: usize) -> Args<'a> {
+        Args { bytes: self.bytes, spans: self.spans.get(place..).unwrap_or_default() }
+    }
+
+    /// All elements in order.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+        let bytes = self.bytes;
+        self.spans.iter().map(move |(start, end)| bytes.get(*start..*end).unwrap_or_default())
+    }
+
+    /// Whether the element is that word, in whatever case.
+    pub fn is(&self, place: usize, word: &str) -> bool {
+        self.get(place).is_some_and(|got| got.eq_ignore_ascii_case(word.as_bytes()))
+    }
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It is whole and takes that many bytes. It may be empty.
+    Whole(usize),
+    /// More bytes are needed.
+    Part,
+    /// It is none.
+    Refused(Refusal),
+}
+
+/// Finds requests, one after the other.
+#[derive(Debug, Default)]
+pub struct Parser {
+    spans: Vec<(usize, usize)>,
+    /// Where to go on.
+    at: usize,
+    /// Elements of the array that are still to come; None before its head was read.
+    left: Option<usize>,
+    /// The words of a line, without their quotes; the spans are of this if it is not None.
+    words: Option<Vec<u8>>,
+}
+
+impl Parser {
+    /// Goes on with a request that begins at the first of `bytes`; they are those of the last call, and more.
+    #[inline]
+    pub fn step(&mut self, bytes: &[u8], limits: &Limits) -> Step {
+        let step = match bytes.first() {
+            None => Ok(None),
+            Some(b'*') => self.array(bytes, limits),
+            Some(_) => self.line(bytes),
+        };
+        match step {
+            Ok(Some(end)) => Step::Whole(end),
+            Ok(None) => Step::Part,
+            Err(refusal) => Step::Refused(refusal),
+        }
+    }
+
+    #[inline]
+    fn array(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
+        let mut left = match self.left {
+            Some(left) => left,
+            None => {
+                let refused = Refusal::Elements { unknown: false };
+                let Some((count, end)) = length(bytes, 1).map_err(|()| refused)? else {
+                    return Ok(None);
+                };
+                if count > limits.elements {
+                    return Err(Refusal::Elements { unknown: !limits.known });
+                }
+                self.at = end;
+                count.max(0) as usize
+            }
+        };
+        while left > 0 {
+            let Some(mark) = bytes.get(self.at) else { break };
+            if *mark != b'$' {
+                return Err(Refusal::Mark(*mark));
+            }
+            let refused = Refusal::Bulk { unknown: false };
+            let Some((len, start)) = length(bytes, self.at + 1).map_err(|()| refused)? else {
+                break;
+            };
+            if len < 0 {
+                return Err(refused);
+            }
+            if len > limits.bulk {
+                return Err(Refusal::Bulk { unknown: !limits.known });
+            }
+            let end = start + len as usize;
+            if end > limits.total {
+                return Err(Refusal::Total);
+            }
+            match bytes.get(end..end + 2) {
+                Some(b"\r\n") => {}
+                Some(_) => return Err(Refusal::End),
+                // The first of the two may already be wrong.
+                None if bytes.get(end).is_some_and(|byte| *byte != b'\r') => {
+                    return Err(Refusal::End);
+                }
+                None => break,
+            }
+            self.spans.push((start, end));
+            self.at = end + 2;
+            left -= 1;
+        }
+        self.left = Some(left);
+        Ok((left == 0).then_some(self.at))
+    }
+
+    /// A line of words, for people at a terminal.
+    #[cold]
+    fn line(&mut self, bytes: &[u8]) -> Result<Option<usize>, Refusal> {
+        let window = &bytes[..bytes.len().min(INLINE)];
+        let Some(end) = memchr::memchr(b'\n', window) else {
+            return if bytes.len() >= INLINE { Err(Refusal::Line) } else { Ok(None) };
+        };
+        let line = &window[..end];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let mut words = self.words.take().unwrap_or_default();
+        words.clear();
+        split(line, &mut words, &mut self.spans).ok_or(Refusal::Quotes)?;
+        self.words = Some(words);
+        Ok(Some(end + 1))
+    }
+
+    /// The elements of a whole request, which begins at the first of `bytes`.
+    #[inline]
+    pub fn args<'a>(&'a self, bytes: &'a [u8]) -> Args<'a> {
+        let bytes = self.words.as_deref().unwrap_or(bytes);
+        Args { bytes, spans: &self.spans }
+    }
+
+    /// Makes ready for the next request.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.spans.clear();
+        if self.spans.capacity() > KEPT {
+            self.spans.shrink_to(KEPT);
+        }
+        (self.at, self.left, self.words) = (0, None, None);
+    }
+}
+
+/// The number from `start` to the end of its line, and where the next line begins.
+#[inline(always)]
+fn length(bytes: &[u8], start: usize) -> Result<Option<(i64, usize)>, ()> {
+    let Some(rest) = bytes.get(start..) else { return Ok(None) };
+    // Most lengths have one digit or two.
+    match rest {
+        [a @ b'0'..=b'9', b'\r', b'\n', ..] => return Ok(Some((i64::from(a - b'0'), start + 3))),
+        [a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            return Ok(Some((i64::from(a - b'0') * 10 + i64::from(b - b'0'), start + 4)));
+        }
+        _ => {}
+    }
+    long_length(rest).map(|found| found.map(|(value, end)| (value, start + end)))
+}
+
+fn long_length(rest: &[u8]) -> Result<Option<(i64, usize)>, ()> {
+    let negative = rest.first() == Some(&b'-');
+    let first = usize::from(negative);
+    let mut value = 0i64;
+    for (place, byte) in rest.iter().enumerate().skip(first) {
+        match byte {
+            b'0'..=b'9' => {
+                // A leading zero stands alone, and only without a sign.
+                if place > first && value == 0 || negative && place == first && *byte == b'0' {
+                    return Err(());
+                }
+                let digit = i64::from(byte - b'0');
+                value = value.checked_mul(10).and_then(|v| v.checked_add(digit)).ok_or(())?;
+            }
+            b'\r' if place > first => {
+                return match rest.get(place + 1) {
+                    None => Ok(None),
+                    Some(b'\n') => Ok(Some((if negative { -value } else { value }, place + 2))),
+                    Some(_) => Err(()),
+                };
+            }
+            _ => return Err(()),
+        }
+    }
+    Ok(None)
+}
+
+/// Cuts a line at blanks. In double quotes \n \r \t \b \a \xHH and \\ are as in C, in single quotes only \'.
+/// None for a quotation that does not end, or goes on without a blank.
+fn split(line: &[u8], words: &mut Vec<u8>, spans: &mut Vec<(usize, usize)>) -> Option<()> {
+    let mut at = 0;
+    loop {
+        while line.get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        if at >= line.len() {
+            return Some(());
+        }
+        let start = words.len();
+        at = match line[at] {
+            quote @ (b'"' | b'\'') => quoted(line, at + 1, quote, words)?,
+            _ => {
+                let end = line[at..]
+                    .iter()
+                    .position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\''))
+                    .map_or(line.len(), |len| at + len);
+                words.extend_from_slice(&line[at..end]);
+                match line.get(end) {
+                    Some(quote @ (b'"' | b'\'')) => quoted(line, end + 1, *quote, words)?,
+                    _ => end,
+                }
+            }
+        };
+        spans.push((start, words.len()));
+    }
+}
+
+/// Copies what is between quotes, from `at` on; the place behind them.
+fn quoted(line: &[u8], mut at: usize, quote: u8, words: &mut Vec<u8>) -> Option<usize> {
+    loop {
+        let byte = *line.get(at)?;
+        at += 1;
+        match byte {
+            b'\\' if quote == b'"' => {
+                let next = *line.get(at)?;
+                at += 1;
+                words.push(match next {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'b' => 8,
+                    b'a' => 7,
+                    b'x' => match line.get(at..at + 2).and_then(hex) {
+                        Some(byte) => {
+                            at += 2;
+                            byte
+                        }
+                        None => b'x',
+                    },
+                    other => other,
+                });
+            }
+            b'\\' if line.get(at) == Some(&b'\'') => {
+                at += 1;
+                words.push(b'\'');
+            }
+            _ if byte == quote => {
+                let blank = line.get(at).is_none_or(u8::is_ascii_whitespace);
+                return blank.then_some(at);
+            }
+            _ => words.push(byte),
+        }
+    }
+}
+
+fn hex(two: &[u8]) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    Some((digit(two[0])? * 16 + digit(two[1])?) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits =
+        Limits { elements: 1 << 20, bulk: 512 << 20, total: 1 << 30, known: true };
+
+    /// The outcome of a buffer: requests, then how it ended.
+    fn outcome(pieces: impl Iterator<Item = Vec<u8>>) -> (Vec<Vec<Vec<u8>>>, Option<Refusal>) {
+        let mut held = Vec::new();
+        let mut parser = Parser::default();
+        let mut requests = Vec::new();
+        for piece in pieces {
+            held.extend(piece);
+            loop {
+                match parser.step(&held, &LIMITS) {
+                    Step::Whole(len) => {
+                        requests.push(parser.args(&held).iter().map(<[u8]>::to_vec).collect());
+                        parser.reset();
+                        held.drain(..len);
+                    }
+                    Step::Part => break,
+                    Step::Refused(refusal) => return (requests, Some(refusal)),
+                }
+            }
+        }
+        (requests, None)
+    }
+
+    fn whole(bytes: &[u8]) -> (Vec<Vec<Vec<u8>>>, Option<Refusal>) {
+        outcome(std::iter::once(bytes.to_vec()))
+    }
+
+    const SAMPLES: &[&[u8]] = &[
+        b"*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$0\r\n\r\n",
+        b"PING\r\n\r\n   \nSET \"a\\x41\\n\" 'it\\'s'\r\n",
+        b"*0\r\n*-1\r\n*1\r\n$4\r\nPING\r\n",
+        b"*3\r\n$3\r\nSET\r\n$12\r\n0123456789\r\n\r\n$1\r\nx\r\n",
+        b"*1\r\n+4\r\nPING\r\n",
+        b"*1\r\n$4\r\nPINGxx\r\n",
+        b"*1\r\n$4\r\nPING\rx",
+        b"*9223372036854775808\r\n",
+        b"*01\r\n",
+        b"*1x\r\n",
+        b"*1\rx",
+        b"*\r\n",
+        b"*-\r\n",
+        b"*-0\r\n",
+        b"*1\r\n$-1\r\n",
+        b"*1\r\n$9223372036854775807\r\n",
+        b"*1\r\n$536870913\r\n",
+        b"*1048577\r\n",
+        b"GET \"open\r\n",
+        b"GET \"a\"b\r\n",
+        b"GET 'a'b c\r\n",
+    ];
+
+    #[test]
+    fn fed_byte_by_byte_a_request_is_what_it_is_when_fed_whole() {
+        for sample in SAMPLES {
+            let bytes = outcome(sample.iter().map(|byte| vec![*byte]));
+            assert_eq!(bytes, whole(sample), "{:?}", sample.escape_ascii().to_string());
+        }
+    }
+
+    #[test]
+    fn every_cut_of_a_request_gives_the_same() {
+        for sample in SAMPLES {
+            for cut in 0..sample.len() {
+                let pieces = [sample[..cut].to_vec(), sample[cut..].to_vec()];
+                assert_eq!(outcome(pieces.into_iter()), whole(sample));
+            }
+        }
+    }
+
+    #[test]
+    fn words_and_their_quotes() {
+        let words = |line: &str| whole(format!("{line}\n").as_bytes()).0[0].concat();
+        assert_eq!(words("a b"), b"ab");
+        assert_eq!(words(r#""a\x41\n\q" x"#), b"aA\nqx");
+        assert_eq!(words(r"'it\'s \n'"), br"it's \n");
+        assert_eq!(words(r#"k"x y""#), b"kx y");
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_refused_at_once() {
+        let refused = |bytes: &[u8]| whole(bytes).1.expect("refused").to_string();
+        let elements = "ERR Protocol error: invalid multibulk length";
+        let bulk = "ERR Protocol error: invalid bulk length";
+        for text in ["9223372036854775808", "1048577", "01", "+1", "1x", "", "-", "-0"] {
+            assert_eq!(refused(format!("*{text}\r\n").as_bytes()), elements, "{text}");
+        }
+        for text in ["9223372036854775808", "536870913", "-1", "00", "x"] {
+            assert_eq!(refused(format!("*1\r\n${text}\r\n").as_bytes()), bulk, "{text}");
+        }
+        assert_eq!(refused(b"*1\r\n:1\r\n"), "ERR Protocol error: expected '$', got ':'");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        assert_eq!(whole(&vec![b'a'; INLINE]).1, Some(Refusal::Line));
+        assert_eq!(whole(&vec![b'a'; INLINE - 1]).1, None);
+    }
+
+    #[test]
+    fn a_claimed_length_allocates_nothing() {
+        let mut parser = Parser::default();
+        assert_eq!(parser.step(b"*1048576\r\n$536870912\r\n", &LIMITS), Step::Part);
+        assert!(parser.spans.capacity() < 16);
+    }
+}

@@ -1,0 +1,1 @@
+"""Named filters for other programs: the Redis protocol, HTTP and a page."""

@@ -1,0 +1,210 @@
+"""Killed or without power at any moment: every acknowledged event counts exactly once.
+
+A few of these moments here; `make kills` (BLOOMERY_KILLS=200) goes through all.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import Monitor
+from bloomery.errors import BloomeryError, IncompatibleError, JournalError, LockedError
+from bloomery.store import repair
+from tests.history_store.conftest import quick_disk  # noqa: F401 - a fixture for all tests here
+from tests.history_store.faults import FailingDisk, PowerCut
+from tests.monitor.streams import START, columns, events
+from tests.monitor.writer import SIZE
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLS = int(os.environ.get("BLOOMERY_KILLS", "2"))
+SETTINGS: dict[str, Any] = {"capacity": 2000, "error_rate": 1e-7, "hot": 20}
+BATCHES = [
+    [
+        (f"{key} of {number}", count, at + number * 2400)
+        for key, count, at in events(20, seed=number)
+    ]
+    for number in range(6)
+]
+"""Forty minutes apart, so that hours are sealed in between; no two share a key."""
+
+
+def clock() -> float:
+    return START + 100_000
+
+
+def open_monitor(path: Path, disk: FailingDisk | None = None, **settings: Any) -> Monitor:
+    words = SETTINGS | {"sync": "always", "background": False} | settings
+    return Monitor.open(path, disk=disk, clock=clock, **words)
+
+
+def live(path: Path, disk: FailingDisk, acknowledged: list[int]) -> None:
+    """Batches and saves until the disk fails; notes which batches were acknowledged."""
+    with open_monitor(path, disk) as monitor:
+        for number, batch in enumerate(BATCHES):
+            monitor.add_many(*columns(batch))
+            acknowledged.append(number)
+            if number % 2 == 1:
+                monitor.save()
+
+
+def require_once(monitor: Monitor, acknowledged: list[int]) -> None:
+    """These batches count once everywhere; the one behind them at most once, and everywhere."""
+    counted = []
+    for number, batch in enumerate(BATCHES):
+        truth: dict[str, int] = {}
+        for key, count, _ in batch:
+            truth[key] = truth.get(key, 0) + count
+        times = 1 if all(monitor.seen(key) for key in truth) else 0
+        counted += [number] * times
+        assert monitor.history is not None
+        for key, count in truth.items():
+            assert monitor.count(key).value == times * count, (number, key)
+            assert monitor.history.count(key).upper == times * count, (number, key)
+    assert counted in (acknowledged, [*acknowledged, len(acknowledged)])
+    total = sum(count for number in counted for _, count, _ in BATCHES[number])
+    assert monitor.stats().events == total
+    assert monitor.history is not None
+    assert monitor.history.total().upper == total
+
+
+@pytest.mark.timeout(900 if KILLS >= 100 else 120)
+def test_a_power_cut_at_every_single_write_counts_everything_once(tmp_path: Path) -> None:
+    whole, acknowledged = FailingDisk(), list[int]()
+    live(tmp_path / "whole", whole, acknowledged)
+    assert acknowledged == list(range(len(BATCHES)))
+    digests = set()
+    for number in range(3, whole.steps, 1 if KILLS >= 100 else 13):
+        path = tmp_path / str(number)
+        disk, acknowledged = FailingDisk(number), []
+        with suppress(PowerCut):
+            live(path, disk, acknowledged)
+        disk.lose_power(keep_names=number % 2 == 0)
+        with open_monitor(path) as monitor:
+            require_once(monitor, acknowledged)
+            for later in range(len(acknowledged), len(BATCHES)):
+                if not monitor.seen(BATCHES[later][0][0]):
+                    monitor.add_many(*columns(BATCHES[later]))
+            require_once(monitor, list(range(len(BATCHES))))
+            digests.add(monitor.digest())
+    # Whatever happened on the way, the end is the same in every structure, to the last bit.
+    assert len(digests) == 1
+
+
+def test_a_full_disk_stops_the_monitor_and_not_its_answers(tmp_path: Path) -> None:
+    disk = FailingDisk(full=True)
+    monitor = open_monitor(tmp_path / "m", disk)
+    monitor.add_many(*columns(BATCHES[0]))
+    before = monitor.digest()
+    disk.fail_in(0)
+    for _ in range(2):
+        with pytest.raises(JournalError, match="No space left"):
+            monitor.add("more", at=START)
+    assert monitor.failure is not None
+    assert monitor.stats().failure == monitor.failure
+    assert not monitor.seen("more")
+    assert monitor.digest() == before
+    disk.make_room()
+    monitor.close()
+    with open_monitor(tmp_path / "m") as again:
+        require_once(again, [0])
+        assert again.failure is None
+        again.add("more", at=START)
+
+
+def write_until_killed(path: Path, first: int, batches: int) -> list[int]:
+    """Kills the writer after so many acknowledged batches; those it told of."""
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
+    command = [sys.executable, "-m", "tests.monitor.writer", str(path), str(first)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True
+    ) as process:
+        assert process.stdout is not None
+        told = [process.stdout.readline() for _ in range(batches)]
+        process.kill()
+        told += process.stdout.readlines()
+    return [int(line) for line in told if line.endswith("\n")]
+
+
+def test_kill_9_and_restart_gives_every_acknowledged_event_exactly_once(tmp_path: Path) -> None:
+    draw = random.Random(11)
+    acknowledged: list[int] = []
+    unsure: list[int] = []
+    first = 0
+    for _ in range(KILLS):
+        acknowledged += write_until_killed(tmp_path / "m", first, draw.randint(1, 120))
+        unsure.append(acknowledged[-1] + 1)
+        first = acknowledged[-1] + 2
+        with Monitor.open(tmp_path / "m", clock=lambda: START * 1.5) as monitor:
+            assert monitor.history is not None
+            for number in acknowledged[-100:]:
+                key = f"batch {number}"
+                assert monitor.count(key).value == SIZE
+                assert monitor.history.count(key).upper == SIZE
+            taken = [number for number in unsure if monitor.seen(f"batch {number}")]
+            total = SIZE * (len(acknowledged) + len(taken))
+            assert monitor.stats().events == monitor.history.total().upper == total
+            digest = monitor.digest()
+        with Monitor.open(tmp_path / "m", clock=lambda: START * 1.5) as monitor:
+            assert monitor.digest() == digest
+
+
+def test_what_a_source_has_told_is_tied_to_its_events(tmp_path: Path) -> None:
+    monitor = open_monitor(tmp_path / "m")
+    monitor.add_many(["a"], at=START, source="stream", position="1-0")
+    monitor.add_many(["b"], at=START, source="other", position={"offset": 7})
+    monitor.add_many(["c"], at=START, source="stream", position="2-0")
+    crash(monitor)
+    with open_monitor(tmp_path / "m") as again:
+        assert again.positions == {"stream": "2-0", "other": {"offset": 7}}
+
+
+def test_a_damaged_ledger_is_named_with_its_place_and_can_be_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    disk = FailingDisk()
+    monitor = open_monitor(path, disk)
+    for batch in BATCHES[:3]:
+        monitor.add_many(*columns(batch))
+    crash(monitor)
+    journal = next(path.glob("journal-*"))
+    data = bytearray(journal.read_bytes())
+    data[len(data) // 2] ^= 1
+    journal.write_bytes(bytes(data))
+    with pytest.raises(JournalError) as caught:
+        open_monitor(path)
+    assert caught.value.path == str(journal)
+    assert caught.value.offset is not None
+    assert 0 < caught.value.offset <= len(data) // 2
+    repair(path)
+    with open_monitor(path) as again:
+        assert again.stats().events < sum(count for b in BATCHES[:3] for _, count, _ in b)
+
+
+def crash(monitor: Monitor) -> None:
+    """Gives locks and threads back without saving anything."""
+    for thread in (monitor._syncer, monitor._measurer):
+        if thread is not None:
+            thread.stop()
+    assert monitor.history is not None
+    assert monitor._ledger is not None
+    monitor.history.close()
+    monitor._ledger.close()
+
+
+def test_one_process_has_a_monitor_and_its_settings_are_its_own(tmp_path: Path) -> None:
+    with open_monitor(tmp_path / "m"), pytest.raises(LockedError, match=str(os.getpid())):
+        open_monitor(tmp_path / "m")
+    with pytest.raises(IncompatibleError, match="capacity=2000"):
+        Monitor.open(tmp_path / "m", capacity=3000)
+    with Monitor.open(tmp_path / "m") as again:
+        assert again.settings.capacity == 2000
+    with pytest.raises(BloomeryError, match="no setting `size`"):
+        Monitor.open(tmp_path / "m", size=3)  # type: ignore[call-arg]

@@ -1,0 +1,155 @@
+"""Redis Streams into a monitor, with a real server: each entry counts once, whatever was killed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import Monitor
+from bloomery.cli.console import CommandError
+from bloomery.cli.watch.source import Feeder
+from bloomery.cli.watch.streams import RedisStream
+
+redis = pytest.importorskip("redis")
+SERVER = shutil.which("redis-server")
+pytestmark = pytest.mark.skipif(SERVER is None, reason="needs redis-server")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """A server of our own, on a port that the system chose."""
+    folder = tmp_path_factory.mktemp("redis")
+    command = [SERVER or "", "--port", "0", "--unixsocket", str(folder / "s"), "--save", ""]
+    port = _free_port()
+    command[2] = str(port)
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
+        client = redis.Redis(port=port)
+        end = time.monotonic() + 20
+        while True:
+            try:
+                client.ping()
+                break
+            except redis.ConnectionError:
+                assert time.monotonic() < end
+                time.sleep(0.02)
+        yield "127.0.0.1", port
+        process.terminate()
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def client(address: tuple[str, int]) -> Iterator[Any]:
+    with redis.Redis(*address) as opened:
+        opened.flushall()
+        yield opened
+
+
+def url(address: tuple[str, int], words: str = "") -> str:
+    return f"redis://{address[0]}:{address[1]}/visits{words}"
+
+
+def open_monitor(path: Path) -> Monitor:
+    return Monitor.open(path / "m", capacity=5000, error_rate=1e-7, hot=20)
+
+
+def feed_until(monitor: Monitor, source: RedisStream, events: int) -> None:
+    feeder = Feeder(source, monitor)
+    feeder.start()
+    end = time.monotonic() + 20
+    while monitor.stats().events < events and time.monotonic() < end and not feeder.wait(0.01):
+        pass
+    feeder.stop()
+    assert feeder.problem is None
+
+
+def test_entries_count_once_and_are_acknowledged(
+    tmp_path: Path, client: Any, address: tuple[str, int]
+) -> None:
+    for number in range(300):
+        client.xadd("visits", {"key": f"/page/{number % 7}", "count": 1 + number % 2})
+    client.xadd("visits", {"key": "/old", "time": "1700000000.5"})
+    client.xadd("visits", {"nothing": "here"})
+    client.xadd("visits", {"key": "/bad", "count": "many"})
+    with open_monitor(tmp_path) as monitor:
+        source = RedisStream(url(address))
+        feed_until(monitor, source, 451)
+        assert monitor.stats().events == 451
+        assert monitor.count("/page/0").value == sum(1 + n % 2 for n in range(0, 300, 7))
+        assert monitor.history is not None
+        assert monitor.history.count("/old", 1_700_000_000, 1_700_000_060).upper == 1
+        assert source.skipped == 2
+    assert client.xpending("visits", "bloomery")["pending"] == 0
+
+
+def test_what_was_counted_and_not_acknowledged_counts_no_second_time(
+    tmp_path: Path, client: Any, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(100):
+        client.xadd("visits", {"key": f"/page/{number}"})
+    monkeypatch.setattr("bloomery.cli.watch.streams.COUNT", 30)
+    with open_monitor(tmp_path) as monitor:
+        source = RedisStream(url(address))
+
+        class Gone(Exception):
+            """The process was killed here."""
+
+        def killed(*_: Any) -> None:
+            raise Gone
+
+        with monkeypatch.context() as patch:
+            patch.setattr(source._redis, "xack", killed)
+            with pytest.raises(Gone):
+                source.run(monitor, lambda: False)
+        assert monitor.stats().events == 30
+        assert client.xpending("visits", "bloomery")["pending"] == 30
+    with open_monitor(tmp_path) as monitor:
+        feed_until(monitor, RedisStream(url(address)), 100)
+        assert monitor.stats().events == 100
+        assert all(monitor.count(f"/page/{number}").value == 1 for number in range(100))
+    assert client.xpending("visits", "bloomery")["pending"] == 0
+
+
+def test_a_ledger_that_fails_acknowledges_nothing(
+    tmp_path: Path, client: Any, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.xadd("visits", {"key": "/a"})
+    with open_monitor(tmp_path) as monitor:
+
+        def full(*_: Any) -> None:
+            from bloomery.errors import StorageError
+
+            raise StorageError("no room", hint="make some", path="x", operation="write")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(monitor, "flush", full)
+            feeder = Feeder(RedisStream(url(address)), monitor)
+            feeder.start()
+            assert feeder.wait(20)
+        assert feeder.problem is not None
+        assert feeder.problem.message == "no room"
+    assert client.xpending("visits", "bloomery")["pending"] == 1
+
+
+def test_an_address_without_a_stream_or_a_server_is_named(address: tuple[str, int]) -> None:
+    with pytest.raises(CommandError, match="names no stream"):
+        RedisStream(f"redis://{address[0]}:{address[1]}/")
+    with pytest.raises(CommandError, match="knows no groop"):
+        RedisStream(url(address, "?groop=x"))
+    feeder = Feeder(RedisStream(f"redis://127.0.0.1:{_free_port()}/visits"), Monitor.open())
+    feeder.start()
+    assert feeder.wait(20)
+    assert feeder.problem is not None
+    assert "redis://127.0.0.1" in feeder.problem.message

@@ -1,0 +1,245 @@
+"""What feeds a monitor: every line once, through rotation, crashes and lines of ten megabytes."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import Monitor
+from bloomery.cli.console import CommandError
+from bloomery.cli.watch import logs
+from bloomery.cli.watch.logs import Log, log_sources
+from bloomery.cli.watch.source import Feeder
+from tests.monitor.streams import START, events, log_line
+
+OPTIONS: dict[str, Any] = {"by": "path", "query": True, "format": None, "json_map": None}
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Iterator[Monitor]:
+    with open_monitor(tmp_path) as opened:
+        yield opened
+
+
+def open_monitor(path: Path) -> Monitor:
+    return Monitor.open(path / "monitor", capacity=2000, error_rate=1e-7, hot=20)
+
+
+def lines_of(n: int, seed: int = 0) -> list[bytes]:
+    return [log_line(key, int(at)) for key, _, at in events(n, seed)]
+
+
+def truth(lines: list[bytes]) -> Counter[str]:
+    return Counter(line.split(b'"')[1].split()[1].decode() for line in lines)
+
+
+def require(monitor: Monitor, lines: list[bytes]) -> None:
+    """Each of these lines counts once."""
+    assert monitor.stats().events == len(lines)
+    for key, count in truth(lines).items():
+        assert monitor.count(key).value == count, key
+
+
+def read(path: Path, monitor: Monitor, **words: Any) -> Log:
+    log = Log(str(path), OPTIONS, follow=False, **words)
+    log.run(monitor, lambda: False)
+    return log
+
+
+def append(file: Path, data: bytes) -> None:
+    with file.open("ab") as opened:
+        opened.write(data)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
+
+
+def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+    file, lines = tmp_path / "a.log", lines_of(500)
+    file.write_bytes(b"".join(lines[:300]))
+    with open_monitor(tmp_path) as monitor:
+        read(file, monitor)
+        read(file, monitor)
+        require(monitor, lines[:300])
+    append(file, b"".join(lines[300:]))
+    with open_monitor(tmp_path) as monitor:
+        log = read(file, monitor)
+        require(monitor, lines)
+        report = log.report()
+        assert report is not None
+        assert report.lines == 200
+
+
+def test_another_file_of_the_same_name_is_read_from_its_begin(
+    tmp_path: Path, monitor: Monitor
+) -> None:
+    file, lines = tmp_path / "a.log", lines_of(400)
+    file.write_bytes(b"".join(lines[:200]))
+    read(file, monitor)
+    file.unlink()
+    file.write_bytes(b"".join(lines[200:]))
+    read(file, monitor)
+    require(monitor, lines)
+
+
+def test_a_last_line_without_its_end_counts_once(tmp_path: Path, monitor: Monitor) -> None:
+    file, lines = tmp_path / "a.log", lines_of(40)
+    file.write_bytes(b"".join(lines)[:-1])
+    for _ in range(2):
+        read(file, monitor)
+        require(monitor, lines)
+
+
+@pytest.mark.parametrize("chunk", [100, 1 << 20])
+def test_a_packed_log_goes_on_where_it_was_left(
+    tmp_path: Path, monitor: Monitor, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr("bloomery.cli.sources.CHUNK", chunk)
+    file, lines = tmp_path / "a.log.gz", lines_of(300)
+    file.write_bytes(gzip.compress(b"".join(lines)))
+    if chunk < 1 << 20:
+        seen = 0
+
+        def after_some() -> bool:
+            nonlocal seen
+            seen += 1
+            return seen > 7
+
+        Log(str(file), OPTIONS, follow=False).run(monitor, after_some)
+        assert 0 < monitor.stats().events < len(lines)
+    read(file, monitor)
+    require(monitor, lines)
+    read(file, monitor)
+    require(monitor, lines)
+
+
+def test_a_line_of_ten_megabytes_is_skipped_and_told(tmp_path: Path, monitor: Monitor) -> None:
+    file, lines = tmp_path / "a.log", lines_of(100)
+    long = log_line("/" + "a" * 10_000_000, START)
+    file.write_bytes(b"".join([*lines[:50], long, *lines[50:]]))
+    report = read(file, monitor).report()
+    assert report is not None
+    assert (report.counted, report.skipped) == (100, 1)
+    assert report.bad[0].reason == "length"
+    require(monitor, lines)
+
+
+def test_a_log_that_is_rotated_and_vanishes_loses_no_line(
+    tmp_path: Path, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "PAUSE", 0.01)
+    file, lines = tmp_path / "a.log", lines_of(400)
+    file.write_bytes(b"".join(lines[:100]))
+    feeder = Feeder(Log(str(file), OPTIONS, follow=True), monitor)
+    feeder.start()
+    try:
+        until(lambda: monitor.stats().events == 100)
+        append(file, b"".join(lines[100:150]))
+        file.rename(tmp_path / "a.log.1")
+        until(lambda: feeder.source.waiting != "")
+        append(tmp_path / "a.log.1", b"".join(lines[150:200]))
+        until(lambda: monitor.stats().events == 200)
+        file.write_bytes(b"".join(lines[200:]))
+        until(lambda: monitor.stats().events == 400)
+        assert feeder.source.waiting == ""
+        half = lines[0][: len(lines[0]) // 2]
+        append(file, half)
+    finally:
+        feeder.stop()
+    assert feeder.problem is None
+    require(monitor, lines)
+    append(file, lines[0][len(half) :])
+    read(file, monitor)
+    require(monitor, [*lines, lines[0]])
+
+
+def test_two_logs_at_once_count_together(tmp_path: Path, monitor: Monitor) -> None:
+    lines = lines_of(2000)
+    for number in range(2):
+        (tmp_path / f"{number}.log").write_bytes(b"".join(lines[number::2]))
+    found = log_sources([str(tmp_path / "*.log")], follow=False, options=OPTIONS)
+    assert [source.name for source in found] == [str(tmp_path / f"{n}.log") for n in range(2)]
+    feeders = [Feeder(source, monitor) for source in found]
+    for feeder in feeders:
+        feeder.start()
+    assert all(feeder.wait(30) for feeder in feeders)
+    require(monitor, lines)
+
+
+def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"no log .*nothing"):
+        log_sources([str(tmp_path / "nothing*")], follow=False, options=OPTIONS)
+
+
+def test_a_source_that_fails_ends_alone_and_is_told(tmp_path: Path, monitor: Monitor) -> None:
+    file = tmp_path / "a.log"
+    file.write_bytes(lines_of(1)[0])
+    source = Log(str(file), OPTIONS, follow=False)
+    file.unlink()
+    feeder = Feeder(source, monitor)
+    feeder.start()
+    assert feeder.wait(20)
+    assert feeder.problem is not None
+    assert str(file) in feeder.problem.message
+
+
+def test_events_from_the_future_count_as_of_now(tmp_path: Path) -> None:
+    now = START
+    monitor = Monitor.open(clock=lambda: now, capacity=1000)
+    feed = monitor.log()
+    feed.feed(log_line("/a", START - 60) + log_line("/b", START + 80_000_000))
+    feed.finish()
+    assert monitor.stats().ahead == 1
+    assert monitor.stats().time == now
+    assert monitor.heat("/a").value > 0.9  # had it been believed, this would be zero
+    monitor.add("c", at=START + 10_000)
+    assert monitor.stats().ahead == 2
+    assert monitor.stats().time == now
+
+
+def test_a_clock_that_jumps_back_makes_no_event_late() -> None:
+    now = float(START)
+    monitor = Monitor.open(clock=lambda: now, capacity=1000)
+    monitor.add("a")
+    now -= 86_400
+    monitor.add("a")
+    monitor.add_many(["a", "b"])
+    stats = monitor.stats()
+    assert (stats.late, stats.time, stats.events) == (0, float(START), 4)
+    assert monitor.heat("a").value == 3
+    assert monitor.now() == START
+    now += 2 * 86_400
+    assert monitor.heat("a").value < 1e-9
+
+
+def test_questions_are_answered_while_events_come(monitor: Monitor) -> None:
+    keys = [f"/page/{i % 50}" for i in range(5000)]
+    done = threading.Event()
+
+    def feed() -> None:
+        for batch in range(20):
+            monitor.add_many(keys, at=START + batch)
+        done.set()
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    asked = 0
+    while not done.is_set() or not asked:
+        assert len(monitor.top(5)) <= 5
+        assert monitor.hot(5) is not None
+        assert monitor.heat("/page/1").lower >= 0
+        monitor.pulse()
+        asked += 1
+    thread.join()
+    assert monitor.stats().events == 100_000

@@ -1,0 +1,178 @@
+"""Bad input over a real socket: an error reply or a closed connection, and the server goes on."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.server.process import Running, Wire, request, running
+
+WHOLE = request("BF.ADD", "filter", "an item") + request("PING")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    arguments = ["--set", "client-output-seconds=1", "--set", "proto-max-bulk-len=1mb"]
+    with running(None, *arguments) as server:
+        yield server
+        assert server.process.poll() is None, "the server ended"
+
+
+def require_alive(server: Running) -> None:
+    assert server.client().ping()
+
+
+def test_a_request_cut_anywhere_is_waited_for_and_then_forgotten(server: Running) -> None:
+    for length in range(len(WHOLE)):
+        with server.wire() as wire:
+            wire.send(WHOLE[:length])
+            wire.socket.shutdown(socket.SHUT_WR)
+            told = wire.rest()
+            assert told in (b"", b":1\r\n", b":0\r\n"), (length, told)
+    require_alive(server)
+
+
+def test_a_request_may_come_byte_by_byte(server: Running) -> None:
+    with server.wire() as wire:
+        for place in range(len(WHOLE)):
+            wire.send(WHOLE[place : place + 1])
+        assert wire.line() in (b":0", b":1")
+        assert wire.line() == b"+PONG"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"*9223372036854775808\r\n",
+        b"*9223372036854775807\r\n",
+        b"*-9223372036854775808\r\n$4\r\nPING\r\n",
+        b"*1\r\n$9223372036854775807\r\n",
+        b"*1\r\n$9223372036854775808\r\n",
+        b"*2\r\n$4\r\nPING\r\n$-5\r\n",
+        b"*1\r\n$1073741824\r\n",
+        b"*1\r\n*1\r\n*1\r\n",
+        b"*1\r\n:1\r\n",
+        b"*x\r\n",
+        b"*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$99999999999999999999\r\n",
+        b"\0" * 70_000,
+        b"PING " + b"x" * 70_000,
+    ],
+)
+def test_what_is_no_request_is_an_error_and_the_end(server: Running, data: bytes) -> None:
+    with server.wire() as wire:
+        try:
+            wire.send(data)
+            told = wire.rest() if not data.startswith(b"*-") else b"-"
+        except OSError:  # it closed while we still wrote
+            told = b"-"
+        assert told == b"" or told.startswith(b"-")
+    require_alive(server)
+
+
+def test_replies_before_a_bad_request_still_come(server: Running) -> None:
+    with server.wire() as wire:
+        wire.send(request("PING") * 3 + b"*1\r\n$x\r\n")
+        told = wire.rest()
+    assert told.startswith(b"+PONG\r\n" * 3 + b"-ERR Protocol error")
+
+
+def test_wrong_types_and_unknown_commands_are_errors(server: Running) -> None:
+    with server.wire() as wire:
+        wire.send(request("SET", "text", "x") + request("BF.ADD", "text", "x"))
+        assert wire.line() == b"+OK"
+        assert wire.line().startswith(b"-WRONGTYPE")
+        wire.send(request("NOSUCH", "x") + request("BF.ADD") + request("PING"))
+        assert wire.line().startswith(b"-ERR unknown command")
+        assert wire.line().startswith(b"-ERR wrong number of arguments")
+        assert wire.line() == b"+PONG"
+
+
+def test_a_client_that_never_reads_is_closed_and_holds_nobody_up(server: Running) -> None:
+    payload = b"x" * 1000
+    with server.wire() as wire:
+        wire.socket.settimeout(20)
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        closed = threading.Event()
+
+        def flood() -> None:
+            try:
+                while True:
+                    wire.send(request("ECHO", payload) * 64)
+            except OSError:
+                closed.set()
+
+        flooding = threading.Thread(target=flood)
+        flooding.start()
+        client = server.client()
+        while not closed.wait(0.05):
+            assert client.ping()
+        flooding.join(20)
+        told = client.info("clients")
+        assert told["client_recent_max_output_buffer"] < 100 << 20
+
+
+def test_half_a_request_and_silence_holds_nobody_up(server: Running) -> None:
+    waiting = [server.wire() for _ in range(50)]
+    for wire in waiting:
+        wire.send(request("BF.ADD", "filter", "x" * 100)[:-20])
+    require_alive(server)
+    for wire in waiting:
+        wire.send(request("BF.ADD", "filter", "x" * 100)[-20:])
+        assert wire.line() in (b":0", b":1")
+        wire.close()
+
+
+def test_silent_clients_are_closed_after_the_timeout() -> None:
+    with running(None, "--set", "timeout=1") as server, server.wire() as wire:
+        wire.send(request("PING"))
+        assert wire.line() == b"+PONG"
+        assert wire.rest() == b""
+
+
+def test_too_many_clients_are_told_so() -> None:
+    with running(None, "--set", "maxclients=3") as server:
+        waiting = [server.wire() for _ in range(3)]
+        for wire in waiting:
+            wire.send(request("PING"))
+            assert wire.line() == b"+PONG"
+        with server.wire() as fourth:
+            assert fourth.rest() == b"-ERR max number of clients reached\r\n"
+        waiting.pop().close()
+        while True:  # the server learns of the close a moment later
+            with server.wire() as fourth:
+                fourth.send(request("PING"))
+                if fourth.line() == b"+PONG":
+                    break
+        for wire in waiting:
+            wire.close()
+
+
+def test_nothing_is_allocated_beyond_maxmemory() -> None:
+    with running(None, "--maxmemory", "10mb") as server, server.wire() as wire:
+        wire.send(request("BF.RESERVE", "big", "0.000001", "1000000000"))
+        assert wire.line().startswith(b"-")
+        wire.send(request("BF.RESERVE", "small", "0.01", "1000"))
+        assert wire.line() == b"+OK"
+
+
+@pytest.mark.skipif(not os.environ.get("BLOOMERY_CLIENTS"), reason="a part of `make kills`")
+def test_ten_thousand_idle_clients_are_held() -> None:
+    wanted = int(os.environ["BLOOMERY_CLIENTS"])
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    idle: list[Wire] = []
+    with running(None, "--set", f"maxclients={wanted + 10}") as server:
+        for _ in range(wanted):
+            idle.append(server.wire())
+        client = server.client()
+        assert client.info("clients")["connected_clients"] == wanted + 1
+        for wire in (idle[0], idle[-1]):
+            wire.send(request("PING"))
+            assert wire.line() == b"+PONG"
+        for wire in idle:
+            wire.close()

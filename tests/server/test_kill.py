@@ -1,0 +1,130 @@
+"""kill -9 under load, at random points: `always` loses nothing that was acknowledged, counts
+nothing twice, and the server always comes back.
+
+A handful of kills here; `make kills` (BLOOMERY_KILLS=100) is the long proof. One directory is
+killed again and again, so what earlier kills left behind is there in all later ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.server.process import Running, request, running
+
+KILLS = int(os.environ.get("BLOOMERY_KILLS", "10"))
+WRITERS = 4
+PIPELINE = 8
+
+
+class Writer(threading.Thread):
+    """Adds its own numbers in pipelines; knows which were acknowledged."""
+
+    def __init__(self, server: Running, name: str, first: int, enough: threading.Event) -> None:
+        super().__init__()
+        self.key = name
+        self.acknowledged = first
+        self.sent = first
+        self._server = server
+        self._enough = enough
+
+    def run(self) -> None:
+        try:
+            with self._server.wire() as wire:
+                while True:
+                    numbers = range(self.sent, self.sent + PIPELINE)
+                    self.sent += PIPELINE
+                    wire.send(b"".join(requests(self.key, number) for number in numbers))
+                    for number in numbers:
+                        if wire.line() != b":1" or wire.line() != b"*1" or not wire.line():
+                            return
+                        self.acknowledged = number + 1
+                    if self.acknowledged >= 50:
+                        self._enough.set()
+        except OSError:
+            return
+
+
+def requests(key: str, number: int) -> bytes:
+    """A number into a filter, and one more into a counter."""
+    return request("BF.ADD", f"seen-{key}", str(number)) + request(
+        "CMS.INCRBY", f"count-{key}", "all", "1"
+    )
+
+
+def test_always_loses_nothing_that_was_acknowledged_and_counts_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    draw = random.Random(7)
+    acknowledged = [0] * WRITERS
+    sent = [0] * WRITERS
+    begun = [0] * WRITERS
+    """Numbers that were begun in all lives; a counter may have at most so many."""
+    digest = None
+    for life in range(KILLS + 1):
+        with running(tmp_path / "data", "--appendfsync", "always") as server:
+            client = server.client()
+            if digest is not None:
+                assert client.execute_command("DEBUG", "DIGEST") == digest
+            for number in range(WRITERS):
+                if life == 0:
+                    client.execute_command("BF.RESERVE", f"seen-{number}", "1e-9", "100000")
+                    client.execute_command("CMS.INITBYDIM", f"count-{number}", "16", "2")
+                else:
+                    require_all(server, str(number), acknowledged[number], begun[number])
+            if life == KILLS:
+                break
+            if life % 3 == 2:
+                client.bgsave()  # so that some kills meet a rewrite
+            enough = threading.Event()
+            writers = [
+                Writer(server, str(number), sent[number], enough) for number in range(WRITERS)
+            ]
+            for writer in writers:
+                writer.start()
+            # Then at a random moment, which is not a matter of the test's outcome.
+            assert enough.wait(30)
+            threading.Event().wait(draw.random() * 0.1)
+            server.kill()
+            for number, writer in enumerate(writers):
+                writer.join(30)
+                acknowledged[number] += writer.acknowledged - sent[number]
+                begun[number] += writer.sent - sent[number]
+                sent[number] = writer.sent
+        digest = digest_after_restart(tmp_path / "data") if life % 2 else None
+
+
+def require_all(server: Running, key: str, acknowledged: int, begun: int) -> None:
+    """Acknowledged numbers are there, each counted once."""
+    with server.client() as client:
+        [count] = client.execute_command("CMS.QUERY", f"count-{key}", "all")
+        assert acknowledged <= count <= begun
+        card = client.execute_command("BF.CARD", f"seen-{key}")
+        assert acknowledged <= card <= begun
+
+
+def digest_after_restart(directory: Path) -> bytes:
+    """A restart and a graceful stop change nothing; the digest is the witness."""
+    with running(directory, "--appendfsync", "always") as server:
+        digest: bytes = server.client().execute_command("DEBUG", "DIGEST")
+        code, _ = server.stop()
+        assert code == 0
+    return digest
+
+
+@pytest.mark.skipif(KILLS < 100, reason="a part of `make kills`")
+def test_everysec_comes_back_after_every_kill(tmp_path: Path) -> None:
+    draw = random.Random(8)
+    for _ in range(KILLS):
+        with running(tmp_path / "data", "--set", "auto-aof-rewrite-min-size=20000") as server:
+            enough = threading.Event()
+            writer = Writer(server, "x", draw.randrange(1 << 40), enough)
+            server.client().execute_command("CMS.INITBYDIM", "count-x", "16", "2")
+            writer.start()
+            enough.wait(2)
+            server.kill()
+            writer.join(30)
