@@ -63,9 +63,10 @@ crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, 
 spark: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## builds and joins beside those of Spark itself (long; SPARK_ARGS="--rows 10000000" for less)
 	$(BIN)/python -m benchmarks.spark $(SPARK_ARGS)
 
-kills: $(VENV)/.build $(VENV)/.dev ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
+kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
 	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
 	BLOOMERY_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py
+	BLOOMERY_KILLS=2 $(BIN)/python -m pytest --timeout=3600 tests/integrations/spark/test_processes.py
 	BLOOMERY_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch

@@ -57,12 +57,13 @@ def type_of(name: str) -> Any:
     return CLASSES[name]
 
 
-def test_a_stream_that_is_killed_twice_counts_every_event_once(tmp_path: Path) -> None:
+def test_a_stream_that_is_killed_counts_every_event_once(tmp_path: Path) -> None:
     from tests.integrations.spark.test_streaming import events, exact, write
 
     for number in range(4):
         write(tmp_path / "in", number, events(number))
-    for kill in (("after", "1"), ("before", "2")):
+    # Each takes a JVM: the second kill only in `make kills`.
+    for kill in (("after", "1"), ("before", "2"))[: int(os.environ.get("BLOOMERY_KILLS", "1"))]:
         assert run("killed_stream", str(tmp_path), *kill).returncode == -9
     done = run("killed_stream", str(tmp_path))
     assert done.returncode == 0, done.stderr[-4000:]
