@@ -167,7 +167,6 @@ def build_sharded(
 
     key = keys.schema["key"].dataType.simpleString()
     owned = keys.mapInArrow(cut, f"key {key}, shard int").groupBy("shard")
-    own.__annotations__ |= {"batches": Iterator[pa.RecordBatch], "return": Iterator[pa.RecordBatch]}
     schema = "number long, bytes long, crc long"
     reports = [row.asDict() for row in owned.applyInArrow(own, schema).collect()]
     written = {report["number"] for report in reports}
