@@ -18,7 +18,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build test lint bench proof crawl kills shop equal experiments docs plots fuzz lock clean
+.PHONY: help run build test lint bench proof crawl spark kills shop equal experiments docs plots fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ run: build ## set up everything and watch a site that does not exist: bloomery w
 
 build: $(VENV)/.build ## the virtual environment with a release build of the package
 
-test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench ## every test: the Rust core, then Python with a quick benchmark
+test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench $(VENV)/.spark ## every test: the Rust core, then Python with a quick benchmark
 	cargo test --locked --workspace --exclude bloomery-py
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
@@ -60,9 +60,13 @@ experiments: $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## the papers' experiment
 crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
 	$(BIN)/python -m benchmarks.crawl
 
-kills: $(VENV)/.build $(VENV)/.dev ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
+spark: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## builds and joins beside those of Spark itself (long; SPARK_ARGS="--rows 10000000" for less)
+	$(BIN)/python -m benchmarks.spark $(SPARK_ARGS)
+
+kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
 	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
 	BLOOMERY_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py
+	BLOOMERY_KILLS=2 $(BIN)/python -m pytest --timeout=3600 tests/integrations/spark/test_processes.py
 	BLOOMERY_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch
@@ -107,7 +111,7 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.dev $(VENV)/.bench $(VENV)/.docs: $(VENV)/.run
+$(VENV)/.dev $(VENV)/.bench $(VENV)/.docs $(VENV)/.spark: $(VENV)/.run
 
 $(VENV)/.%: requirements/%.txt $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<

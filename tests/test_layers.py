@@ -29,7 +29,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"store"}),
     frozenset({"monitor"}),
     frozenset({FACADE}),
-    frozenset({"stream"}),
+    frozenset({"stream", "distributed"}),
     frozenset({"integrations", "server"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),

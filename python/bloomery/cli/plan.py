@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bloomery.cli import console, skew
+from bloomery.cli import cluster, console, skew
 from bloomery.cli.kinds import KINDS, parameters
 from bloomery.cli.options import (
     AsJson,
@@ -92,13 +92,27 @@ def plan(
     max_layers: MaxLayers = None,
     bind: Bind = None,
     layer_sizes: LayerSizes = None,
+    cores: Annotated[
+        int | None,
+        typer.Option(
+            "--cluster",
+            metavar="CORES",
+            min=1,
+            max=1_000_000,
+            help="What a build on so many cores takes; of 10^9 to 10^12 keys without --items.",
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> int:
     """Tell the size and the error rate of a filter without making it.
 
     Compares it with the sibling structures and with a Python set of strings. With --total or
-    --skew it compares the structures that count, by the papers' models and as measured.
+    --skew it compares the structures that count, by the papers' models and as measured. With
+    --cluster it tells what a distributed build takes.
     """
+    if cores is not None:
+        sizing = {"layout": layout, "hashes": hashes, "counter_bits": counter_bits}
+        return _show_cluster(items, 0.01 if error is None else error, kind, cores, sizing, json)
     if items is None:
         raise console.CommandError(
             "how many keys? --items is missing", hint="bloomery plan --items 10M --error 1%"
@@ -149,6 +163,26 @@ def plan(
         )
     else:
         console.show(_plan_table(chosen), "", _comparison(rows, chosen), _assumption(rows[-1]))
+    return 0
+
+
+def _show_cluster(
+    items: int | None,
+    error: float,
+    kind: str | None,
+    cores: int,
+    sizing: dict[str, Any],
+    json: bool,
+) -> int:
+    kind, rates = kind or "bloom", cluster.Rates()
+    rows = []
+    for keys in cluster.SIZES if items is None else (items,):
+        words = parameters(kind, capacity=keys, error_rate=error, **sizing)
+        rows.append(cluster.forecast(KINDS[kind].cls.plan(**words), cores, rates))
+    if json:
+        console.write_json({"cores": cores, "error_rate": error, "kind": kind, "rows": rows})
+    else:
+        console.show(cluster.table(rows, cores), cluster.assumptions(rates))
     return 0
 
 

@@ -5,7 +5,8 @@ database may hold many stores, each under its own name. Two tables:
 
     bloomery_segments   one row for each registered segment: times, sizes, parameters, file, parent
     bloomery_stores     name and value of what else a store must know: its settings, the journal's
-                        generation, the next id, the revision, the mark of who feeds it
+                        generation, the next id, the revision, the mark of who feeds it,
+                        the last batch of each source
 
 1. A segment is registered only when its file is safe on the disk, and its row never changes but
    for its parent.
@@ -21,6 +22,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -208,9 +210,10 @@ class Catalogue:
         settings: Mapping[str, Any] | None = None,
         horizon: int | None = None,
         mark: int | None = None,
+        batch: tuple[str, int] | None = None,
     ) -> None:
         """All of it or nothing, in one transaction. `adopt` gives children their new parent, whose
-        items file is no longer needed."""
+        items file is no longer needed. `batch` is the source and number of what is added."""
         values: dict[str, Any] = {"change": self._change, "next_id": self._next_id}
         given = {"generation": generation, "settings": settings, "horizon": horizon}
         values |= {name: value for name, value in given.items() if value is not None}
@@ -230,6 +233,8 @@ class Catalogue:
                 connection.execute(
                     _segments.delete().where(_segments.c.store == self.store, chosen)
                 )
+            if batch is not None:
+                self._write_batch(connection, *batch)
             for name, value in values.items():
                 connection.execute(
                     _stores.update()
@@ -243,6 +248,22 @@ class Catalogue:
         self.generation = self.generation if generation is None else generation
         self.settings = self.settings if settings is None else dict(settings)
         self.horizon = self.horizon if horizon is None else horizon
+
+    def read_batch(self, source: str) -> int | None:
+        """The number of the last batch of a source that is in the store; None if there is none."""
+        with self._errors("read"), self._engine.connect() as connection:
+            query = sql.select(_stores.c.value).where(
+                _stores.c.store == self.store, _stores.c.name == _batch_name(source)
+            )
+            value = connection.execute(query).scalar_one_or_none()
+        return None if value is None else int(json.loads(value)["number"])
+
+    def _write_batch(self, connection: sql.Connection, source: str, number: int) -> None:
+        name, value = _batch_name(source), {"source": source, "number": number}
+        here = (_stores.c.store == self.store, _stores.c.name == name)
+        connection.execute(_stores.delete().where(*here))
+        row = {"store": self.store, "name": name, "value": json.dumps(value)}
+        connection.execute(_stores.insert(), [row])
 
     def read_revision(self) -> int:
         """The revision that is in the database now."""
@@ -331,6 +352,11 @@ class Catalogue:
                 path=self._shown(),
                 offset=None,
             ) from error
+
+
+def _batch_name(source: str) -> str:
+    """The name of the row that has a source's last batch."""
+    return f"batch {blake2b(source.encode(), digest_size=12).hexdigest()}"
 
 
 def adopted(entry: Entry, parent: int) -> Entry:

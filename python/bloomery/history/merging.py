@@ -25,6 +25,11 @@ _MERGING = threading.Lock()
 
 def merge_store(here: State, there: State) -> int:
     """Copies everything of another store; how many segments that were."""
+    if here.directory.resolve() == there.directory.resolve():
+        raise IncompatibleError(
+            "a store cannot be merged with itself", hint="every event would count twice",
+            field="path", expected="another store", got=str(there.directory),
+        )  # fmt: skip
     for name in SAME:
         expected, got = getattr(here.settings, name), getattr(there.settings, name)
         if expected != got:

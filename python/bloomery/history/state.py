@@ -106,6 +106,7 @@ class State:
         settings: dict[str, Any] | None = None,
         horizon: int | None = None,
         mark: int | None = None,
+        batch: tuple[str, int] | None = None,
     ) -> None:
         """Changes the catalogue by one transaction, then memory, then removes files."""
         added, removed, adopted = list(add), list(remove), adopt or {}
@@ -120,6 +121,7 @@ class State:
                 self.catalogue.change(
                     add=added, remove=removed, adopt=adopted,
                     generation=generation, settings=settings, horizon=horizon, mark=mark,
+                    batch=batch,
                 )  # fmt: skip
 
             self.catalogue.prepare_change()

@@ -25,13 +25,8 @@ from typing import Any, Self, TypeVar
 from bloomery._core import HistoryBuffer
 from bloomery.durable.disk import Disk
 from bloomery.durable.lock import WriterLock
-from bloomery.errors import (
-    BloomeryError,
-    ClosedError,
-    IncompatibleError,
-    require,
-)
-from bloomery.history import compact, merging, opening, verify
+from bloomery.errors import BloomeryError, ClosedError, require
+from bloomery.history import batches, compact, merging, opening, verify
 from bloomery.history.background import Background
 from bloomery.history.decay import Decay
 from bloomery.history.forest import Counts, Key
@@ -69,9 +64,7 @@ class History:
         self._state = state
         self._lock = lock
         self._view = View(state)
-        self._closed = False
-        self._pending = 0
-        self._alarm = FIRST
+        self._closed, self._pending, self._alarm = False, 0, FIRST
         self._syncer: Background | None = None
         self._compacter: Background | None = None
         if lock is not None:
@@ -184,6 +177,11 @@ class History:
             state.mark = state.mark if mark is None else mark
             self._acknowledge(_DRAIN, state.buffer.newest)
             return answer
+
+    def add_batch(self, source: str, number: int, fill: Callable[[HistoryBuffer], object]) -> bool:
+        """Adds the numbered batch of a source in one transaction; False if it is there already."""
+        with self._writing() as state:
+            return batches.add_batch(state, source, number, fill, self._compacter)
 
     @property
     def mark(self) -> int:
@@ -314,11 +312,6 @@ class History:
 
     def merge(self, other: History) -> int:
         """Copies all segments of another store into this one; how many they were."""
-        if other is self or other._state.directory.resolve() == self._state.directory.resolve():
-            raise IncompatibleError(
-                "a store cannot be merged with itself", hint="every event would count twice",
-                field="path", expected="another store", got=str(other._state.directory),
-            )  # fmt: skip
         other._require_open()
         state = self._require_writer()
         with state.compacting:

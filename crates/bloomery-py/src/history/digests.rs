@@ -1,9 +1,10 @@
 //! `Digests`: keys hashed once, to be asked for in many segments.
 
 use crate::errors::OrRaise;
-use crate::keys::{self, Batch, Options};
+use crate::keys::{self, Batch, Options, to_numpy};
 use crate::params;
 use bloomery_core::history::Mark;
+use bloomery_core::positions::reduce;
 use bloomery_core::{Crew, Error, Hasher, KeySource};
 use pyo3::prelude::*;
 
@@ -51,6 +52,14 @@ impl Digests {
     /// How many keys, with the rows that have none.
     fn __len__(&self) -> usize {
         self.marks.len()
+    }
+
+    /// To which of `count` equal parts of the key space each key belongs; rows without a key to the first.
+    fn shards<'py>(&self, py: Python<'py>, count: u32) -> PyResult<Bound<'py, PyAny>> {
+        let count = u64::from(count.max(1));
+        let shard = |mark: &Option<Mark>| reduce(mark.unwrap_or(0), count);
+        let out: Vec<u32> = self.marks.iter().map(|mark| shard(mark) as u32).collect();
+        to_numpy(py, &out, "uint32")
     }
 }
 

@@ -1,0 +1,44 @@
+"""Apache Spark: filters built where the data is, asked inside queries, fed by streams.
+
+    building    build, build_grouped, build_sharded, merge
+    files       build_files
+    asking      contains, count, anti_join, semi_filter
+    streaming   history_sink, dedup, hot_table
+
+Workers must have the same bloomery and pyarrow as the driver. Keys travel as Arrow batches from the
+JVM into the compiled core; no row becomes a Python object.
+
+    seen = build(df, "url", BloomFilter.plan(100_000_000, 0.01))
+    df.where(contains("url", seen))
+"""
+
+from __future__ import annotations
+
+try:
+    import pyspark as _pyspark  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "bloomery.integrations.spark needs PySpark: pip install 'bloomery[spark]'"
+    ) from error
+
+from bloomery.distributed import Recipe
+from bloomery.integrations.spark.asking import anti_join, contains, count, semi_filter
+from bloomery.integrations.spark.building import build, build_grouped, build_sharded, merge
+from bloomery.integrations.spark.files import build_files
+from bloomery.integrations.spark.streaming import dedup, history_sink, hot_table
+
+__all__ = [
+    "Recipe",
+    "anti_join",
+    "build",
+    "build_files",
+    "build_grouped",
+    "build_sharded",
+    "contains",
+    "count",
+    "dedup",
+    "history_sink",
+    "hot_table",
+    "merge",
+    "semi_filter",
+]

@@ -1,0 +1,24 @@
+"""What of `make spark` needs no Spark: rates of one core, for `bloomery plan --cluster`."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the steps of `make spark` import PySpark")
+
+from benchmarks.spark.step import cpu_seconds, family, run_rates
+
+
+def test_the_rates_of_a_core_are_measured() -> None:
+    rates = run_rates(20_000)
+    assert {name.rpartition("_per_")[0] for name in rates} == {
+        "large_keys", "long_keys", "url_keys", "merge_bytes",
+    }  # fmt: skip
+    assert min(rates.values()) > 10_000
+
+
+def test_a_process_counts_itself() -> None:
+    assert family()
+    before = cpu_seconds()
+    run_rates(200_000)
+    assert cpu_seconds() > before

@@ -1,0 +1,170 @@
+"""Shards: each key has one owner, and a directory of them answers as one filter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import bloomery
+from bloomery import BloomFilter, DynamicCountFilter, TimeDecayingBloomFilter, UrlFilter
+from bloomery.distributed import Recipe, ShardedFilter, write_shard
+from bloomery.distributed.sharded import shard_capacity, write_manifest
+from bloomery.errors import (
+    ChecksumError,
+    NotASnapshotError,
+    ParameterError,
+    StorageError,
+    UnsupportedError,
+    VersionError,
+)
+from tests.distributed.recipes import NOW
+
+KEYS = [f"key-{n}" for n in range(20_000)]
+
+
+def filled(shards: int = 7) -> ShardedFilter:
+    made = ShardedFilter.of(BloomFilter, len(KEYS), 0.01, shards=shards)
+    made.add_many(KEYS)
+    return made
+
+
+def test_a_shard_is_the_filter_of_its_own_keys() -> None:
+    made = filled()
+    belongs = made.shards_of(KEYS)
+    for number in range(made.shards):
+        expected = made.recipe.make()
+        expected.add_many(
+            [key for key, shard in zip(KEYS, belongs, strict=True) if shard == number]
+        )
+        assert made.shard(number).to_bytes() == expected.to_bytes()
+        assert expected.estimated_items() > len(KEYS) / 10
+
+
+def test_every_key_is_found_and_the_error_is_that_of_a_shard() -> None:
+    made = filled()
+    assert made.contains_many(KEYS).all()
+    assert KEYS[5] in made
+    wrong = int(made.contains_many(np.arange(100_000)).sum())
+    rate = max(made.shard(n).stats().predicted_error for n in range(made.shards))
+    assert rate < 0.012
+    assert wrong < 100_000 * rate + 4 * (100_000 * rate) ** 0.5
+    assert wrong > 300  # a filter that said no to everything would be a wonder
+
+
+@pytest.mark.parametrize("shards", [1, 2, 64])
+def test_keys_spread_over_all_shards_by_chance_alone(shards: int) -> None:
+    made = ShardedFilter.of(BloomFilter, len(KEYS), 0.01, shards=shards)
+    sizes = np.bincount(made.shards_of(KEYS), minlength=shards)
+    mean = len(KEYS) / shards
+    assert abs(sizes - mean).max() <= 5 * mean**0.5
+    assert sizes.max() <= shard_capacity(len(KEYS), shards)
+
+
+def test_a_key_has_the_same_shard_in_every_form() -> None:
+    made = filled()
+    expected = made.shards_of(KEYS).tolist()
+    assert made.shards_of(np.array(KEYS)).tolist() == expected
+    assert made.shards_of(pa.array(KEYS)).tolist() == expected
+    assert made.shards_of([key.encode() for key in KEYS]).tolist() == expected
+    assert [made.shard_of(key) for key in KEYS[:50]] == expected[:50]
+
+
+def test_counts_are_those_of_the_stream() -> None:
+    made = ShardedFilter.of(DynamicCountFilter, 1000, 1e-4, shards=3)
+    numbers = np.arange(600)
+    made.add_many(numbers, counts=1 + numbers % 5)
+    made.add_many(pa.array(numbers))
+    made.add(5)
+    expected = 2 + numbers % 5
+    expected[5] += 1
+    assert made.count_many(numbers).tolist() == expected.tolist()
+    assert made.count(5) == 3
+
+
+def test_fading_counts_are_asked_at_their_instant() -> None:
+    made = ShardedFilter.of(
+        TimeDecayingBloomFilter, 1000, 1e-4, shards=3, half_life="1h", epoch="1h", at=NOW
+    )
+    made.add_many(["a", "b"], at=[NOW, NOW - 3600])
+    made.add_many(["a", "b"])
+    assert made.count_many(["a", "b", "c"]).tolist() == [2.0, 1.5, 0.0]
+
+
+def test_a_directory_of_shards_answers_alike_and_reads_what_it_needs(tmp_path: Path) -> None:
+    made = filled()
+    made.save(tmp_path / "seen")
+    loaded = ShardedFilter.load(tmp_path / "seen")
+    assert loaded.recipe == made.recipe
+    assert KEYS[0] in loaded
+    assert list(loaded._filters) == [made.shard_of(KEYS[0])]
+    questions = np.arange(3000)
+    assert (loaded.contains_many(questions) == made.contains_many(questions)).all()
+    loaded.validate()
+    assert bloomery.load(tmp_path / "seen" / "shard-00003.bloomery") == made.shard(3)
+
+
+def test_tasks_that_own_shards_make_the_same_directory(tmp_path: Path) -> None:
+    made = filled(shards=3)
+    made.save(tmp_path / "one")
+    belongs = made.shards_of(KEYS)
+    reports = []
+    for number in (2, 0, 1, 2):  # a task may run again
+        keys = pa.array([key for key, s in zip(KEYS, belongs, strict=True) if s == number])
+        batches = [keys[:100], pa.record_batch({"key": keys[100:]})]
+        reports.append(write_shard(tmp_path / "many", number, batches, made.recipe))
+    with pytest.raises(StorageError, match="no manifest"):
+        ShardedFilter.load(tmp_path / "many")
+    write_manifest(tmp_path / "many", made.recipe, reports[1:])
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "many").iterdir())
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "many" / name).read_bytes()
+
+
+def test_a_shard_of_another_build_is_refused(tmp_path: Path) -> None:
+    made = filled()
+    made.save(tmp_path)
+    made.shard(2).add("one more")
+    made.shard(2).save(tmp_path / "shard-00002.bloomery")
+    with pytest.raises(ChecksumError, match="shard-00002"):
+        ShardedFilter.load(tmp_path).contains_many(KEYS)
+
+
+def test_a_manifest_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    filled().save(tmp_path)
+    path = tmp_path / "manifest.json"
+    about = json.loads(path.read_bytes())
+    for broken, error in (
+        (b"[]", NotASnapshotError),
+        (b"{", NotASnapshotError),
+        (json.dumps(about | {"shards": about["shards"][1:]}).encode(), NotASnapshotError),
+        (json.dumps(about | {"shards": []}).encode(), NotASnapshotError),
+        (json.dumps(about | {"format": 2}).encode(), VersionError),
+    ):
+        path.write_bytes(broken)
+        with pytest.raises(error):
+            ShardedFilter.load(tmp_path)
+
+
+def test_what_cannot_be_cut_by_keys_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="canonical"):
+        ShardedFilter(UrlFilter.plan(100), 2)
+    with pytest.raises(UnsupportedError, match="hot lists"):
+        ShardedFilter(Recipe.hot_list(5), 2)
+    with pytest.raises(ParameterError, match="shards"):
+        ShardedFilter(BloomFilter.plan(100, 0.01), 0)
+    with pytest.raises(UnsupportedError, match="does not count"):
+        filled().count_many(["a"])
+
+
+def test_a_secret_hides_which_shard_a_key_has() -> None:
+    plan = BloomFilter.plan(100, 0.01)
+    one, other = (
+        ShardedFilter(Recipe.of(plan, hash="keyed", secret=bytes([n]) * 16), 64) for n in (1, 2)
+    )
+    same = int((one.shards_of(KEYS) == other.shards_of(KEYS)).sum())
+    assert abs(same - len(KEYS) / 64) < 5 * (len(KEYS) / 64) ** 0.5
