@@ -240,12 +240,27 @@ impl Table {
 /// A short name as one number, in capitals.
 #[inline]
 fn folded(name: &[u8]) -> Option<u128> {
-    if name.is_empty() || name.len() > 16 {
-        return None;
-    }
-    let mut bytes = [0u8; 16];
-    bytes[..name.len()].copy_from_slice(name);
-    let word = u128::from_le_bytes(bytes);
+    // Parts that overlap, instead of a copy into sixteen bytes, which would have to be waited for.
+    let word = match name {
+        [a, .., b] if name.len() < 4 => {
+            let (middle, last) = (name.len() / 2, name.len() - 1);
+            u128::from(*a)
+                | (u128::from(name[middle]) << (8 * middle))
+                | (u128::from(*b) << (8 * last))
+        }
+        [a] => u128::from(*a),
+        _ if name.len() < 8 => {
+            let (a, b) = (name.first_chunk()?, name.last_chunk()?);
+            let shift = 8 * (name.len() - 4);
+            u128::from(u32::from_le_bytes(*a)) | (u128::from(u32::from_le_bytes(*b)) << shift)
+        }
+        _ if name.len() <= 16 => {
+            let (a, b) = (name.first_chunk()?, name.last_chunk()?);
+            let shift = 8 * (name.len() - 8);
+            u128::from(u64::from_le_bytes(*a)) | (u128::from(u64::from_le_bytes(*b)) << shift)
+        }
+        _ => return None,
+    };
     // For each byte: its high bit is set by the sums iff the byte is in a..=z, and becomes the bit 0x20.
     const ONES: u128 = u128::MAX / 255;
     let seven = word & (ONES * 0x7f);
@@ -264,6 +279,12 @@ mod tests {
             let mut padded = [0; 16];
             padded[..3].copy_from_slice(&name.to_ascii_uppercase());
             assert_eq!(folded(&name), Some(u128::from_le_bytes(padded)), "{byte}");
+        }
+        for len in 1..=16 {
+            let name: Vec<u8> = (0..len).map(|i| b'a' + i).collect();
+            let mut padded = [0; 16];
+            padded[..usize::from(len)].copy_from_slice(&name.to_ascii_uppercase());
+            assert_eq!(folded(&name), Some(u128::from_le_bytes(padded)), "{len}");
         }
         assert_eq!(folded(b""), None);
         assert_eq!(folded(&[b'a'; 17]), None);

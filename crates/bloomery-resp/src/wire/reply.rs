@@ -77,7 +77,11 @@ impl Reply {
 
     fn line(&mut self, mark: u8, text: &str) {
         self.out.push(mark);
-        self.out.extend(text.bytes().map(|byte| if byte < b' ' { b' ' } else { byte }));
+        if text.bytes().all(|byte| byte >= b' ') {
+            self.out.extend_from_slice(text.as_bytes());
+        } else {
+            self.out.extend(text.bytes().map(|byte| byte.max(b' ')));
+        }
         self.out.extend_from_slice(b"\r\n");
     }
 
