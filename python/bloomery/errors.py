@@ -244,3 +244,16 @@ def require(name: str, got: object, allowed: str, holds: bool, *, hint: str = ""
             got=got,
             allowed=allowed,
         )
+
+
+def require_format(path: object, got: object, expected: int) -> None:
+    """Refuse a directory whose description another version of the format has written."""
+    if got != expected:
+        raise VersionError(
+            f"{path} was written by version {got} of the format; this bloomery reads {expected}",
+            hint="update bloomery",
+            path=str(path),
+            offset=None,
+            expected=expected,
+            got=got,
+        )

@@ -36,8 +36,8 @@ from bloomery.errors import (
     NotASnapshotError,
     StorageError,
     UnsupportedError,
-    VersionError,
     require,
+    require_format,
 )
 from bloomery.records import Plan
 
@@ -293,11 +293,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path} does not describe shards", hint="build them again",
             path=str(path), offset=None,
         ) from error  # fmt: skip
-    if version != FORMAT:
-        raise VersionError(
-            f"{path} was written by version {version} of the format; this bloomery reads {FORMAT}",
-            hint="update bloomery", path=str(path), offset=None, expected=FORMAT, got=version,
-        )  # fmt: skip
+    require_format(path, version, FORMAT)
     if not whole:
         raise NotASnapshotError(
             f"{path} does not name every shard", hint="build them again",

@@ -25,7 +25,7 @@ from bloomery.errors import (
     NotASnapshotError,
     SnapshotError,
     StorageError,
-    VersionError,
+    require_format,
 )
 from bloomery.history.catalogue import Catalogue, Entry
 from bloomery.history.forest import Forest
@@ -165,11 +165,7 @@ def _read_identity(path: Path, catalogue: str | None) -> str:
             f"{path} does not describe a store", hint="is this another program's directory?",
             path=str(path), offset=None,
         ) from error  # fmt: skip
-    if version != FORMAT:
-        raise VersionError(
-            f"{path} was written by version {version} of the format; this bloomery reads {FORMAT}",
-            hint="update bloomery", path=str(path), offset=None, expected=FORMAT, got=version,
-        )  # fmt: skip
+    require_format(path, version, FORMAT)
     if told != _shown(catalogue):
         raise IncompatibleError(
             f"the store has another `catalogue`: {told or 'its own SQLite file'}",

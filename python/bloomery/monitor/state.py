@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bloomery.errors import SnapshotError, VersionError
+from bloomery.errors import SnapshotError, require_format
 from bloomery.monitor.settings import Given, Settings
 from bloomery.monitor.structures import Structures
 from bloomery.records import Applied
@@ -70,11 +70,7 @@ def open_ledger(ledger: Ledger, given: Given, now: float) -> tuple[Settings, Str
             f"{path} does not describe a monitor", hint="is this another program's directory?",
             path=str(path), offset=None,
         ) from error  # fmt: skip
-    if version != FORMAT:
-        raise VersionError(
-            f"{path} was written by version {version} of the format; this bloomery reads {FORMAT}",
-            hint="update bloomery", path=str(path), offset=None, expected=FORMAT, got=version,
-        )  # fmt: skip
+    require_format(path, version, FORMAT)
     settings = Settings.create(given, stored, on_disk=True)
     if state.get("empty"):
         return settings, Structures.create(settings), Totals(**counted)
