@@ -228,7 +228,7 @@ def _node(state: State, number: int) -> SegmentNode:
 
 def _open(state: State, node: SegmentNode) -> HistorySegment:
     try:
-        return state.forest.open(node.entry)
+        return state.forest.open(node)
     except Damaged:
         reason = state.forest.damaged[node.entry.id]
         raise SnapshotError(reason, path=node.entry.file, offset=None) from None

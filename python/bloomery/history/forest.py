@@ -12,7 +12,7 @@ its time is reported as missing.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -192,6 +192,8 @@ class SegmentNode:
         self.last = entry.last
         self.length = entry.rows
         self.total = entry.events
+        self.segment: HistorySegment | None = None
+        """Its file, while it is mapped; the forest says when."""
         self._forest = forest
         self._rows: Rows | None = None
 
@@ -208,8 +210,12 @@ class SegmentNode:
 
     def count(self, key: Key, first: int, last: int) -> int:
         """Never less than the truth."""
-        found: int = self._ask("count", key, first, last)
-        return found
+        segment = self.segment or self._forest.open(self)
+        try:
+            return segment.count(key, first, last)
+        except SnapshotError as error:  # a block that was never touched before
+            self._forest.give_up(self.entry, error)
+            raise Damaged from error
 
     def count_many(self, keys: Digests, first: int, last: int) -> Counts:
         """Never less than the truth."""
@@ -235,10 +241,10 @@ class SegmentNode:
         return self.entry.id in self._forest.offspring
 
     def _ask(self, verb: str, *arguments: Any) -> Any:
-        segment = self._forest.open(self.entry)
+        segment = self.segment or self._forest.open(self)
         try:
             return getattr(segment, verb)(*arguments)
-        except SnapshotError as error:  # a block that was never touched before
+        except SnapshotError as error:
             self._forest.give_up(self.entry, error)
             raise Damaged from error
 
@@ -250,7 +256,7 @@ class Forest:
         """Knows the segments and opens none. `by_order`: rows end by arrivals, not by time."""
         self._place = place
         self._by_order = by_order
-        self._mapped: OrderedDict[int, HistorySegment] = OrderedDict()
+        self._mapped: dict[int, SegmentNode] = {}
         self.nodes: dict[int, SegmentNode] = {}
         self.offspring: defaultdict[int, list[SegmentNode]] = defaultdict(list)
         self.roots: dict[int, SegmentNode] = {}
@@ -277,7 +283,7 @@ class Forest:
         for number in remove:
             self._detach(number)
             del self.nodes[number]
-            self._mapped.pop(number, None)
+            self._unmap(number)
             self.damaged.pop(number, None)
 
     def overlapping(self, start: int, end: int) -> list[SegmentNode]:
@@ -313,29 +319,33 @@ class Forest:
             return [-1] * len(family)
         return [numbers.index(child.entry.number) for child in family]
 
-    def open(self, entry: Entry) -> HistorySegment:
-        """The mapped file."""
-        segment = self._mapped.get(entry.id)
-        if segment is not None:
-            self._mapped.move_to_end(entry.id)
-            return segment
+    def open(self, node: SegmentNode) -> HistorySegment:
+        """The mapped file. When there are too many, the one that was mapped first goes."""
+        entry = node.entry
+        if node.segment is not None:
+            return node.segment
         if entry.id in self.damaged:
             raise Damaged
         try:
-            segment = HistorySegment.open(self._place.local(entry.file))
+            node.segment = HistorySegment.open(self._place.local(entry.file))
         except (OSError, BloomeryError) as error:
             self.give_up(entry, error)
             raise Damaged from error
-        self._mapped[entry.id] = segment
+        self._mapped[entry.id] = node
         if len(self._mapped) > MAPPED:
-            self._mapped.popitem(last=False)
-        return segment
+            self._unmap(next(iter(self._mapped)))
+        return node.segment
 
     def give_up(self, entry: Entry, error: Exception) -> None:
         """Remembers why a segment cannot be asked."""
         reason = "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
         self.damaged[entry.id] = f"{entry.file}: {reason}"
-        self._mapped.pop(entry.id, None)
+        self._unmap(entry.id)
+
+    def _unmap(self, number: int) -> None:
+        node = self._mapped.pop(number, None)
+        if node is not None:
+            node.segment = None
 
     def _place_node(self, node: SegmentNode) -> None:
         entry = node.entry

@@ -31,7 +31,7 @@ Ask = Callable[[Node, int, int], Any]
 """What the rows from one to the other say: a number, or an array with one for each key."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Run:
     """Covered rows of one node, the last one not included."""
 
@@ -40,7 +40,7 @@ class Run:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cut:
     """A partial row, with the terms of its children if it has any."""
 
@@ -155,15 +155,16 @@ def _plan_in_order(
     last = bisect_left(filled.first, end)
     if first >= last:
         return []
-    edges = sorted({first, last - 1})
-    cut = [i for i in edges if filled.first[i] < start or filled.last[i] >= end]
+    # The first row reaches out of the range, the last one does; they may be the same.
+    before = filled.first[first] < start or (first == last - 1 and filled.last[first] >= end)
+    after = filled.last[last - 1] >= end and not (before and first == last - 1)
     terms: list[Run | Cut] = []
-    begin, stop = first + (first in cut), last - (last - 1 in cut)
+    begin, stop = first + before, last - after
     if begin < stop:
         run = Run(node, filled.numbers[begin], filled.numbers[stop - 1] + 1)
         plan.rows += run.last - run.first
         terms.append(run)
-    for i in cut:
+    for i in ([first] if before else []) + ([last - 1] if after else []):
         row = filled.numbers[i]
         terms.append(_cut(node, row, filled.first[i], filled.last[i], start, end, True, plan))
     return terms
@@ -219,16 +220,11 @@ def _sum(terms: Iterable[Run | Cut], ask: Ask) -> tuple[Any, Any, Any]:
         own = ask(term.node, term.row, term.row + 1)
         if term.inside is None:
             upper, estimate = upper + own, estimate + own * term.share
-        else:
-            # All three speak of events within this row, so none can be more than the row.
-            deep = _sum(term.inside, ask)
-            upper = upper + _least(deep[0], own)
-            inner = inner + _least(deep[1], own)
-            estimate = estimate + _least(deep[2], own)
+            continue
+        # All three speak of events within this row, so none can be more than the row.
+        least = min if type(own) is int else np.minimum
+        deep = _sum(term.inside, ask)
+        upper = upper + least(deep[0], own)
+        inner = inner + least(deep[1], own)
+        estimate = estimate + least(deep[2], own)
     return upper, inner, estimate
-
-
-def _least(one: Any, other: Any) -> Any:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.minimum(one, other)
-    return min(one, other)
