@@ -56,8 +56,11 @@ def test_more_partitions_move_fewer_counters(tables: dict[str, Table]) -> None:
         moved = numbers(tables["e6"], "counters_moved", theta=theta)
         assert moved == sorted(moved, reverse=True)
         assert moved[0] > 50 * moved[-1]
-    moved = numbers(tables["e11"], "counters_moved")
-    assert moved[0] > 5 * moved[-1]
+    # How many partitions Eq. 3 chooses depends on how long a rebuild takes on this machine.
+    moved, chosen = (numbers(tables["e11"], name) for name in ("counters_moved", "partitions"))
+    assert chosen == sorted(chosen)
+    for each, partitions in zip(moved, chosen, strict=True):
+        assert each * partitions == pytest.approx(moved[0] * chosen[0], rel=0.1)
 
 
 def test_a_rebuild_of_a_partition_moves_less_than_one_of_the_whole(

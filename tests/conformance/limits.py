@@ -129,7 +129,7 @@ BAD: dict[Any, list[Case]] = {
     ],
     ScalableBloomFilter: [
         *EVERYWHERE,
-        *refused(GOAL, "growth", 0.0, 0.99, 16.5, -2.0, math.nan, math.inf),
+        *refused(GOAL, "growth", 0.0, 0.99, 32_768.5, -2.0, math.nan, math.inf),
         *refused(GOAL, "tightening", 0.0, 0.09, 0.96, 1.0, -0.5, math.nan),
     ],
     CountingBloomFilter: [
