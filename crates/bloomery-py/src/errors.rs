@@ -143,7 +143,7 @@ pub(crate) fn nothing_added(py: Python<'_>, error: PyErr) -> PyErr {
 }
 
 /// Sets a field on an error, also among those that a pickled one is made of again.
-fn set<'py>(
+pub(crate) fn set<'py>(
     error: &Bound<'py, PyBaseException>,
     name: &str,
     value: impl IntoPyObject<'py>,

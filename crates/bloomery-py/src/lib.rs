@@ -54,8 +54,8 @@ mod _core {
     use super::events::{Events, Intake};
     #[pymodule_export]
     use super::history::{
-        Digests, HistoryBuffer, HistorySegment, history_formulas, history_paper_sizes,
-        history_roll_up,
+        Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment, history_formulas,
+        history_paper_sizes, history_roll_up,
     };
     #[pymodule_export]
     use super::hot::HotList;

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from bloomery._core import Digests, HistoryBuffer, HistorySegment
+from bloomery._core import Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment
 from bloomery.errors import BloomeryError, SnapshotError
 from bloomery.history.catalogue import Entry, adopted
 from bloomery.history.places import Place
@@ -36,16 +37,6 @@ _EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """The rows that are not empty, if each ends before the next one begins: a few of them are found
-    sooner in a list than in an array."""
-
-    numbers: list[int]
-    first: list[int]
-    last: list[int]
-
-
-@dataclass(frozen=True, slots=True)
 class Rows:
     """The times and events of a node's rows, as arrays."""
 
@@ -53,23 +44,16 @@ class Rows:
     first: Times
     last: Times
     events: Counts
-    filled: Filled | None
 
     @classmethod
     def of(cls, records: dict[str, Any]) -> Rows:
         """From what the core answers. An empty row lies nowhere: it ends before it begins."""
         empty = records["events"] == 0
-        first, last = records["first"], records["last"]
-        numbers = np.flatnonzero(~empty)
-        filled = None
-        if np.all(first[numbers][1:] > last[numbers][:-1]):
-            filled = Filled(numbers.tolist(), first[numbers].tolist(), last[numbers].tolist())
         return cls(
             records["begin"],
-            np.where(empty, _LATEST, first),
-            np.where(empty, _EARLIEST, last),
+            np.where(empty, _LATEST, records["first"]),
+            np.where(empty, _EARLIEST, records["last"]),
             records["events"],
-            filled,
         )
 
 
@@ -115,6 +99,9 @@ class Node(Protocol):
 
     def count_many(self, keys: Digests, first: int, last: int) -> Counts:
         """The same for each key."""
+
+    def events(self, first: int, last: int) -> int:
+        """Exactly how many events these rows have."""
 
     def rows_of(self, key: Key) -> Counts:
         """The same for each row."""
@@ -162,6 +149,10 @@ class OpenNode:
     def count_many(self, keys: Digests, first: int, last: int) -> Counts:
         """Exact."""
         return self._buffer.count_many(self.index, keys, first, last)
+
+    def events(self, first: int, last: int) -> int:
+        """Exact."""
+        return int(self._rows.events[first:last].sum())
 
     def rows_of(self, key: Key) -> Counts:
         """Exact."""
@@ -222,6 +213,12 @@ class SegmentNode:
         found: Counts = self._ask("count_many", keys, first, last)
         return found
 
+    def events(self, first: int, last: int) -> int:
+        """Exact; the catalogue knows all of it."""
+        if (first, last) == (0, self.length):
+            return self.total
+        return int(self.rows().events[first:last].sum())
+
     def rows_of(self, key: Key) -> Counts:
         """Never less than the truth."""
         found: Counts = self._ask("rows_of", key)
@@ -264,6 +261,8 @@ class Forest:
         """The children of a parent by its rows, as far as somebody asked."""
         self.damaged: dict[int, str] = {}
         """Why a segment cannot be asked."""
+        self._planner = HistoryForest()
+        """The same nodes, for ranges; it opens no file."""
         self.change(add=entries)
 
     def change(
@@ -284,7 +283,32 @@ class Forest:
             self._detach(number)
             del self.nodes[number]
             self._unmap(number)
+            self._planner.remove(number)
             self.damaged.pop(number, None)
+
+    def plan(self, start: int, end: int, *, read: bool) -> HistoryPlan | None:
+        """What to read of the sealed segments for a range, and their files mapped if they will be
+        `read`. None if rows end by arrivals, or if it needs more files than may be mapped."""
+        while not self._by_order:
+            plan = self._planner.plan(start, end)
+            if read and len(plan) > MAPPED:
+                return None
+            wanted = plan.unplanned or (plan.unread if read else [])
+            if not wanted:
+                return plan
+            for number in wanted:
+                # One that cannot be opened is known to be damaged from then on.
+                with suppress(Damaged):
+                    self.open(self.nodes[number])
+        return None
+
+    def ask(self, plan: HistoryPlan, verb: str, *arguments: Any) -> Any:
+        """What the segments of a plan say together."""
+        try:
+            return getattr(plan, verb)(*arguments)
+        except SnapshotError as error:  # a block that was never touched before
+            self.give_up(self.nodes[error.fields["segment"]].entry, error)
+            raise Damaged from error
 
     def overlapping(self, start: int, end: int) -> list[SegmentNode]:
         """The roots that have an event within the range."""
@@ -332,6 +356,7 @@ class Forest:
             self.give_up(entry, error)
             raise Damaged from error
         self._mapped[entry.id] = node
+        self._planner.set_segment(entry.id, node.segment)
         if len(self._mapped) > MAPPED:
             self._unmap(next(iter(self._mapped)))
         return node.segment
@@ -339,17 +364,30 @@ class Forest:
     def give_up(self, entry: Entry, error: Exception) -> None:
         """Remembers why a segment cannot be asked."""
         reason = "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
-        self.damaged[entry.id] = f"{entry.file}: {reason}"
+        self.set_damaged(entry, reason)
         self._unmap(entry.id)
+
+    def set_damaged(self, entry: Entry, reason: str | None) -> None:
+        """Why a segment cannot be asked, or that it can be again."""
+        self._planner.set_damaged(entry.id, reason is not None)
+        if reason is None:
+            self.damaged.pop(entry.id, None)
+        else:
+            self.damaged[entry.id] = f"{entry.file}: {reason}"
 
     def _unmap(self, number: int) -> None:
         node = self._mapped.pop(number, None)
         if node is not None:
             node.segment = None
+            self._planner.set_segment(number, None)
 
     def _place_node(self, node: SegmentNode) -> None:
         entry = node.entry
         self.nodes[entry.id] = node
+        self._planner.insert(
+            entry.id, entry.parent, (entry.begin, entry.end), (entry.first, entry.last),
+            entry.rows, entry.events,
+        )  # fmt: skip
         if entry.parent is None:
             self.roots[entry.id] = node
         else:

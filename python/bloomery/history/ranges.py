@@ -14,21 +14,22 @@ more, if it has any. So only the two edges descend, one step for each level of t
 
 Where a row is asked through its children, the row's own answer is an upper bound as well, and the
 smaller one counts. A plan knows no key; one plan answers for any number of them.
+
+The core plans the same for sealed segments whose rows end by time, which is what most questions
+need (`HistoryPlan`). What is here is for any kind of node: open segments, rows that end by
+arrivals, and sums of the finest rows.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from bloomery.history.forest import Damaged, Filled, Node
-
-Ask = Callable[[Node, int, int], Any]
-"""What the rows from one to the other say: a number, or an array with one for each key."""
+from bloomery._core import HistoryPlan
+from bloomery.history.forest import Damaged, Forest, Node
 
 
 @dataclass(slots=True)
@@ -58,13 +59,24 @@ class RangePlan:
     rows: int = 0
     partial: int = 0
     missing: list[tuple[int, int]] = field(default_factory=list)
+    sealed: HistoryPlan | None = None
+    """What the core has planned of the same range."""
 
-    def evaluate(self, ask: Ask) -> tuple[Any, Any, Any]:
-        """Upper, inner and estimate."""
-        return _sum(self.terms, ask)
+    def evaluate(self, forest: Forest, verb: str, *arguments: Any) -> tuple[Any, Any, Any]:
+        """Upper, inner and estimate: numbers, or arrays with one for each key."""
+        if self.sealed is None:
+            return _sum(self.terms, verb, arguments)
+        sealed: tuple[Any, Any, Any] = forest.ask(self.sealed, verb, *arguments)
+        if not self.terms:
+            return sealed
+        upper, inner, estimate = _sum(self.terms, verb, arguments)
+        return sealed[0] + upper, sealed[1] + inner, sealed[2] + estimate
 
-    def nodes(self) -> Iterable[tuple[Node, bool]]:
+    def nodes(self, forest: Forest) -> Iterable[tuple[Node, bool]]:
         """The finest nodes that are read, each with whether all of it is covered."""
+        if self.sealed is not None:
+            for number, covered in self.sealed.finest():
+                yield forest.nodes[number], covered
         queue = list(self.terms)
         while queue:
             term = queue.pop()
@@ -119,8 +131,6 @@ def _plan_node(node: Node, start: int, end: int, rollups: bool, plan: RangePlan)
         if node.last < start or node.first >= end:
             return []
     rows = node.rows()
-    if rollups and rows.filled is not None:
-        return _plan_in_order(node, rows.filled, start, end, plan)
     touched = (rows.last >= start) & (rows.first < end)
     covered = touched & (rows.first >= start) & (rows.last < end)
     terms: list[Run | Cut] = []
@@ -142,51 +152,14 @@ def _plan_node(node: Node, start: int, end: int, rollups: bool, plan: RangePlan)
             plan.rows += run.last - run.first
             terms.append(run)
     for row in np.flatnonzero(touched & ~covered).tolist():
+        inside = _plan_children(node, row, start, end, rollups, plan)
+        if inside is None:
+            plan.rows += 1
+            plan.partial += 1
         first, last = int(rows.first[row]), int(rows.last[row])
-        terms.append(_cut(node, row, first, last, start, end, rollups, plan))
+        share = (min(last + 1, end) - max(first, start)) / (last + 1 - first)
+        terms.append(Cut(node, row, share, inside))
     return terms
-
-
-def _plan_in_order(
-    node: Node, filled: Filled, start: int, end: int, plan: RangePlan
-) -> list[Run | Cut]:
-    """The same where rows follow each other: only the first and the last one can be partial."""
-    first = bisect_left(filled.last, start)
-    last = bisect_left(filled.first, end)
-    if first >= last:
-        return []
-    # The first row reaches out of the range, the last one does; they may be the same.
-    before = filled.first[first] < start or (first == last - 1 and filled.last[first] >= end)
-    after = filled.last[last - 1] >= end and not (before and first == last - 1)
-    terms: list[Run | Cut] = []
-    begin, stop = first + before, last - after
-    if begin < stop:
-        run = Run(node, filled.numbers[begin], filled.numbers[stop - 1] + 1)
-        plan.rows += run.last - run.first
-        terms.append(run)
-    for i in ([first] if before else []) + ([last - 1] if after else []):
-        row = filled.numbers[i]
-        terms.append(_cut(node, row, filled.first[i], filled.last[i], start, end, True, plan))
-    return terms
-
-
-def _cut(
-    node: Node,
-    row: int,
-    first: int,
-    last: int,
-    start: int,
-    end: int,
-    rollups: bool,
-    plan: RangePlan,
-) -> Cut:
-    """A partial row whose events lie from `first` to `last`."""
-    inside = _plan_children(node, row, start, end, rollups, plan)
-    if inside is None:
-        plan.rows += 1
-        plan.partial += 1
-    share = (min(last + 1, end) - max(first, start)) / (last + 1 - first)
-    return Cut(node, row, share, inside)
 
 
 def _plan_children(
@@ -208,22 +181,22 @@ def _plan_children(
     return tuple(inside)
 
 
-def _sum(terms: Iterable[Run | Cut], ask: Ask) -> tuple[Any, Any, Any]:
+def _sum(terms: Iterable[Run | Cut], verb: str, arguments: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     upper: Any = 0
     inner: Any = 0
     estimate: Any = 0
     for term in terms:
         if isinstance(term, Run):
-            count = ask(term.node, term.first, term.last)
+            count = getattr(term.node, verb)(*arguments, term.first, term.last)
             upper, inner, estimate = upper + count, inner + count, estimate + count
             continue
-        own = ask(term.node, term.row, term.row + 1)
+        own = getattr(term.node, verb)(*arguments, term.row, term.row + 1)
         if term.inside is None:
             upper, estimate = upper + own, estimate + own * term.share
             continue
         # All three speak of events within this row, so none can be more than the row.
         least = min if type(own) is int else np.minimum
-        deep = _sum(term.inside, ask)
+        deep = _sum(term.inside, verb, arguments)
         upper = upper + least(deep[0], own)
         inner = inner + least(deep[1], own)
         estimate = estimate + least(deep[2], own)

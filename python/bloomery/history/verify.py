@@ -29,10 +29,9 @@ def find_problems(state: State, progress: Progress | None) -> tuple[list[str], i
         problem, size = _check(state, entry)
         read += size
         with state.lock:
-            if problem is None:
-                state.forest.damaged.pop(entry.id, None)
-            elif entry.id in state.forest.nodes:  # not dropped meanwhile
-                state.forest.damaged[entry.id] = f"{entry.file}: {problem}"
+            if entry.id in state.forest.nodes:  # not dropped meanwhile
+                state.forest.set_damaged(entry, problem)
+            if problem is not None and entry.id in state.forest.nodes:
                 problems.append(f"{entry.file} ({_times(entry)}): {problem}")
             problems += _items_problems(state, entry)
         if entry.parent is not None and entry.parent not in state.forest.nodes:

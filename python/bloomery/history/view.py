@@ -55,7 +55,7 @@ class View:
 
         def answer() -> RangeCount:
             plan = self._plan(start, end, rollups)
-            counts = plan.evaluate(lambda node, first, last: node.count(key, first, last))
+            counts = plan.evaluate(self._state.forest, "count", key)
             return self._range_count(plan, counts, start, end)
 
         return _insist(answer)
@@ -68,7 +68,7 @@ class View:
 
         def answer() -> tuple[Counts, tuple[tuple[float, float], ...]]:
             plan = self._plan(start, end, rollups)
-            upper = plan.evaluate(lambda node, a, b: node.count_many(digests, a, b))[0]
+            upper = plan.evaluate(self._state.forest, "count_many", digests)[0]
             counts = np.zeros(len(digests), dtype=np.uint64) + np.uint64(0)
             return counts + upper, self._missing(plan.missing, start, end)
 
@@ -77,14 +77,10 @@ class View:
     def total(self, start: int, end: int) -> RangeCount:
         """All keys in one range; exact but for partial rows."""
 
-        def events(node: Node, first: int, last: int) -> int:
-            if (first, last) == (0, node.length):
-                return node.total
-            return int(node.rows().events[first:last].sum())
-
         def answer() -> RangeCount:
-            plan = self._plan(start, end, True)
-            return self._range_count(plan, plan.evaluate(events), start, end)
+            plan = self._plan(start, end, True, read=False)
+            counts = plan.evaluate(self._state.forest, "events")
+            return self._range_count(plan, counts, start, end)
 
         return _insist(answer)
 
@@ -135,10 +131,11 @@ class View:
 
         def answer() -> TopKeys:
             plan = self._plan(start, end, True)
+            forest = self._state.forest
             keys: dict[bytes | int, Key] = {}
             lower: dict[bytes | int, int] = {}
             unlisted = 0
-            for node, covered in plan.nodes():
+            for node, covered in plan.nodes(forest):
                 names, rest = node.names()
                 unlisted += rest
                 for key, count in names:
@@ -147,7 +144,7 @@ class View:
                     lower[same] = lower.get(same, 0) + (count if covered else 0)
             candidates = list(keys.values())
             digests = self._digests(candidates, "refuse")
-            upper = plan.evaluate(lambda node, a, b: node.count_many(digests, a, b))[0]
+            upper = plan.evaluate(forest, "count_many", digests)[0]
             counts = (np.zeros(len(candidates), dtype=np.uint64) + upper).tolist()
             total = self.total(start, end)
             ranked = sorted(
@@ -178,19 +175,31 @@ class View:
 
     def missing(self) -> tuple[tuple[float, float], ...]:
         """All times that are known to be missing."""
-        return self._missing(self._plan(FIRST, LAST, True).missing, FIRST, LAST)
+        return self._missing(self._plan(FIRST, LAST, True, read=False).missing, FIRST, LAST)
 
     def _nodes(self, start: int, end: int) -> list[Node]:
         """Every root and open segment with an event in the range."""
-        nodes: list[Node] = list(self._state.forest.overlapping(start, end))
-        buffer = self._state.buffer
-        for segment in buffer.segments():
-            if segment.events and segment.last >= start and segment.first < end:
-                nodes.append(OpenNode(buffer, segment))
-        return nodes
+        return [*self._state.forest.overlapping(start, end), *self._open_nodes(start, end)]
 
-    def _plan(self, start: int, end: int, rollups: bool) -> RangePlan:
-        return plan_range(self._nodes(start, end), start, end, rollups=rollups)
+    def _open_nodes(self, start: int, end: int) -> list[OpenNode]:
+        buffer = self._state.buffer
+        return [
+            OpenNode(buffer, segment)
+            for segment in buffer.segments()
+            if segment.events and segment.last >= start and segment.first < end
+        ]
+
+    def _plan(self, start: int, end: int, rollups: bool, *, read: bool = True) -> RangePlan:
+        """`read`: keys will be asked for, so the files are needed."""
+        sealed = self._state.forest.plan(start, end, read=read) if rollups else None
+        if sealed is None:
+            return plan_range(self._nodes(start, end), start, end, rollups=rollups)
+        plan = plan_range(self._open_nodes(start, end), start, end)
+        plan.sealed = sealed
+        plan.rows += sealed.rows
+        plan.partial += sealed.partial
+        plan.missing += sealed.missing
+        return plan
 
     def _range_count(
         self, plan: RangePlan, counts: tuple[Any, Any, Any], start: int, end: int

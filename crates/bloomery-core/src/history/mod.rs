@@ -31,6 +31,7 @@ mod compress;
 #[cfg(test)]
 mod compress_tests;
 mod filled;
+mod forest;
 mod gate;
 mod header;
 mod items;
@@ -50,6 +51,7 @@ pub(crate) mod varint;
 pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
 pub use build::build;
 pub use compress::{join, merge_rows};
+pub use forest::{Forest, Known, RangeCounts, RangePlan};
 pub use items::{Items, encode_items};
 pub use journal::{Record, Scan, scan};
 pub use mark::{Mark, mark_rows};

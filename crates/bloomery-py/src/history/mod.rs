@@ -3,6 +3,7 @@
 mod buffer;
 mod build;
 mod digests;
+mod forest;
 mod formulas;
 mod naming;
 mod sealed;
@@ -10,6 +11,7 @@ mod segment;
 
 pub(crate) use buffer::HistoryBuffer;
 pub(crate) use digests::Digests;
+pub(crate) use forest::{HistoryForest, HistoryPlan};
 pub(crate) use formulas::{history_formulas, history_paper_sizes};
 pub(crate) use sealed::history_roll_up;
 pub(crate) use segment::HistorySegment;

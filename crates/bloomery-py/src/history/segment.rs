@@ -15,16 +15,22 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A run of time, sealed: how often any key came in each of its rows. Never less than the truth.
 #[pyclass(frozen, module = "bloomery._core")]
 pub(crate) struct HistorySegment {
-    core: Segment,
+    core: Arc<Segment>,
     /// Its file, for errors.
     path: Option<PathBuf>,
 }
 
 impl HistorySegment {
+    /// The same bytes for somebody else.
+    pub(crate) fn share(&self) -> Arc<Segment> {
+        self.core.clone()
+    }
+
     /// Damage is found when a block is first touched, so any question may meet it.
     fn answer<T>(&self, py: Python<'_>, result: Result<T>) -> PyResult<T> {
         result.map_err(|error| {
@@ -57,7 +63,7 @@ impl HistorySegment {
         let path = params::path(path)?;
         let opened = py.detach(|| Segment::open(&path));
         let core = opened.map_err(|error| with_path(py, to_python(py, error), &path))?;
-        Ok(HistorySegment { core, path: Some(path) })
+        Ok(HistorySegment { core: Arc::new(core), path: Some(path) })
     }
 
     /// The same from bytes, which are copied.
@@ -71,7 +77,7 @@ impl HistorySegment {
         // SAFETY: contiguous, and kept in place by the view until the copy is made.
         let bytes = unsafe { std::slice::from_raw_parts(view.data().cast_const(), view.bytes()) };
         let core = Segment::from_vec(bytes.to_vec()).map_err(|error| to_python(py, error))?;
-        Ok(HistorySegment { core, path: None })
+        Ok(HistorySegment { core: Arc::new(core), path: None })
     }
 
     /// The bytes of a segment of these keys, each in its row.
