@@ -69,6 +69,8 @@ __all__ = [
     "DynamicCountFilter",
     "Events",
     "HistoryBuffer",
+    "HistoryForest",
+    "HistoryPlan",
     "HistorySegment",
     "HotList",
     "Intake",
