@@ -5,7 +5,9 @@ Here a transaction is three calls, so each order of events that matters can be w
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -93,6 +95,93 @@ def test_a_key_whose_commit_runs_while_a_build_starts_is_not_lost() -> None:
     assert held.rebuild(scan_of(KEYS))
     writer.committed()
     assert held.may_exist("early")
+
+
+def test_a_whole_build_between_listing_a_key_and_adding_it_does_not_lose_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = built()
+    writer = held.begin()
+    add_many = held.add_many
+
+    def add_later(keys: Sequence[Key]) -> None:
+        monkeypatch.undo()
+        assert held.rebuild(scan_of(KEYS))
+        assert held.may_exist("listed"), "the build has looked at the list"
+        add_many(keys)
+
+    monkeypatch.setattr(held, "add_many", add_later)
+    writer.add_many(["listed"])
+    assert held.rebuild(scan_of(KEYS))
+    assert held.may_exist("listed")
+
+
+class _Interrupted(HeldKeys):
+    """Something happens just before the filter that is being built is looked for or shown."""
+
+    before_look: Callable[[], object] | None = None
+    before_show: Callable[[], object] | None = None
+
+    @property
+    def _next(self) -> Any:
+        meanwhile, self.before_look = self.before_look, None
+        if meanwhile is not None:
+            meanwhile()
+        return vars(self).get("next")
+
+    @_next.setter
+    def _next(self, made: Any) -> None:
+        meanwhile, self.before_show = self.before_show, None
+        if meanwhile is not None:
+            meanwhile()
+        vars(self)["next"] = made
+
+
+def test_a_build_that_ends_while_a_writer_looks_for_its_filters_does_not_lose_the_key() -> None:
+    held = _Interrupted(1e-6)
+    assert held.rebuild(scan_of(KEYS))
+    reading, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        reading.set()
+        assert go_on.wait(10)
+
+    build = threading.Thread(target=lambda: held.rebuild(scan_of(KEYS, wait)))
+    build.start()
+    assert reading.wait(10)
+
+    def end_build() -> None:
+        go_on.set()
+        build.join(10)
+
+    held.before_look = end_build
+    held.begin().add_many(["late"])
+    assert held.stats().rebuilds == 2, "the new filter is in use"
+    assert held.may_exist("late")
+
+
+def test_a_key_written_just_before_a_build_shows_its_filter_is_not_lost() -> None:
+    held = _Interrupted(1e-6)
+    writer = held.begin()
+    held.before_show = lambda: writer.add_many(["early"])
+    assert held.rebuild(scan_of(KEYS))
+    assert held.may_exist("early")
+    assert not held.may_exist(ABSENT)
+
+
+@pytest.mark.parametrize("end", ["committed", "rolled_back", "uncertain"])
+def test_what_ended_does_not_follow_into_the_next_transaction(end: str) -> None:
+    held = built()
+    writer = held.begin()
+    writer.add_many(["first"])
+    writer.see_nothing("text()")
+    getattr(writer, end)()
+    assert writer.keys == []
+    assert held.rebuild(scan_of(KEYS)), "it is blind no more"
+    assert held.may_exist("first") == (end == "uncertain")
+    writer.add_many(["second"])
+    assert held.rebuild(scan_of(KEYS))
+    assert held.may_exist("second")
 
 
 def test_unseen_writes_let_everything_pass_until_a_rebuild() -> None:

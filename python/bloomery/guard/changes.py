@@ -43,6 +43,7 @@ class Changes:
 
     def install(self, connection: Connection) -> None:
         """Makes what is missing of the change table and its triggers."""
+        was = connection.get_execution_options().get(OWN, False)
         connection.execution_options(**{OWN: True})
         try:
             self._outbox.install(connection)
@@ -50,7 +51,7 @@ class Changes:
                 self._outbox.install_wake_up(connection)
             connection.commit()
         finally:
-            connection.execution_options(**{OWN: False})
+            connection.execution_options(**{OWN: was})
 
     def uninstall(self, connection: Connection) -> None:
         """Removes all of it."""

@@ -1,17 +1,24 @@
-"""What a dialect does, told when it has been done: statements, commits, rollbacks.
+"""What an engine does, told before or when it has been done: statements, commits, rollbacks.
 
-The methods of the dialect are wrapped, once for each dialect object, which belongs to one engine.
+Statements are told by the execution context of the dialect, and all else by methods of the dialect
+that are wrapped, once for each dialect object, which belongs to one engine.
+
 The events of SQLAlchemy would not do. That before a commit says nothing of its success, that of a
 `Session` also comes when a savepoint is released, a bare connection has none, and what was prepared
-elsewhere is committed without any event. And an engine with a single event pays for all of them, at
-every connection: more than everything else here together.
+elsewhere is committed without any event; a statement that somebody else sends in its event is told
+to nobody after him. And an engine with a single event pays for all of them, at every connection:
+more than everything else here together.
+
+Between two statements a program waits for its database, and what it needs next has left the
+processor's caches. So each step here is one short function, and looks at as little as it can.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from sqlalchemy.engine import Dialect
 
@@ -27,91 +34,149 @@ def info_of(connection: Any) -> Info:
     return info if isinstance(info, dict) else {}
 
 
+class Transaction(Protocol):
+    """What one connection has under way, for one watcher; the same object for one after another."""
+
+    in_use: bool
+    """There is something to end."""
+
+    def see_nothing(self, reason: str) -> None:
+        """It writes what the watcher cannot know; that is something to end."""
+
+    def rolled_back(self) -> None: ...
+    def committing(self) -> None: ...
+    def committed(self) -> None: ...
+    def uncertain(self) -> None:
+        """The commit has failed."""
+
+
 class Watcher(Protocol):
-    """Gets the `info` of the connection from the pool."""
+    """Who is told."""
 
-    def executed(self, cursor: Any, statement: str, context: Any) -> None: ...
-    def begins(self, info: Info) -> None: ...
-    def rolls_back(self, info: Info) -> None: ...
-    def commits(self, info: Info, *, written_elsewhere: bool) -> None: ...
-    def committed(self, info: Info) -> None: ...
-    def commit_failed(self, info: Info) -> None: ...
+    def executes(self, context: Any) -> None: ...
+    def executed(self, context: Any) -> None: ...
+    def transaction(self, info: Info, begins: bool) -> Transaction:
+        """What is under way on the connection with this `info`.
 
-
-_lock = threading.Lock()
-_watched: WeakKeyDictionary[Dialect, list[Watcher]] = WeakKeyDictionary()
+        Unless it `begins` now, it may have written before the watcher came.
+        """
 
 
-def watch(dialect: Dialect, watcher: Watcher) -> None:
-    """From now on the watcher is told."""
-    with _lock:
-        if dialect not in _watched:
-            _watched[dialect] = []
-            _wrap(dialect, _watched[dialect])
-        _watched[dialect].append(watcher)
+Known = tuple[tuple[Watcher, ...], tuple[Transaction, ...]]
+_NOBODY: Known = ((), ())
 
 
-def unwatch(dialect: Dialect, watcher: Watcher) -> None:
-    """Ends what `watch` began. The wrappers stay, for whoever has wrapped them in turn."""
-    with _lock:
-        _watched[dialect].remove(watcher)
+class Told:
+    """Those who are told of one dialect, and its methods as they tell it.
 
+    The `info` of a connection has the watchers that it knows of, and the transaction of each.
+    """
 
-def _wrap(dialect: Dialect, watchers: list[Watcher]) -> None:
-    # A list is copied before each round: somebody may come or go meanwhile.
-    begin, rollback, commit = dialect.do_begin, dialect.do_rollback, dialect.do_commit
-    commit_twophase = dialect.do_commit_twophase
+    def __init__(self, dialect: Dialect) -> None:
+        self.watchers: tuple[Watcher, ...] = ()
+        """Replaced as a whole: somebody may come or go while all are told."""
+        self._begin = dialect.do_begin
+        self._rollback = dialect.do_rollback
+        self._commit_twophase = dialect.do_commit_twophase
+        commit = partial(self._around, dialect.do_commit, False)
+        for name, telling in (
+            ("do_begin", self._do_begin),
+            ("do_rollback", self._do_rollback),
+            ("do_commit", commit),
+            ("do_commit_twophase", self._do_commit_twophase),
+            ("execution_ctx_cls", _telling(self, dialect.execution_ctx_cls)),
+        ):
+            setattr(dialect, name, telling)
 
-    def do_begin(connection: Any) -> None:
+    def watch(self, watcher: Watcher) -> None:
+        """From now on the watcher is told."""
+        with _lock:
+            self.watchers = (*self.watchers, watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Ends what `watch` began. The methods stay, for whoever has wrapped them in turn."""
+        with _lock:
+            self.watchers = tuple(each for each in self.watchers if each is not watcher)
+
+    def meet(self, info: Info, *, begins: bool = False) -> tuple[Transaction, ...]:
+        """Watchers have come or gone since the connection was used last."""
+        watchers = self.watchers
+        transactions = tuple(watcher.transaction(info, begins) for watcher in watchers)
+        info[self] = watchers, transactions
+        return transactions
+
+    def _do_begin(self, connection: Any) -> None:
         info = info_of(connection)
-        for watcher in [*watchers]:
-            watcher.begins(info)
-        begin(connection)
+        watchers, transactions = info.get(self, _NOBODY)
+        if watchers is not self.watchers:
+            transactions = self.meet(info, begins=True)
+        for transaction in transactions:
+            if transaction.in_use:
+                transaction.rolled_back()
+        self._begin(connection)
 
-    def do_rollback(connection: Any) -> None:
-        info = info_of(connection)
-        for watcher in [*watchers]:
-            watcher.rolls_back(info)
-        rollback(connection)
+    def _do_rollback(self, connection: Any) -> None:
+        known: Known = info_of(connection).get(self, _NOBODY)
+        for transaction in known[1]:
+            if transaction.in_use:
+                transaction.rolled_back()
+        self._rollback(connection)
 
-    def surround(connection: Any, written_elsewhere: bool, work: Any) -> None:
-        info, present = info_of(connection), [*watchers]
-        for watcher in present:
-            watcher.commits(info, written_elsewhere=written_elsewhere)
-        try:
-            work()
-        except BaseException:
-            for watcher in present:
-                watcher.commit_failed(info)
-            raise
-        for watcher in present:
-            watcher.committed(info)
-
-    def do_commit(connection: Any) -> None:
-        surround(connection, False, lambda: commit(connection))
-
-    def do_commit_twophase(
-        connection: Any, xid: Any, is_prepared: bool = True, recover: bool = False
+    def _do_commit_twophase(
+        self, connection: Any, xid: Any, is_prepared: bool = True, recover: bool = False
     ) -> None:
-        surround(
-            connection, recover, lambda: commit_twophase(connection, xid, is_prepared, recover)
-        )
+        self._around(self._commit_twophase, recover, connection, xid, is_prepared, recover)
 
-    def and_tell(execute: Any) -> Any:
-        def do_execute(cursor: Any, statement: str, *rest: Any, **words: Any) -> None:
-            execute(cursor, statement, *rest, **words)
-            context = words.get("context", rest[-1] if rest else None)
-            for watcher in [*watchers]:
-                watcher.executed(cursor, statement, context)
+    def _around(
+        self, commit: Callable[..., None], written_elsewhere: bool, connection: Any, *rest: Any
+    ) -> None:
+        info = info_of(connection)
+        watchers, transactions = info.get(self, _NOBODY)
+        if watchers is not self.watchers:
+            transactions = self.meet(info)
+        for transaction in transactions:
+            if written_elsewhere:
+                transaction.see_nothing("a transaction is committed that was prepared elsewhere")
+            if transaction.in_use:
+                transaction.committing()
+        try:
+            commit(connection, *rest)
+        except BaseException:
+            for transaction in transactions:
+                if transaction.in_use:
+                    transaction.uncertain()
+            raise
+        for transaction in transactions:
+            if transaction.in_use:
+                transaction.committed()
 
-        return do_execute
 
-    dialect.__dict__.update(
-        do_begin=do_begin,
-        do_rollback=do_rollback,
-        do_commit=do_commit,
-        do_commit_twophase=do_commit_twophase,
-        do_execute=and_tell(dialect.do_execute),
-        do_executemany=and_tell(dialect.do_executemany),
-        do_execute_no_params=and_tell(dialect.do_execute_no_params),
-    )
+def _telling(told: Told, kind: Any) -> Any:
+    """An execution context that tells what it does."""
+
+    class Telling(kind):  # type: ignore[misc]
+        def pre_exec(self) -> None:
+            for watcher in told.watchers:
+                watcher.executes(self)
+            kind.pre_exec(self)
+
+        def post_exec(self) -> None:
+            kind.post_exec(self)
+            for watcher in told.watchers:
+                watcher.executed(self)
+
+    return Telling
+
+
+_TOLD = "_bloomery_told"
+"""An attribute of the dialect, so that it ends with the dialect that it refers to."""
+_lock = threading.Lock()
+
+
+def told_by(dialect: Dialect) -> Told:
+    """Those who are told of the dialect, nobody at first."""
+    with _lock:
+        if not hasattr(dialect, _TOLD):
+            setattr(dialect, _TOLD, Told(dialect))
+        told: Told = getattr(dialect, _TOLD)
+        return told

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import NullPool, SingletonThreadPool, StaticPool
 
 from bloomery.errors import ParameterError
+from bloomery.guard.writes import OWN
 
 Answer = TypeVar("Answer")
 
@@ -36,7 +37,7 @@ class Errands:
         if is_async:
             # A connection belongs to the loop it was made in, and loops come and go.
             own = NullPool(pool._creator, _dispatch=pool.dispatch, dialect=engine.dialect)
-        self._engine = Engine(own, engine.dialect, engine.url)
+        self._engine = Engine(own, engine.dialect, engine.url, execution_options={OWN: True})
 
     def run(self, work: Callable[[Connection], Answer]) -> Answer:
         """What `work` answers; it commits what it wants to keep."""

@@ -4,9 +4,11 @@ The rule that never breaks: while the state is READY, the filter holds every com
 writes a row says so before it is committed; `rebuild` keeps the rule while a new filter is read:
 
 1. The new filter exists before the first key is read. From then on every added key goes to both.
-2. It gets the keys of all transactions that are open at that moment: the scan may be too early for
-   them, and their writes came too early for the new filter.
-3. Who cannot name the keys it writes calls `distrust`, and stays in `open` until it has ended. A
+2. Then it gets the keys of all transactions that are open: the scan may be too early for them, and
+   their writes came too early for the new filter. A writer lists its keys, then looks which filters
+   there are; a build shows its filter, then looks who has listed what. So one of them sees the
+   other, and a writer needs no lock.
+3. Who cannot name the keys it writes calls `distrust`, and stays `blind` until it has ended. A
    build that meets one of these is thrown away.
 
 So a filter that is put to use misses nothing, and one that may miss something is not asked.
@@ -29,7 +31,7 @@ import numpy.typing as npt
 
 from bloomery._core import CountingBloomFilter, ScalableBloomFilter
 from bloomery.errors import AbsentKeyError, require
-from bloomery.guard.pending import Key, Pending
+from bloomery.guard.pending import Key, Pending, disowned
 from bloomery.guard.state import HeldStats, State
 
 Scan = Callable[[], Iterable[Sequence[Key]]]
@@ -71,7 +73,8 @@ class HeldKeys:
         self._next: ScalableBloomFilter | CountingBloomFilter | None = None
         self._trusted: ScalableBloomFilter | CountingBloomFilter | None = None
         """The filter that is asked; None lets everything pass. All that a question looks at."""
-        self.open: WeakSet[Pending] = WeakSet()
+        self.pendings: WeakSet[Pending] = WeakSet()
+        """All that somebody has. One that is forgotten belonged to a connection that is gone."""
         self._uncertain: set[Key] = set()
         """Keys of commits that failed, as far as anybody knows; every new filter gets them."""
         self._doubts = 0
@@ -132,25 +135,17 @@ class HeldKeys:
     def _publish(self) -> None:
         self._trusted = None if self._holds or self._paused else self._filter
 
-    def _add(self, keys: Sequence[Key]) -> None:
-        for each in (self._filter, self._next):
-            if each is not None:
-                if len(keys) < _FEW:
-                    for key in keys:
-                        each.add(key)
-                else:
-                    each.add_many(keys)
-
     def add_many(self, keys: Sequence[Key]) -> None:
-        """Adds keys that are committed, or will be whatever happens to this process."""
-        with self._lock:
-            self._add(keys)
-
-    def write(self, pending: Pending, keys: Sequence[Key]) -> None:
-        """Adds keys that an open transaction writes."""
-        with self._lock:
-            pending.list(keys)
-            self._add(keys)
+        """Adds keys that are listed as pending or are committed already."""
+        # In this order: a new filter is in use before it is no longer the next.
+        for each in (self._next, self._filter):
+            if each is None:
+                continue
+            if len(keys) < _FEW:
+                for key in keys:
+                    each.add(key)
+            else:
+                each.add_many(keys)
 
     def remove_many(self, keys: Iterable[Key], generation: int | None = None) -> None:
         """Takes keys out whose rows are gone for good; each was added once for its row.
@@ -221,31 +216,23 @@ class HeldKeys:
     # --- transactions -------------------------------------------------------------------------
 
     def begin(self) -> Pending:
-        """For the writes of one transaction. Whoever drops it without a word has rolled back."""
+        """For the writes of one transaction at a time. Whoever drops it has rolled back."""
         pending = Pending(self)
         with self._lock:
-            self.open.add(pending)
+            self.pendings.add(pending)
         return pending
 
-    def committing(self, pending: Pending) -> None:
-        """Nothing to do: the transaction stays in `open` until its commit has returned."""
-
-    def landed(self, pending: Pending) -> None:
-        """Nothing to do, likewise."""
-
-    def close(self, pending: Pending, *, uncertain: bool = False) -> None:
-        """The transaction has ended."""
+    def keep(self, pending: Pending) -> None:
+        """Nobody knows how the transaction ends: its keys go into every new filter."""
         with self._lock:
-            if uncertain:
-                self._uncertain.update(pending.keys)
-                if pending.unlisted:
-                    self._distrust("a commit of very many keys failed")
-            self.open.discard(pending)
+            self._uncertain.update(pending.keys)
+            if pending.unlisted:
+                self._distrust("a commit of very many keys failed")
 
     def after_fork(self) -> None:
         """In a new process: the parent goes on adding keys that this copy will never see."""
         self._lock, self._one_build = threading.Lock(), threading.Lock()
-        self.open = WeakSet()
+        self.pendings = disowned(self.pendings)
         self._next = None
         self._holds = 0
         self._distrust("this process was forked from the one that built the filter")
@@ -278,18 +265,19 @@ class HeldKeys:
         """One attempt; None if it was spoilt, False if another one would be at once."""
         begun = time.monotonic()
         with self._lock:
-            unread = sum(len(pending.keys) for pending in self.open)
+            unread = sum(len(pending.keys) for pending in self.pendings)
         made = self._make((expected or 0) + unread)
         with self._lock:
             doubts = self._doubts
-            for pending in self.open:
+            stale = self._stale
+            self._next = made  # before the look at who is open, see above
+            for pending in self.pendings:
+                made.add_many(pending.keys.copy())
                 if pending.blind or pending.unlisted:
+                    self._next = None
                     self._reason = "a transaction is open whose keys are not known"
                     return False
-                made.add_many(pending.keys)
             made.add_many(list(self._uncertain))
-            self._next = made
-            stale = self._stale
         read = 0
         try:
             for batch in scan():
@@ -302,10 +290,11 @@ class HeldKeys:
                 self._next = None
             raise
         with self._lock:
-            self._next = None
             if self._doubts != doubts:
+                self._next = None
                 return None
             self._filter = made
+            self._next = None
             self._generation += 1
             self._reason = ""
             self._removed = 0

@@ -1,4 +1,4 @@
-"""`Pending`: what one open transaction has written.
+"""`Pending`: what one open transaction has written; then the next one of its connection.
 
 A key is added to the filter when its row is written, which is before its commit. That alone is not
 enough: a build that starts after the write and reads before the commit would see neither. So the
@@ -6,8 +6,9 @@ keys of a transaction stay listed here until its end is known, and every new fil
 
 Invariants, all under the lock of the keys they belong to:
 
-1. From the first write to the end of the transaction it is in the set `open` of its `HeldKeys`.
-2. `keys` has every key it wrote, unless `unlisted` or `blind` is set.
+1. It is in the set `pendings` of its `HeldKeys` from the beginning, as long as anybody has it.
+2. `keys` has every key that the open transaction wrote, unless `unlisted` or `blind` is set. When
+   it has ended, all is as it was in the beginning.
 3. Removals are applied once, after the commit has succeeded, and only to the filter that was in
    use when the row was deleted: only of that one it is certain that the key is inside.
 """
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
+from weakref import WeakSet
 
 Key = str | bytes | int
 
@@ -29,18 +31,19 @@ class Keys(Protocol):
 
     @property
     def generation(self) -> int: ...
-    def write(self, pending: Pending, keys: Sequence[Key]) -> None: ...
+    def add_many(self, keys: Sequence[Key]) -> None: ...
     def remove_many(self, keys: Iterable[Key], generation: int | None = None) -> None: ...
     def count_stale(self, rows: int) -> None: ...
     def distrust(self, reason: str) -> None: ...
     def hold(self) -> AbstractContextManager[None]: ...
-    def committing(self, pending: Pending) -> None: ...
-    def landed(self, pending: Pending) -> None: ...
-    def close(self, pending: Pending, *, uncertain: bool = False) -> None: ...
+    def keep(self, pending: Pending) -> None: ...
 
 
 class Pending:
-    """The keys written and the rows deleted by one transaction that has not ended."""
+    """The keys written and the rows deleted by one transaction that has not ended.
+
+    Whoever has many transactions one after another may use it for all of them.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -51,7 +54,7 @@ class Pending:
         "_stale",
         "awaiting",
         "blind",
-        "context",
+        "in_use",
         "keys",
         "removable",
         "unlisted",
@@ -59,31 +62,35 @@ class Pending:
 
     def __init__(self, held: Keys) -> None:
         self._held = held
-        self._removals: list[tuple[int, Key]] = []
-        self._marks: list[tuple[str, int]] = []
-        self._stale = 0
         self._hold: AbstractContextManager[None] | None = None
         """Open while `awaiting` where each statement is committed at once."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing is written yet."""
+        self.in_use = False
+        """Up to its owner, who need not say the end of what was not begun."""
         self.keys: list[Key] = []
-        self.context: Any = None
-        """The execution whose keys were added last."""
-        self.awaiting = False
-        """A statement has been sent whose keys only the database knows so far."""
+        self.awaiting: object = None
+        """The statement that was sent last, if only the database knows its keys so far."""
         self.blind = False
         self.unlisted = False
         self.removable = True
+        self._removals: list[tuple[int, Key]] = []
+        self._marks: list[tuple[str, int]] = []
+        self._stale = 0
 
     def add_many(self, keys: Sequence[Key]) -> None:
         """Keys that this transaction writes, or may have written."""
-        self._held.write(self, keys)
+        self.list(keys)
+        self._held.add_many(keys)
 
     def list(self, keys: Sequence[Key]) -> None:
-        """Remembers the keys; called by the `Keys` under their lock."""
-        if self.unlisted:
-            return
-        self.keys.extend(keys)
+        """Remembers the keys, before anybody looks where to add them."""
+        self.keys += keys
         if len(self.keys) > _LISTED:
-            self.keys, self.unlisted = [], True
+            self.unlisted = True  # first: whoever finds no keys must find this
+            self.keys = []
 
     def remove_many(self, keys: Iterable[Key]) -> None:
         """Keys of rows that this transaction certainly deletes."""
@@ -97,7 +104,7 @@ class Pending:
 
     def see_nothing(self, reason: str) -> None:
         """It writes keys that cannot be seen."""
-        self.blind = True
+        self.in_use = self.blind = True
         self._held.distrust(reason)
 
     def forget_removals(self) -> None:
@@ -119,52 +126,63 @@ class Pending:
 
     def committing(self) -> None:
         """The commit is about to be sent."""
-        if self.awaiting:
+        if self.awaiting is not None:
             self.see_nothing("a statement broke off whose keys only the database knows")
-        self._held.committing(self)
 
     def landed(self) -> None:
         """What was sent since `committing` is done, and the transaction goes on."""
-        self._held.landed(self)
 
     def committed(self) -> None:
         """The commit has succeeded."""
-        self._close()
-        if self._stale:
-            self._held.count_stale(self._stale)
-        by_generation: dict[int, list[Key]] = {}
-        for generation, key in self._removals:
-            by_generation.setdefault(generation, []).append(key)
-        for generation, keys in by_generation.items():
-            self._held.remove_many(keys, generation)
+        stale, removals = self._stale, self._removals
+        self.close()
+        if stale:
+            self._held.count_stale(stale)
+        if removals:
+            by_generation: dict[int, list[Key]] = {}
+            for generation, key in removals:
+                by_generation.setdefault(generation, []).append(key)
+            for generation, keys in by_generation.items():
+                self._held.remove_many(keys, generation)
 
     def rolled_back(self) -> None:
         """It has ended without a commit."""
-        self._close()
+        self.close()
 
     def uncertain(self) -> None:
         """Its commit failed: it may be lost, still under way, or left open on its connection."""
         if self.blind:
             self._held.distrust("a commit broke off that wrote keys nobody saw")
-        self._close(uncertain=True)
+        self._held.keep(self)
+        self.close()
 
-    def await_keys(self, *, hold: bool) -> None:
+    def await_keys(self, statement: object, *, hold: bool) -> None:
         """A statement is about to be sent whose keys only the database knows."""
-        self.awaiting = True
+        self.awaiting = statement
         if hold and self._hold is None:
             self._hold = self._held.hold()
             self._hold.__enter__()
 
     def got_keys(self) -> None:
         """They are known now, and were added; or trust has ended."""
-        self.awaiting = False
+        self.awaiting = None
         if self._hold is not None:
             self._hold.__exit__(None, None, None)
             self._hold = None
 
-    def _close(self, *, uncertain: bool = False) -> None:
+    def close(self) -> None:
+        """It has ended, and what comes next begins with nothing."""
         if self._hold is not None:
-            if self.awaiting:
+            if self.awaiting is not None:
                 self._held.distrust("a statement broke off whose keys only the database knows")
             self.got_keys()
-        self._held.close(self, uncertain=uncertain)
+        self.reset()
+
+
+def disowned(pendings: Iterable[Pending]) -> WeakSet[Pending]:
+    """Those of a forked process: what they have written is up to the one that it came from, but
+    connections that were inherited have them still."""
+    mine = WeakSet(pendings)
+    for pending in mine:
+        pending.reset()
+    return mine

@@ -42,7 +42,7 @@ from bloomery._core import BloomFilter
 from bloomery.errors import SnapshotError, StorageError, require
 from bloomery.guard.control import Word
 from bloomery.guard.held import Progress, Scan
-from bloomery.guard.pending import Key, Pending
+from bloomery.guard.pending import Key, Pending, disowned
 from bloomery.guard.shared_files import SharedFiles
 from bloomery.guard.shared_progress import SharedProgress
 from bloomery.guard.state import HeldStats, State
@@ -62,6 +62,31 @@ _TRUSTED = int(Word.TRUSTED)
 _View = tuple[int, BloomFilter | None]
 _LOOK_AGAIN: _View = (-1, None)
 """No generation has this number, so the next question looks."""
+
+
+class _SharedPending(Pending):
+    """Tells the others when its commit is under way."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self, keys: SharedKeys) -> None:
+        super().__init__(keys)
+        self._keys = keys
+
+    def add_many(self, keys: Sequence[Key]) -> None:
+        self._keys.write(self, keys)
+
+    def committing(self) -> None:
+        super().committing()
+        self._keys.committing(self)
+
+    def landed(self) -> None:
+        self._keys.landed(self)
+
+    def close(self) -> None:
+        known = not (self.blind or self.unlisted)
+        super().close()
+        self._keys.ended(self, known)
 
 
 class SharedKeys(SharedProgress):
@@ -88,6 +113,8 @@ class SharedKeys(SharedProgress):
         self.detached = False
         self._paused = ""
         self._may_join = True
+        self.pendings: WeakSet[Pending] = WeakSet()
+        """All that somebody has. One that is forgotten belonged to a connection that is gone."""
         self._begin_process()
         self.files.on_fork = self._begin_process
 
@@ -97,7 +124,7 @@ class SharedKeys(SharedProgress):
         self._one_build = threading.Lock()
         self._view = _LOOK_AGAIN
         """The trusted generation as this process knows it; None lets everything pass."""
-        self.open: WeakSet[Pending] = WeakSet()
+        self.pendings = disowned(self.pendings)
         self._inside: WeakKeyDictionary[Pending, set[int]] = WeakKeyDictionary()
         """For an open transaction, the generations that have all keys it wrote."""
         self._sections: dict[Pending, int] = {}
@@ -137,7 +164,7 @@ class SharedKeys(SharedProgress):
 
     def _catch_up(self, number: int) -> bool:
         """Adds what open transactions of this process wrote; False if that is not known."""
-        return all(self._bring(pending, number) for pending in self.open)
+        return all(self._bring(pending, number) for pending in self.pendings)
 
     def _filter(self, number: int) -> BloomFilter | None:
         """The filter of a generation; None if it is gone or cannot be opened."""
@@ -274,10 +301,10 @@ class SharedKeys(SharedProgress):
     # --- transactions -------------------------------------------------------------------------
 
     def begin(self) -> Pending:
-        """For the writes of one transaction. Whoever drops it without a word has rolled back."""
-        pending = Pending(self)
+        """For the writes of one transaction at a time. Whoever drops it has rolled back."""
+        pending = _SharedPending(self)
         with self._lock:
-            self.open.add(pending)
+            self.pendings.add(pending)
         return pending
 
     def committing(self, pending: Pending) -> None:
@@ -298,17 +325,20 @@ class SharedKeys(SharedProgress):
         if side is not None and not self.detached:
             self.files.sections.leave(side)
 
-    def close(self, pending: Pending, *, uncertain: bool = False) -> None:
-        """The transaction has ended; `uncertain` if nobody knows how."""
-        if uncertain and not self.detached:
+    def keep(self, pending: Pending) -> None:
+        """Nobody knows how the transaction ends: its keys go into every new filter."""
+        if not self.detached:
             self.files.remember(pending.keys)
             self.add_many(pending.keys)
+            if pending.unlisted:
+                self.distrust("a commit of very many keys failed")
+
+    def ended(self, pending: Pending, known: bool) -> None:
+        """The transaction has ended; `known` says whether its keys were."""
         with self._lock:
-            if pending.blind or pending.unlisted:
+            if not known:
                 self._view = _LOOK_AGAIN
-            self.open.discard(pending)
-        if uncertain and pending.unlisted:
-            self.distrust("a commit of very many keys failed")
+            self._inside.pop(pending, None)
         self.landed(pending)
 
     # --- building -----------------------------------------------------------------------------

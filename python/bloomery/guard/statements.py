@@ -10,8 +10,9 @@ which parameter. `tests/guard` runs each kind of statement, so a version that mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -35,6 +36,19 @@ Names = tuple[str | None, ...]
 """For each key column the name of the parameter that holds it; None if only the database knows."""
 
 
+class Row:
+    """A row that each set of parameters writes."""
+
+    __slots__ = ("names", "value")
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.value: Callable[[Mapping[str, Any]], Any] | None = None
+        """Takes the value of the key, or the tuple of its parts, out of a set of parameters."""
+        if None not in names:
+            self.value = itemgetter(*names)
+
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What one execution does."""
@@ -47,7 +61,7 @@ class Effect:
     """The savepoint that it makes."""
     back_to: str = ""
     """The savepoint that it rolls back to."""
-    rows: tuple[Names, ...] = ()
+    rows: tuple[Row, ...] = ()
     """The rows that each set of parameters writes."""
     old: Names = ()
     """The parameters that hold the key of the one row which each set of parameters deletes."""
@@ -74,19 +88,17 @@ class Statements:
         self._reached_from = (self._table.name, *sorted({table for table, _ in self._parents}))
         """The tables by which the keys may be changed."""
         self._known: WeakKeyDictionary[Compiled, Effect] = WeakKeyDictionary()
-        self._last: tuple[Compiled | None, Effect] = (None, NOTHING)
+        self.last: tuple[Compiled | None, Effect] = (None, NOTHING)
+        """The compiled statement that was read last, and its effect."""
 
     def read(self, compiled: Compiled | None, text: str) -> Effect:
         """The effect of a compiled statement, or of a text that was not compiled."""
         if compiled is None:
             return self._read_text(text)
-        last, effect = self._last
-        if compiled is last:  # as a rule, and quicker than a look into the table
-            return effect
         known = self._known.get(compiled)
         if known is None:
             known = self._known[compiled] = self._read(compiled)
-        self._last = (compiled, known)
+        self.last = (compiled, known)
         return known
 
     def _read_text(self, text: str) -> Effect:
@@ -132,8 +144,8 @@ class Statements:
             self._read_other(compiled, statement, table)
             return NOTHING
         if isinstance(statement, Insert):
-            rows = tuple(self._inserted(compiled, statement))
-            return Effect(rows=rows, generated=any(None in row for row in rows))
+            rows = tuple(map(Row, self._inserted(compiled, statement)))
+            return Effect(rows=rows, generated=any(row.value is None for row in rows))
         old = self._equal_to(compiled, statement)
         if isinstance(statement, Delete):
             return Effect(old=old if None not in old else (), loses=True)
@@ -226,7 +238,7 @@ class Statements:
             return NOTHING
         if None in names:
             raise _NotSeen("an UPDATE changes a part of the key of rows that are not named")
-        return Effect(rows=(tuple(names),), old=old if None not in old else (), loses=True)
+        return Effect(rows=(Row(tuple(names)),), old=old if None not in old else (), loses=True)
 
     def _equal_to(self, compiled: Any, statement: Any) -> Names:
         """The parameters that the key columns must equal for a row to be meant."""

@@ -52,6 +52,8 @@ def _refuse(value: object, wanted: str) -> KeyTypeError:
 
 
 def _integer(value: Any) -> Key:
+    if type(value) is int and _SMALLEST <= value <= _LARGEST:
+        return value
     try:
         whole = operator.index(value)
     except TypeError:

@@ -9,10 +9,12 @@
 | the connection goes back, or begins anew | whatever is left has been rolled back |
 | a commit of what began before the guard was made | it may have written anything: trust ends |
 
-A `Pending` lies in the `info` of the connection from the pool, so it ends with that connection.
+A `Pending` lies in the `info` of each connection from the pool that has begun a transaction since
+the guard was made, so it ends with that connection.
 
-Not seen: a cursor taken from the driver's own connection (`raw_connection()`, COPY of psycopg),
-functions and triggers that write on their own, and everybody who does not use this engine.
+Not seen: a cursor taken from the driver's own connection (`raw_connection()`, COPY of psycopg), a
+statement that a listener rewrites as it is sent, functions and triggers that write on their own,
+and everybody who does not use this engine.
 """
 
 from __future__ import annotations
@@ -24,19 +26,17 @@ from typing import Any
 from sqlalchemy import Column, Connection, Engine, event
 
 from bloomery.errors import KeyTypeError
-from bloomery.guard import commits
-from bloomery.guard.commits import Info, info_of
+from bloomery.guard.commits import Info, info_of, told_by
 from bloomery.guard.held import HeldKeys
 from bloomery.guard.pending import Key, Pending
 from bloomery.guard.returned import returned_rows
 from bloomery.guard.shared import SharedKeys
-from bloomery.guard.statements import Effect, Names, Statements
+from bloomery.guard.statements import NOTHING, Effect, Names, Row, Statements
 from bloomery.guard.values import Normal, Unseen
 
 OWN = "bloomery_own"
-"""An option of connections on which a guard installs what it needs itself."""
+"""An option of connections that a guard uses for itself."""
 
-_ASKS = re.compile(r"\s*SELECT\b", re.I)
 _COMMITS_NOTHING = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH|VALUES|SAVEPOINT)\b", re.I)
 
 
@@ -54,51 +54,49 @@ class Writes:
         self._columns = tuple(columns)
         self._normal = normal
         self._held = held
+        self._shared = held if isinstance(held, SharedKeys) else None
         self._statements = Statements(columns)
         self._table = columns[0].table.name
-        self._begun = object()
-        """In the `info` of each connection that has begun a transaction since."""
         primary = list(columns[0].table.primary_key.columns)
         self._primary = [primary.index(c) if c in primary else None for c in columns]
-        # First of all: who handles a statement himself, ends the row of those who are told.
         self._listeners: list[tuple[str, Callable[..., None]]] = [
-            ("do_execute", self._before),
-            ("do_executemany", self._before),
-            ("do_execute_no_params", self._before),
             ("handle_error", self._failed),
-            ("checkin", self._checkin),
             ("invalidate", self._invalidate),
         ]
         if any(place is not None for place in self._primary):
             self._listeners.append(("after_execute", self._after))
         for name, listener in self._listeners:
-            event.listen(engine, name, listener, insert=True)
-        commits.watch(engine.dialect, self)
+            event.listen(engine, name, listener)
+        self._told = told_by(engine.dialect)
+        self._told.watch(self)
 
     def close(self) -> None:
         """Listens no more. What is written from now on is not seen."""
         for name, listener in self._listeners:
             event.remove(self._engine, name, listener)
         self._listeners.clear()
-        commits.unwatch(self._engine.dialect, self)
+        self._told.unwatch(self)
 
     # --- statements ---------------------------------------------------------------------------
 
     def _pending(self, connection: Connection) -> Pending:
-        info = info_of(connection)
-        pending: Pending | None = info.get(self)
-        if pending is None:
-            pending = info[self] = self._held.begin()
+        info = info_of(connection.connection)
+        if self not in info:
+            self._told.meet(info)
+        pending: Pending = info[self]
+        pending.in_use = True
         return pending
 
-    def _before(self, cursor: Any, statement: str, *rest: Any) -> None:
-        context: Any = rest[-1]
+    def executes(self, context: Any) -> None:
+        """A statement is about to be sent."""
+        last, effect = self._statements.last  # as a rule it is that one again
+        if context.compiled is not last or last is None:
+            effect = self._statements.read(context.compiled, context.statement)
+        if effect is NOTHING and self._shared is None:
+            return
         connection: Connection = context.root_connection
-        if connection.engine.pool is not self._engine.pool:
-            return  # an engine that a guard has for itself, with the same dialect
-        effect = self._statements.read(context.compiled, statement)
         if effect.rows:
-            self._add(connection, context, statement, effect)
+            self._add(connection, context, effect)
         elif effect.unseen:
             if connection.get_execution_options().get(OWN):
                 return
@@ -109,8 +107,8 @@ class Writes:
             self._pending(connection).savepoint(effect.savepoint)
         elif effect.back_to:
             self._pending(connection).rollback_to(effect.back_to)
-        if self._held.shared and self._may_commit(connection, effect, statement):
-            self._held.committing(self._pending(connection))
+        if self._shared is not None and self._may_commit(connection, effect, context.statement):
+            self._shared.committing(self._pending(connection))
 
     def _may_commit(self, connection: Connection, effect: Effect, statement: str) -> bool:
         """Whether what this connection wrote may be committed by the statement itself."""
@@ -120,57 +118,43 @@ class Writes:
             return _commits_at_once(connection)
         # SQLite commits when it releases a savepoint that nothing was begun before, MySQL before it
         # makes a table; so whatever is not known to leave a transaction open may end it.
-        return self in info_of(connection) and not _COMMITS_NOTHING.match(statement)
+        pending = info_of(connection.connection).get(self)
+        return pending is not None and pending.in_use and not _COMMITS_NOTHING.match(statement)
 
-    def executed(self, cursor: Any, statement: str, context: Any) -> None:
+    def executed(self, context: Any) -> None:
         """A statement has been carried out."""
-        if context is None or context.root_connection.engine.pool is not self._engine.pool:
-            return
         if context.isupdate or context.isdelete:
-            effect = self._statements.read(context.compiled, statement)
-            # Otherwise it only asked for a default.
-            if effect.loses and statement == context.statement:
-                self._lose(context.root_connection, cursor.rowcount, context, effect)
-        if self._held.shared:
-            pending: Pending | None = info_of(context.root_connection).get(self)
+            effect = self._statements.read(context.compiled, context.statement)
+            if effect.loses:
+                self._lose(context.root_connection, context.cursor.rowcount, context, effect)
+        if self._shared is not None:
+            pending: Pending | None = info_of(context.root_connection.connection).get(self)
             if pending is not None:
                 pending.landed()
 
-    def _add(self, connection: Connection, context: Any, statement: str, effect: Effect) -> None:
+    def _add(self, connection: Connection, context: Any, effect: Effect) -> None:
         pending = self._pending(connection)
-        # Rows sent in several pieces are one execution, which knows all of them from the start.
-        if pending.context is context:
-            return
         keys: list[Key] = []
         generated = effect.generated
+        given: Mapping[str, Any]
         try:
             for given in context.compiled_parameters:
-                for names in effect.rows:
-                    key = self._key(names, given)
+                for row in effect.rows:
+                    key = None if row.value is None else self._normal.key(row.value(given))
                     if key is not None:
                         keys.append(key)
-                    elif self._may_generate(names, given):
+                    elif self._may_generate(row.names, given):
                         generated = True
         except KeyError:
-            # It may be a statement of its own that asks the database for a default first.
-            if not _ASKS.match(statement):
-                pending.see_nothing(f"an INSERT into `{self._table}` is not understood")
+            pending.see_nothing(f"an INSERT into `{self._table}` is not understood")
             return
         except (Unseen, KeyTypeError):
             pending.see_nothing(f"a value was written to `{self._table}` whose key is not known")
             return
-        pending.context = context
         if keys:
             pending.add_many(keys)
         if generated:
-            pending.await_keys(hold=_commits_at_once(connection))
-
-    def _key(self, names: Names, given: Mapping[str, Any]) -> Key | None:
-        if None in names:
-            return None
-        if len(names) == 1:
-            return self._normal.key(given[names[0]])  # type: ignore[index]
-        return self._normal.key([given[name] for name in names])  # type: ignore[index]
+            pending.await_keys(context, hold=_commits_at_once(connection))
 
     def _may_generate(self, names: Names, given: Mapping[str, Any]) -> bool:
         """Whether the row has a key that the database makes: of a primary key left open or NULL."""
@@ -187,13 +171,13 @@ class Writes:
         result: Any,
     ) -> None:
         context: Any = result.context
-        pending: Pending | None = info_of(connection).get(self)
-        if pending is not None and pending.awaiting and context is pending.context:
+        pending: Pending | None = info_of(connection.connection).get(self)
+        if pending is not None and pending.awaiting is context:
             rows = returned_rows(
                 result, self._columns, self._normal.kinds, self._statements.is_ours
             )
             if rows is None:
-                self._fetch(pending, context, self._statements.read(context.compiled, ""))
+                self._fetch(pending, context, self._statements.read(result.context.compiled, ""))
             else:
                 self._take(pending, rows)
 
@@ -212,9 +196,9 @@ class Writes:
         made = context.inserted_primary_key_rows or ()
         for number, given in enumerate(context.compiled_parameters):
             row = made[number] if number < len(made) and not many else None
-            for names in effect.rows:
+            for each in effect.rows:
                 values: list[Any] = []
-                for place, name in enumerate(names):
+                for place, name in enumerate(each.names):
                     value = None if name is None else given[name]
                     index = self._primary[place]
                     if value is None and index is not None:
@@ -242,8 +226,9 @@ class Writes:
         pending = self._pending(connection)
         given = context.compiled_parameters
         if effect.old and rows == len(given) and self._held.removals == "commit":
+            value = Row(effect.old).value
             try:
-                old = [self._key(effect.old, each) for each in given]
+                old = [self._normal.key(value(each)) for each in given] if value else [None]
             except (Unseen, KeyTypeError):
                 old = [None]
             known = [key for key in old if key is not None]
@@ -254,55 +239,28 @@ class Writes:
 
     # --- transactions -------------------------------------------------------------------------
 
-    def begins(self, info: Info) -> None:
-        self._end(info)
-        info[self._begun] = True
-
-    def rolls_back(self, info: Info) -> None:
-        self._end(info)
-
-    def _checkin(self, dbapi_connection: Any, record: Any) -> None:
-        self._end(record.info)
+    def transaction(self, info: Info, begins: bool) -> Pending:
+        """What is under way on a connection; who comes late may have missed anything."""
+        pending: Pending | None = info.get(self)
+        if pending is None:
+            pending = info[self] = self._held.begin()
+            if not begins:
+                pending.see_nothing("a transaction was open when the guard was made")
+        return pending
 
     def _invalidate(self, dbapi_connection: Any, record: Any, exception: Any) -> None:
-        self._end(record.info)
+        pending: Pending | None = record.info.get(self)
+        if pending is not None:
+            pending.rolled_back()
 
     def _failed(self, context: Any) -> None:
         """After an error PostgreSQL answers a commit with a rollback, and no driver says so."""
         connection: Connection | None = context.connection
         if connection is not None and not connection.invalidated and not connection.closed:
-            pending: Pending | None = info_of(connection).get(self)
-            if pending is not None:
+            pending: Pending | None = info_of(connection.connection).get(self)
+            if pending is not None and pending.in_use:
                 pending.forget_removals()
                 pending.landed()
-
-    def _end(self, info: Info) -> None:
-        pending: Pending | None = info.pop(self, None)
-        if pending is not None:
-            pending.rolled_back()
-
-    def commits(self, info: Info, *, written_elsewhere: bool) -> None:
-        pending: Pending | None = info.get(self)
-        unseen = ""
-        if written_elsewhere:
-            unseen = "a transaction is committed that was prepared elsewhere"
-        elif self._begun not in info:
-            unseen = "a transaction is committed that was open when the guard was made"
-        if unseen:
-            pending = pending or info.setdefault(self, self._held.begin())
-            pending.see_nothing(unseen)
-        if pending is not None:
-            pending.committing()
-
-    def committed(self, info: Info) -> None:
-        pending: Pending | None = info.pop(self, None)
-        if pending is not None:
-            pending.committed()
-
-    def commit_failed(self, info: Info) -> None:
-        pending: Pending | None = info.pop(self, None)
-        if pending is not None:
-            pending.uncertain()
 
 
 def _commits_at_once(connection: Connection) -> bool:
