@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("bloomery._core", reason="bloomery is not built")
 
-from benchmarks import paced  # noqa: E402 - needs what was asked for
+from benchmarks import paced
 
 RATE, SECONDS, STALL = 1_000, 1.0, 0.2
 
