@@ -19,6 +19,7 @@ from benchmarks.engines.count_min import EQUAL
 from benchmarks.logs import GOACCESS, TENTH, TOP, WATCH
 from benchmarks.measure import Form, Op, Timings, Verb, ratio
 from benchmarks.membership import ERROR_RATE
+from benchmarks.paced import LIMIT_MS
 from benchmarks.run import Run
 from benchmarks.server import DEEP, SERVE, peer_rate, rate
 from benchmarks.urls import LAYERED
@@ -284,6 +285,10 @@ def _server(run: Run) -> Iterator[Floor]:
         ours = None if run.quick else rate(run.server, SERVE, command, pipeline)
         work = f"{SERVE}, {command}, -P {pipeline}: times RedisBloom's rate ({source})"
         yield Floor(work, "at least", bound, None if ours is None or not peer else ours / peer)
+    for row in run.latency:
+        work = f"{SERVE} at half of its rate, -P {row.pipeline}, {row.clients:,} connections, "
+        work += f"beside {row.load}: p99, times {LIMIT_MS:g} ms"
+        yield Floor(work, "at most", 1.0, None if run.quick else row.p99_ms / LIMIT_MS)
 
 
 def short(capacity: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks import bare_loop, hot
+from benchmarks import bare_loop, hot, paced
 from benchmarks.answers import OURS, Quality
 from benchmarks.engines.abloom import SERIALIZABLE as ABLOOM
 from benchmarks.engines.count_min import EQUAL
@@ -48,6 +48,12 @@ redis-benchmark with 50 connections on the same machine, everything in memory, t
 with -P 64 sends 64 commands before it waits for a reply."""
 
 
+_LATENCY = """### A server at half of its rate
+
+BF.ADD. Requests leave at set times, whether or not earlier ones were answered; each is charged from
+its own time on to its last reply. The rate is half of what redis-benchmark makes of that server."""
+
+
 def full_report(run: Run) -> str:
     """Everything, for docs/benchmarks.md and the terminal."""
     capacities = (run.sizes.small.capacity, run.sizes.large.capacity)
@@ -73,6 +79,7 @@ def full_report(run: Run) -> str:
     parts += [_GUARD, guard_costs(run)]
     parts += [_HISTORY, history_speed(run)]
     parts += [_SERVER, server_speeds(run)]
+    parts += [_LATENCY, paced.shown(run.latency)] if run.latency else []
     parts += ["### Must be", must_be(floors(run)), *_notes(run)]
     return "\n\n".join(parts)
 

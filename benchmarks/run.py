@@ -17,6 +17,7 @@ from benchmarks import (
     logs,
     machine,
     membership,
+    paced,
     server,
     urls,
 )
@@ -28,6 +29,7 @@ from benchmarks.history import HistorySpeed
 from benchmarks.logs import LogSpeed
 from benchmarks.measure import Timings, collector_off
 from benchmarks.membership import HugePages, Scale
+from benchmarks.paced import Latency
 from benchmarks.server import ServerSpeed
 from benchmarks.workload import KeySet, lengths
 
@@ -53,6 +55,10 @@ class Sizes:
     requests: int
     """Commands to a server without a pipeline in each round; with one, ten times as many."""
     server_rounds: int
+    paced_seconds: float
+    """Of each load at half of the server's rate."""
+    paced_clients: tuple[int, int]
+    """Busy and idle ones, where there are many."""
     build_limit: bool
     """Compile the bare loop first; otherwise it is used only if it is there."""
 
@@ -70,6 +76,8 @@ FULL = Sizes(
     insert_rounds=10,
     requests=100_000,
     server_rounds=5,
+    paced_seconds=8.0,
+    paced_clients=(paced.BUSY, paced.IDLE),
     build_limit=True,
 )
 QUICK = Sizes(
@@ -85,6 +93,8 @@ QUICK = Sizes(
     insert_rounds=1,
     requests=500,
     server_rounds=1,
+    paced_seconds=0.1,
+    paced_clients=(20, 50),
     build_limit=False,
 )
 
@@ -111,6 +121,7 @@ class Run:
     guard: list[GuardCost] = field(default_factory=list)
     history: HistorySpeed | None = None
     server: list[ServerSpeed] = field(default_factory=list)
+    latency: list[Latency] = field(default_factory=list)
     huge: HugePages | None = None
     missing: list[Missing] = field(default_factory=list)
     lacks: dict[str, str] = field(default_factory=dict)
@@ -138,6 +149,7 @@ class Run:
             "guard": [asdict(row) for row in self.guard],
             "history": None if self.history is None else asdict(self.history),
             "server": [asdict(row) for row in self.server],
+            "latency": [asdict(row) for row in self.latency],
             "missing": [asdict(row) for row in self.missing],
             "lacks": self.lacks,
         }
@@ -195,6 +207,9 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
     result.dedup, missing_dedup = dedup.measure(sizes.dedup_lines, sizes.dedup_rounds)
     say(f"server, {sizes.requests:,} commands, {sizes.server_rounds} rounds")
     result.server, missing_server = server.measure(sizes.requests, sizes.server_rounds)
+    say(f"server at half of its rate, {sizes.paced_seconds:g} seconds each")
+    busy, idle = sizes.paced_clients
+    result.latency = paced.latencies(sizes.requests, sizes.paced_seconds, busy=busy, idle=idle)
     lost_later = [*missing_guard, *missing_logs, *missing_dedup, *missing_server]
     for lost in lost_later:
         say(f"not measured: {lost.name} ({lost.reason})")

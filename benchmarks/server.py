@@ -87,7 +87,7 @@ def measure(requests: int, rounds: int) -> tuple[list[ServerSpeed], list[Missing
     missing: list[Missing] = []
     with contextlib.ExitStack() as stack:
         port = stack.enter_context(serving())
-        _prepare(port, OUR_SETUP)
+        prepare(port, OUR_SETUP)
         places = [Place(SERVE, "127.0.0.1", port, OURS_TOO)]
         if redis is None:
             missing.append(Missing(REDIS, "the program is not installed"))
@@ -96,7 +96,7 @@ def measure(requests: int, rounds: int) -> tuple[list[ServerSpeed], list[Missing
             places.append(Place(REDIS, "127.0.0.1", port, THEIRS))
         if url := os.environ.get("BLOOMERY_REDISBLOOM"):
             host, port = urlsplit(url).hostname or "127.0.0.1", urlsplit(url).port or 6379
-            _prepare(port, SETUP, host)
+            prepare(port, SETUP, host)
             commands = {name: words for name, words in OURS_TOO.items() if name != "COUNT.ADD"}
             places.append(Place(REDISBLOOM, host, port, commands))
         else:
@@ -124,14 +124,21 @@ def peer_rate(rows: list[ServerSpeed], command: str, pipeline: int) -> tuple[flo
 
 
 @contextlib.contextmanager
-def serving(*arguments: str) -> Iterator[int]:
-    """`bloomery serve` in memory: its port."""
+def serving(
+    *arguments: str, http_port: str = "0", told: dict[str, int] | None = None
+) -> Iterator[int]:
+    """`bloomery serve`, in memory if nothing else is said: its port; `told` gets all its ports."""
     command = [sys.executable, "-m", "bloomery", "serve", "--json", "--port", "auto"]
-    place = ["--http-port", "0", "--set", "loglevel=warning", *(arguments or ["--memory"])]
-    with subprocess.Popen([*command, *place], stdout=subprocess.PIPE) as process:
+    command += ["--http-port", http_port, "--set", "loglevel=warning"]
+    with subprocess.Popen(
+        [*command, *(arguments or ["--memory"])], stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         try:
-            yield int(json.loads(process.stdout.readline())["port"])
+            ports = json.loads(process.stdout.readline())
+            if told is not None:
+                told.update(ports)
+            yield int(ports["port"])
         finally:
             process.terminate()
 
@@ -152,7 +159,7 @@ def redis_serving(program: str) -> Iterator[int]:
             process.terminate()
 
 
-def _prepare(port: int, commands: tuple[list[str], ...], host: str = "127.0.0.1") -> None:
+def prepare(port: int, commands: tuple[list[str], ...], host: str = "127.0.0.1") -> None:
     """Makes the structures with room for all keys: growing is not what is measured here."""
     with socket.create_connection((host, port), timeout=10) as connection:
         for words in commands:
@@ -176,15 +183,16 @@ def _speeds(program: str, places: list[Place], requests: int, rounds: int) -> li
         for pipeline, _, place, name in works:
             # A pipeline is so much quicker that it needs more commands for the same time.
             count = requests * (10 if pipeline > 1 else 1)
-            found = _run(program, place, place.commands[name], count, pipeline)
+            found = run(program, place, place.commands[name], count, pipeline)
             key = (place.engine, name, pipeline)
             best[key] = max(found, best.get(key, found))
     return [ServerSpeed(*key, *best[key]) for key in sorted(best)]
 
 
-def _run(
+def run(
     program: str, place: Place, words: list[str], count: int, pipeline: int
 ) -> tuple[float, float]:
+    """Commands a second, and the 99th percentile of their latencies in milliseconds."""
     done = subprocess.run(
         [
             program, "-h", place.host, "-p", str(place.port), "-c", str(CLIENTS), "-n", str(count),

@@ -139,7 +139,7 @@ def test_a_journal_that_has_grown_becomes_a_snapshot_by_itself(
     assert ledger is not None
     assert ledger.snapshot_sequence > 0
     # One that fails stops nothing: the journal has everything.
-    monkeypatch.setattr(ledger, "rewrite", _refuse)
+    monkeypatch.setattr(ledger, "begin_rewrite", _refuse)
     for batch in BATCHES[4:]:
         monitor.add_many(*columns(batch))
     assert monitor.stats().journal_bytes > 600
@@ -149,7 +149,7 @@ def test_a_journal_that_has_grown_becomes_a_snapshot_by_itself(
         require_once(again, list(range(len(BATCHES))))
 
 
-def _refuse(_: object) -> None:
+def _refuse() -> None:
     raise StorageError("no room", hint="make some", path="x", operation="write")
 
 

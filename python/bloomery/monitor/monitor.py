@@ -77,6 +77,8 @@ class Monitor(Answers):
         self._clock = clock
         self._intake = structures.intake()
         self._pulse = PulseRing()
+        # Taken in this order. Who saves holds the second one only while it copies.
+        self._saving = threading.Lock()
         self._lock = threading.RLock()
         self._events = self.events()
         self._ahead = 0
@@ -86,6 +88,8 @@ class Monitor(Answers):
         self._measured: tuple[float, list[StructureStats]] | None = None
         self._syncer: Background | None = None
         self._measurer: Background | None = None
+        self._saver: Background | None = None
+        self._background = False
 
     @classmethod
     def open(
@@ -106,7 +110,7 @@ class Monitor(Answers):
         `retention`. Events more than `ahead` ("5m") after the clock count as of now. `sync` is
         "always", "everysec" or "no": when an acknowledged event is safe from a power cut. It is
         safe from a crash of this process at once. With `background=False` the history is rolled up
-        only by its own `compact()`.
+        only by its own `compact()`, and who adds waits for a snapshot that is due.
 
         What is left out is as it was, or as said in parentheses.
         """
@@ -138,6 +142,7 @@ class Monitor(Answers):
                 history.close()
             ledger.close()
             raise
+        this._background = background
         if sync == "everysec":
             this._syncer = Background("monitor-ledger", this._sync_if_due, this._fail, _SYNC)
         return this
@@ -236,17 +241,13 @@ class Monitor(Answers):
     # --- upkeep -------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """One snapshot of all structures, on the disk when this returns; the journal begins anew.
+        """One snapshot of all structures as of now, on the disk when this returns.
 
-        Nothing is added meanwhile. In memory there is nothing to do.
+        Events wait only while memory is copied, and go on in a new journal. In memory there is
+        nothing to do.
         """
-        with self._lock:
-            self._require_sound()
-            if self._ledger is None:
-                return
-            if self.history is not None:
-                self.history.checkpoint()
-            self._ledger.rewrite(self._write)
+        with self._saving:
+            self._save()
 
     def digest(self) -> str:
         """Of all contents: the same after `close` or a crash, and `open`."""
@@ -269,16 +270,17 @@ class Monitor(Answers):
     def close(self) -> None:
         """Saves everything and gives the directory back."""
         with self._lock:
-            threads, self._syncer, self._measurer = (self._syncer, self._measurer), None, None
+            threads = (self._syncer, self._measurer, self._saver)
+            self._syncer = self._measurer = self._saver = None
         for thread in threads:
             if thread is not None:
                 thread.stop()
         try:
-            with self._lock:
+            with self._saving, self._lock:
                 if self._closed:
                     return
                 if self.failure is None and self._is_changed():
-                    self.save()
+                    self._save()
         finally:
             self._closed = True
             if self.history is not None:
@@ -338,18 +340,49 @@ class Monitor(Answers):
             self._ledger.sync()
         applied = self._apply(block, sequence)
         if self._ledger.bytes > self._rewrite_at:
-            self._save_now()
+            if not self._background:
+                self._save_if_due()
+            elif self._saver is None:
+                self._saver = Background("monitor-snapshot", self._save_if_due, self._ignore)
+            if self._saver is not None:
+                self._saver.wake()
         return applied
 
-    def _save_now(self) -> None:
+    def _save_if_due(self) -> None:
         """A snapshot that nobody asked for: the events are safe without it."""
-        self._rewrite_at = _REWRITE
+        ledger = self._ledger
+        # If another one is being made, that will do.
+        if ledger is None or not self._saving.acquire(blocking=False):
+            return
         try:
-            self.save()
+            if ledger.bytes > self._rewrite_at:
+                self._rewrite_at = _REWRITE
+                self._save()
         except BloomeryError as error:
-            if self._ledger is not None:
-                self._rewrite_at = 2 * self._ledger.bytes
+            self._rewrite_at = 2 * ledger.bytes
             log.warning("no snapshot was made, so the journal grows on: %s", error.message)
+        finally:
+            self._saving.release()
+
+    def _save(self) -> None:
+        """Who calls this holds `_saving`."""
+        self._require_sound()
+        ledger = self._ledger
+        if ledger is None:
+            return
+        ledger.sync()  # so that little is left to sync inside the lock
+        with self._lock:
+            write = ledger.begin_rewrite()
+            structures, totals = self.structures.copy(), self._totals.copy()
+        if self.history is not None:
+            # The blocks that it has not yet are in journals that are about to go.
+            self.history.checkpoint()
+
+        def write_all(directory: Path) -> None:
+            structures.save(directory)
+            write_state(directory, self.settings, totals)
+
+        write(write_all)
 
     def _apply(self, block: bytes, sequence: int) -> Applied:
         newest, history = self._totals.newest, self.history
@@ -373,10 +406,6 @@ class Monitor(Answers):
         """Whether there is something that the last snapshot does not hold."""
         ledger = self._ledger
         return ledger is not None and ledger.sequence > ledger.snapshot_sequence
-
-    def _write(self, directory: Path) -> None:
-        self.structures.save(directory)
-        write_state(directory, self.settings, self._totals)
 
     def _structures(self) -> list[StructureStats]:
         """What was measured last. Measuring goes through all cells, so nobody waits for it but the

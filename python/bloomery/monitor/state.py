@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,10 @@ class Totals:
         if applied.note:
             source, position = json.loads(applied.note)
             self.positions[source] = position
+
+    def copy(self) -> Totals:
+        """As they are now."""
+        return replace(self, positions=dict(self.positions))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -65,6 +65,11 @@ class Structures:
         found = [_load(directory, name) if name in wanted else None for name in _NAMES]
         return cls(*found)
 
+    def copy(self) -> Structures:
+        """What they hold now; memory is copied, nothing is worked out."""
+        held = (getattr(self, name) for name in _NAMES)
+        return Structures(*(None if each is None else each.copy() for each in held))
+
     def save(self, directory: Path) -> None:
         """One file for each."""
         for name, structure in self:

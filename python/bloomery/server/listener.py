@@ -59,7 +59,8 @@ class Server:
 
     async def start(self) -> None:
         """Takes its ports, reads the data directory, and only then answers."""
-        raise_file_limit(self.settings.maxclients + _SPARE_FILES)
+        clients = self.settings.maxclients + self.settings.http_maxclients
+        raise_file_limit(clients + _SPARE_FILES)
         if self.settings.port:
             await self._bind("port", self.settings.port, None)
         if self.settings.tls_port:

@@ -9,7 +9,7 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from bloomery.errors import StorageError, UnsupportedError
 from bloomery.server.listener import Server
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
 
+    from bloomery.server.http.connections import Connection
     from bloomery.server.http.parts import Monitor
 
 log = logging.getLogger("bloomery.server")
@@ -82,10 +83,14 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 class Web:
     """The HTTP side: uvicorn in our loop, with our signals."""
 
-    def __init__(self, app: Starlette, server: uvicorn.Server, task: asyncio.Task[None]) -> None:
+    def __init__(
+        self, app: Starlette, server: uvicorn.Server,
+        task: asyncio.Task[None], watching: asyncio.Task[None],
+    ) -> None:  # fmt: skip
         self._app = app
         self._server = server
         self._task = task
+        self._watching = watching
 
     @classmethod
     async def started(cls, server: Server) -> Web:
@@ -95,6 +100,7 @@ class Web:
 
             from bloomery.server.figures import figures
             from bloomery.server.http.app import create_app
+            from bloomery.server.http.connections import Watch, at_most
             from bloomery.server.http.parts import limits_of
         except ImportError as error:
             raise UnsupportedError(
@@ -119,6 +125,7 @@ class Web:
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         config = uvicorn.Config(
             app,
+            http=at_most(server.settings.http_maxclients),
             log_config=None,
             access_log=False,  # it would write keys, which stand in the query
             lifespan="on",
@@ -132,10 +139,14 @@ class Web:
             await asyncio.sleep(0.005)
         if task.done():
             await task
-        return cls(app, web, task)
+        # uvicorn's types do not say that these are its connections.
+        connections = cast(Callable[[], "set[Connection]"], lambda: web.server_state.connections)
+        watching = asyncio.create_task(Watch().run(connections, lambda: server.settings))
+        return cls(app, web, task, watching)
 
     async def stop(self) -> None:
         """Lets requests end that are on their way."""
+        self._watching.cancel()
         self._app.state.live.stop()
         self._server.should_exit = True
         await self._task

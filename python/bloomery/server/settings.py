@@ -24,7 +24,7 @@ CHANGEABLE = frozenset(
     {
         "appendfsync", "auto_aof_rewrite_percentage", "auto_aof_rewrite_min_size", "timeout",
         "auth_timeout", "maxclients", "client_query_buffer_limit", "client_output_buffer_limit",
-        "client_output_seconds", "shutdown_timeout",
+        "client_output_seconds", "shutdown_timeout", "http_timeout",
     }
 )  # fmt: skip
 """Settings that CONFIG SET may change while the server runs."""
@@ -60,6 +60,10 @@ class Settings:
     """Health and metrics are told without the token."""
     http_max_body: int = 64 << 20
     """Bytes of a request over HTTP."""
+    http_maxclients: int = 1_000
+    """Connections of HTTP at a time."""
+    http_timeout: int = 20
+    """Seconds in which a client of HTTP must have sent the head of a request."""
     maxmemory: int = 0
     """Bytes for all structures together; 0 for no limit."""
     maxclients: int = 10_000
@@ -94,7 +98,10 @@ class Settings:
             "auto_aof_rewrite_percentage", "auto_aof_rewrite_min_size",
         ):  # fmt: skip
             require(shown(name), getattr(self, name), "0 or more", getattr(self, name) >= 0)
-        for name in ("maxclients", "tcp_backlog", "client_output_seconds", "auth_timeout"):
+        for name in (
+            "maxclients", "tcp_backlog", "client_output_seconds", "auth_timeout",
+            "http_maxclients", "http_timeout",
+        ):  # fmt: skip
             require(shown(name), getattr(self, name), "1 or more", getattr(self, name) >= 1)
         for name in ("proto_max_bulk_len", "client_query_buffer_limit"):
             value = getattr(self, name)

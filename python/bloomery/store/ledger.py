@@ -14,7 +14,8 @@ After a write or a sync that failed nobody knows what is on the disk, and asking
 "all is well" without it being so. So the first failure is the last word: `append` is refused from
 then on, until the directory is opened again and what is really there has been read.
 
-One thread appends; `sync` and the `poll` of a rewrite may run in another and do not hold it up.
+One thread appends; `sync`, the `poll` of a rewrite and the second step of one in two steps may run
+in another and do not hold it up.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self, get_args
 
@@ -138,7 +140,16 @@ class Ledger:
 
     def rewrite(self, write: Write) -> None:
         """Makes a snapshot by `write(directory)`, of all that was appended; forgets the rest."""
-        directory, sequence = self._begin()
+        self.begin_rewrite()(write)
+
+    def begin_rewrite(self) -> Callable[[Write], None]:
+        """The same in two steps. The snapshot will hold what was appended before this call.
+
+        The answer writes it, in any thread: meanwhile records are appended as ever.
+        """
+        return partial(self._write_snapshot, *self._begin())
+
+    def _write_snapshot(self, directory: Path, sequence: int, write: Write) -> None:
         try:
             self._disk.make_directory(directory)
             write(directory)

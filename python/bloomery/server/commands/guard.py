@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bloomery.server.commands.handler import ReplyError, Words, text, wrong_number
+from bloomery.server.commands.handler import ReplyError, Words, in_thread, text, wrong_number
 from bloomery.server.commands.history import plain
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def stats(server: Server, _client: Client, words: Words) -> Any:
     guard = _guards(server).get(text(words[0]))
     if guard is None:
         raise ReplyError("ERR there is no guard of this name")
-    return plain(guard.stats().as_dict())
+    return in_thread(lambda: plain(guard.stats().as_dict()))
 
 
 def _guards(server: Server) -> Mapping[str, Any]:

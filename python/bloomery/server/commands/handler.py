@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
 Words = Sequence[bytes]
 Handler = Callable[["Server", "Client", Words], Any]
 OK = "OK"
+
+
+def in_thread(work: Callable[[], Any]) -> Awaitable[Any]:
+    """The reply of something that may wait for a lock or the disk: nobody else waits for it."""
+    return asyncio.get_running_loop().run_in_executor(None, work)
 
 
 class ReplyError(Exception):

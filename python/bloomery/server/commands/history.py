@@ -15,8 +15,7 @@ A time is a number of seconds since 1970 or ISO 8601, a span is `90s`, `1m`, `1h
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from bloomery.server.commands.handler import (
     OK,
     ReplyError,
     Words,
+    in_thread,
     integer,
     options,
     text,
@@ -58,10 +58,6 @@ def real(word: bytes) -> float:
 RANGE: dict[str, Callable[[bytes], Any]] = {"START": instant, "END": instant, "LAST": text}
 
 
-def _in_thread(work: Callable[[], Any]) -> Awaitable[Any]:
-    return asyncio.get_running_loop().run_in_executor(None, work)
-
-
 def _store(server: Server, word: bytes) -> History:
     name = text(word)
     if name == MONITOR and server.monitor is not None:
@@ -88,7 +84,7 @@ def reserve(server: Server, _client: Client, words: Words) -> Any:
         server.histories.reserve(name, **given)
         return OK
 
-    return _in_thread(work)
+    return in_thread(work)
 
 
 def add(server: Server, _client: Client, words: Words) -> Any:
@@ -101,14 +97,14 @@ def add(server: Server, _client: Client, words: Words) -> Any:
         _store(server, words[0]).add(words[1], given.get("count", 1), given.get("at"))
         return OK
 
-    return _in_thread(work)
+    return in_thread(work)
 
 
 def add_many(server: Server, _client: Client, words: Words) -> Any:
     """HISTORY.MADD."""
     if len(words) < 2:
         raise wrong_number("history.madd")
-    return _in_thread(lambda: _store(server, words[0]).add_many(list(words[1:])))
+    return in_thread(lambda: _store(server, words[0]).add_many(list(words[1:])))
 
 
 def count(server: Server, _client: Client, words: Words) -> Any:
@@ -116,7 +112,7 @@ def count(server: Server, _client: Client, words: Words) -> Any:
     if len(words) < 2:
         raise wrong_number("history.count")
     given = options(words[2:], RANGE)
-    return _in_thread(lambda: plain(asdict(_store(server, words[0]).count(words[1], **given))))
+    return in_thread(lambda: plain(asdict(_store(server, words[0]).count(words[1], **given))))
 
 
 def series(server: Server, _client: Client, words: Words) -> Any:
@@ -132,7 +128,7 @@ def series(server: Server, _client: Client, words: Words) -> Any:
             for at, upper in zip(found.start.astype("int64").tolist(), found.upper, strict=True)
         ]
 
-    return _in_thread(work)
+    return in_thread(work)
 
 
 def total(server: Server, _client: Client, words: Words) -> Any:
@@ -140,7 +136,7 @@ def total(server: Server, _client: Client, words: Words) -> Any:
     if not words:
         raise wrong_number("history.total")
     given = options(words[1:], RANGE)
-    return _in_thread(lambda: plain(asdict(_store(server, words[0]).total(**given))))
+    return in_thread(lambda: plain(asdict(_store(server, words[0]).total(**given))))
 
 
 def top(server: Server, _client: Client, words: Words) -> Any:
@@ -154,14 +150,14 @@ def top(server: Server, _client: Client, words: Words) -> Any:
     def work() -> Any:
         return [plain(asdict(item)) for item in _store(server, words[0]).top(**given).items]
 
-    return _in_thread(work)
+    return in_thread(work)
 
 
 def about(server: Server, _client: Client, words: Words) -> Any:
     """HISTORY.INFO."""
     if len(words) != 1:
         raise wrong_number("history.info")
-    return _in_thread(lambda: plain(asdict(_store(server, words[0]).stats())))
+    return in_thread(lambda: plain(asdict(_store(server, words[0]).stats())))
 
 
 def names(server: Server, _client: Client, words: Words) -> Any:
@@ -174,7 +170,7 @@ def names(server: Server, _client: Client, words: Words) -> Any:
         running = server.monitor is not None and server.monitor.history is not None
         return [name.encode() for name in ([MONITOR] if running else []) + found]
 
-    return _in_thread(work)
+    return in_thread(work)
 
 
 def plain(value: Any) -> Any:

@@ -1,11 +1,20 @@
-"""MONITOR.SEEN, COUNT, HEAT, TOP, STATS: questions about the stream that the monitor watches."""
+"""MONITOR.SEEN, COUNT, HEAT, TOP, STATS: questions about the stream that the monitor watches.
+
+The first two never wait. The others may, for who adds or makes a snapshot, and have a thread.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bloomery.server.commands.handler import ReplyError, Words, integer, wrong_number
+from bloomery.server.commands.handler import (
+    ReplyError,
+    Words,
+    in_thread,
+    integer,
+    wrong_number,
+)
 from bloomery.server.commands.history import plain
 
 if TYPE_CHECKING:
@@ -41,7 +50,8 @@ def heat(server: Server, _client: Client, words: Words) -> Any:
     """MONITOR.HEAT item: its count now, if each event fades."""
     if len(words) != 1:
         raise wrong_number("monitor.heat")
-    return plain(asdict(_monitor(server).heat(words[0])))
+    monitor = _monitor(server)
+    return in_thread(lambda: plain(asdict(monitor.heat(words[0]))))
 
 
 def top(server: Server, _client: Client, words: Words) -> Any:
@@ -51,14 +61,16 @@ def top(server: Server, _client: Client, words: Words) -> Any:
     wanted = integer(words[0]) if words else 20
     if not 1 <= wanted <= _MOST:
         raise ReplyError(f"ERR n must be 1 to {_MOST}")
-    return [plain(asdict(item)) for item in _monitor(server).top(wanted)]
+    monitor = _monitor(server)
+    return in_thread(lambda: [plain(asdict(item)) for item in monitor.top(wanted)])
 
 
 def stats(server: Server, _client: Client, words: Words) -> Any:
     """MONITOR.STATS."""
     if words:
         raise wrong_number("monitor.stats")
-    return plain(asdict(_monitor(server).stats()))
+    monitor = _monitor(server)
+    return in_thread(lambda: plain(asdict(monitor.stats())))
 
 
 HANDLERS = {

@@ -1,0 +1,56 @@
+"""The load of the latency benchmark: a server that stands still is charged for all who waited."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("bloomery._core", reason="bloomery is not built")
+
+from benchmarks import paced
+
+RATE, SECONDS, STALL = 1_000, 1.0, 0.2
+
+
+@contextlib.contextmanager
+def answering(stall: float) -> Iterator[int]:
+    """Answers every command with `:1`, and stands still once, in the middle: its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                come = 0
+                while data := connection.recv(1 << 16):
+                    if come < RATE * SECONDS / 2 <= come + data.count(b"BF.ADD"):
+                        time.sleep(stall)  # it is what is measured
+                    come += data.count(b"BF.ADD")
+                    connection.sendall(b":1\r\n" * data.count(b"BF.ADD"))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join(30)
+
+
+def test_a_server_that_stands_still_is_charged_for_everyone_who_would_have_asked() -> None:
+    with answering(STALL) as port:
+        work = paced._Work("", 1, 0, SECONDS)
+        row = work.latency("nothing", port, RATE, clients=1)
+    # A tenth of the requests is due in the first half of the stall: each waited for the second.
+    assert row.p99_ms >= 1e3 * STALL * 0.9
+    assert row.worst_ms >= 1e3 * STALL * 0.99
+    assert row.p50_ms <= row.p99_ms
+
+
+def test_a_batch_counts_until_its_last_reply() -> None:
+    with answering(0.0) as port:
+        work = paced._Work("", 64, 0, 0.3)
+        row = work.latency("nothing", port, 6400, clients=1)
+    assert 0 < row.p50_ms <= row.p99_ms <= row.worst_ms
+    assert (row.pipeline, row.clients, row.per_second) == (64, 1, 6400)
