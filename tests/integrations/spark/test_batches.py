@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, DynamicCountFilter, TimeDecayingBloomFilter
+from bloomery import BloomFilter, CountingBloomFilter, TimeDecayingBloomFilter
 from bloomery.distributed import Recipe, ShardedFilter, build_partition, finish
 from bloomery.errors import CapacityError, ParameterError, UnsupportedError
 from tests.distributed.recipes import EXACT, NOW, columns, key_of, one_machine
@@ -33,6 +33,11 @@ def frame(spark: Any, rows: dict[str, list[Any]], parts: int = 3) -> Any:
     return spark.createDataFrame(pa.table(rows)).repartition(parts)
 
 
+def chosen(rows: dict[str, list[Any]]) -> dict[str, Any]:
+    """The columns that say how often and when."""
+    return {name: name for name in ("count", "at") if name in rows}
+
+
 @pytest.fixture(scope="module")
 def keys(spark: Any) -> Any:
     """Keys with repeats, a day, and a number."""
@@ -49,10 +54,7 @@ def keys(spark: Any) -> Any:
 def test_a_build_is_that_of_one_machine_byte_for_byte(spark: Any, name: str) -> None:
     recipe = EXACT[name]
     rows = columns(recipe, NUMBERS)
-    made = by_spark.build(
-        frame(spark, rows), "key", recipe, groups=2,
-        count="count" if "count" in rows else None, at="at" if "at" in rows else None,
-    )  # fmt: skip
+    made = by_spark.build(frame(spark, rows), "key", recipe, groups=2, **chosen(rows))
     assert made.to_bytes() == one_machine(recipe, rows).to_bytes()
 
 
@@ -186,13 +188,16 @@ def test_a_semi_filter_changes_no_join(keys: Any) -> None:
     assert plain <= thin.count() < len(NUMBERS) / 10
 
 
-def test_a_task_that_is_killed_changes_nothing(keys: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["dcf", "tbf-basic", "url"])
+def test_a_task_that_is_killed_changes_nothing(spark: Any, name: str, tmp_path: Path) -> None:
     import os
     import signal
 
     from pyspark import TaskContext
 
-    plan = DynamicCountFilter.plan(10_000, 0.01)
+    recipe = EXACT[name]
+    rows = columns(recipe, NUMBERS[:1500])
+    df = frame(spark, rows)
     folder = str(tmp_path)
 
     def die_once(batches: Any) -> Any:
@@ -205,14 +210,15 @@ def test_a_task_that_is_killed_changes_nothing(keys: Any, tmp_path: Path) -> Non
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    broken = keys.select("url").mapInArrow(die_once, "url string")
-    keys.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     try:
-        made = by_spark.build(broken, "url", plan, groups=2)
+        made = by_spark.build(
+            df.mapInArrow(die_once, df.schema), "key", recipe, groups=2, **chosen(rows)
+        )
     finally:
-        keys.sparkSession.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert len(list(tmp_path.iterdir())) == 3  # every task died in mid-build
-    assert made.to_bytes() == by_spark.build(keys, "url", plan).to_bytes()
+    assert made.to_bytes() == one_machine(recipe, rows).to_bytes()
 
 
 # --- what is refused ------------------------------------------------------------------------------
