@@ -97,8 +97,21 @@ def test_files_are_read_by_the_workers_themselves(spark: Any, tmp_path: Path) ->
     assert one == one_machine(Recipe.of(PLAN), {"key": NUMBERS[:2500]})
     with pytest.raises(ParameterError, match="one of n, url"):
         by_spark.build_files(spark, tmp_path, "other", PLAN)
-    with pytest.raises(ParameterError, match="a Parquet file"):
+    with pytest.raises(ParameterError, match="a Parquet or Arrow file"):
         by_spark.build_files(spark, tmp_path / "nowhere", "n", PLAN)
+
+
+def test_arrow_files_are_read_as_they_are(spark: Any, tmp_path: Path) -> None:
+    table = pa.table({"url": [key_of(n) for n in NUMBERS], "x": [0.5] * len(NUMBERS)})
+    for name, start in (("a.arrow", 0), ("b.feather", 4000)):
+        with pa.ipc.new_file(tmp_path / name, table.schema) as into:
+            into.write_table(table.slice(start, 4000), 700)
+    expected = one_machine(EXACT["dcf"], {"key": [key_of(n) for n in NUMBERS]})
+    for tasks in (1, 2, 5):
+        made = by_spark.build_files(spark, tmp_path, "url", EXACT["dcf"], tasks=tasks)
+        assert made.to_bytes() == expected.to_bytes()
+    with pytest.raises(ParameterError, match="`keys` must be text"):
+        by_spark.build_files(spark, tmp_path, "x", PLAN)
 
 
 def test_nothing_at_all_is_an_empty_filter(keys: Any) -> None:

@@ -19,6 +19,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from bloomery.integrations import spark as by_spark
 from bloomery.integrations.spark.streaming import States, latest
 from tests.integrations.spark.conftest import ROOT
+from tests.server.process import running
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning"),
@@ -64,7 +65,8 @@ def exact(numbers: range) -> dict[str, int]:
 def test_a_history_counts_each_event_once_although_batches_run_again(
     spark: Any, tmp_path: Path
 ) -> None:
-    store_path, checkpoint = tmp_path / "store", tmp_path / "checkpoint"
+    store_path = tmp_path / "data" / "histories" / "history-web"  # where a server finds it
+    checkpoint = tmp_path / "checkpoint"
     for number in range(3):
         write(tmp_path / "in", number, events(number))
     with History.open(store_path, "1m", background=False) as store:
@@ -85,6 +87,10 @@ def test_a_history_counts_each_event_once_although_batches_run_again(
     with History.open(store_path, mode="r") as store:
         minute = store.total(START + 60, START + 120)
         assert minute.upper == 300
+        with running(tmp_path / "data") as server, server.client() as client:
+            for url, count in exact(range(5)).items():
+                words = client.execute_command("HISTORY.COUNT", "web", url)
+                assert dict(zip(*[iter(words)] * 2, strict=True))[b"upper"] == count
 
 
 def test_dedup_hands_on_each_key_once_within_its_time(spark: Any, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def build(
         partial = build_partition(batches, recipe, nulls=nulls)
         yield partial_row(partial)
 
-    return collect_partials(keys.mapInArrow(build_task, PARTIALS), groups, recipe)
+    return collect_partials(keys.mapInArrow(build_task, PARTIALS), groups, recipe, tasks)
 
 
 def merge(df: DataFrame, column: str = "filter", *, groups: int = 8) -> Any:
@@ -176,8 +176,13 @@ def build_sharded(
     return ShardedFilter.load(directory)
 
 
-def collect_partials(partials: DataFrame, groups: int, recipe: Recipe | None) -> Any:
-    """Merges on the executors, then one by one on the driver: no more than two filters at once."""
+def collect_partials(
+    partials: DataFrame, groups: int, recipe: Recipe | None, tasks: int | None = None
+) -> Any:
+    """Merges on the executors, then one by one on the driver: no more than two filters at once.
+
+    If it is known that no more than `groups` tasks make them, a shuffle would save nothing.
+    """
     require("groups", groups, "at least 1", groups >= 1)
 
     def merge_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -187,9 +192,12 @@ def collect_partials(partials: DataFrame, groups: int, recipe: Recipe | None) ->
             merged = merge_partials if recipe is not None else _merge_filters
             yield partial_row(merged(_chain(first, values)))
 
-    merged = partials.repartition(groups, "part").mapInArrow(merge_task, PARTIALS)
     # One job for small filters; a job for each, one after the other, for filters that fill memory.
     small = recipe is not None and recipe.size * groups < _SMALL
+    few = tasks is not None and tasks <= groups and (small or tasks == 1)
+    merged = partials
+    if not few:
+        merged = partials.repartition(groups, "part").mapInArrow(merge_task, PARTIALS)
     found = merged.collect() if small else merged.toLocalIterator()
     values = (bytes(row.partial) for row in found)
     first = next(values, None)
