@@ -67,6 +67,7 @@ RUNS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """What belongs to each word of `--steps`: a line of a table, and how it is made."""
 JOINS = ("join", "runtime", "semi")
+_REST = "Python and all else"
 
 
 def step(name: str, *options: str) -> dict[str, Any]:
@@ -84,14 +85,14 @@ def step(name: str, *options: str) -> dict[str, Any]:
 
 def costs(results: dict[str, Any]) -> str:
     """A table of what steps took."""
-    heads = ("", "time", "CPU", "shuffle", "to the driver", "peak memory")
+    heads = ("", "time", "CPU", "shuffle", "partials", "peak memory")
     rows = [
         (
             name,
             f"{found['seconds']:.1f} s",
             f"{sum(found['cpu_seconds'].values()):.1f} s",
             f"{found['shuffle_bytes'] / 1e6:,.1f} MB",
-            f"{found['result_bytes'] / 1e6:,.1f} MB",
+            f"{found.get('partial_bytes', 0) / 1e6:,.1f} MB",
             f"{found['peak_bytes'] / 1e9:.2f} GB",
         )
         for name, found in results.items()
@@ -101,16 +102,24 @@ def costs(results: dict[str, Any]) -> str:
 
 def shares(results: dict[str, Any]) -> str:
     """A table of where the CPU of executors and their workers went."""
-    parts = ("core", "Arrow", "Python and all else", "kernel under the workers", "JVM")
+    parts = (
+        "core",
+        "kernel for core",
+        "Arrow",
+        "kernel for Arrow",
+        _REST,
+        f"kernel for {_REST}",
+        "JVM",
+    )
     rows = []
     for name, found in results.items():
         spent = found["profile"]
         whole = sum(spent.values())
         if whole and spent.get("core"):
             times = [f"{spent.get(part, 0):.2f} s" for part in parts]
-            workers = spent["core"] / (whole - spent.get("JVM", 0))
-            rows.append((name, *times, f"{workers:.0%}", f"{spent['core'] / whole:.0%}"))
-    heads = ("", *(f"{part}" for part in parts), "core, of the workers", "core, of all")
+            inside = spent["core"] + spent.get("kernel for core", 0)
+            rows.append((name, *times, f"{spent['core'] / whole:.0%}", f"{inside / whole:.0%}"))
+    heads = ("", *parts, "core", "core with its kernel time")
     return table(rows, heads)
 
 

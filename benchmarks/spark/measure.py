@@ -89,7 +89,7 @@ class Profile:
         self._data = folder / "perf.data"
         self._perf: subprocess.Popen[bytes] | None = None
         if shutil.which("perf"):
-            command = ["perf", "record", "-q", "-a", "-e", "cpu-clock", "-F", str(_HERTZ)]
+            command = ["perf", "record", "-q", "-a", "-g", "-e", "cpu-clock", "-F", str(_HERTZ)]
             self._perf = subprocess.Popen(
                 [*command, "-o", str(self._data)], stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -102,29 +102,31 @@ class Profile:
             return {}
         self._perf.send_signal(signal.SIGINT)
         self._perf.wait()
-        command = ["perf", "script", "-i", str(self._data), "-F", "pid,ip,dso"]
+        command = ["perf", "script", "-i", str(self._data), "-F", "pid,ip,dso", "--max-stack", "40"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         spent: Counter[str] = Counter()
-        for line in done.stdout.splitlines():
-            pid, _, rest = line.strip().partition(" ")
-            role = roles.get(int(pid), "") if pid.isdigit() else ""
-            if role in {"executors", "workers"}:
-                spent[_part(role, rest.rpartition("(")[2].rstrip(")"))] += 1
+        for sample in done.stdout.split("\n\n"):
+            pid, *frames = sample.strip().splitlines() or [""]
+            role = roles.get(int(pid), "") if pid.strip().isdigit() else ""
+            if frames and role in {"executors", "workers"}:
+                spent[_part(role, frames)] += 1
         return {part: samples / _HERTZ for part, samples in spent.most_common()}
 
 
-def _part(role: str, library: str) -> str:
-    """Of what one sample is."""
+def _part(role: str, frames: list[str]) -> str:
+    """Where one sample was. The kernel's time is told with the library that it worked for: its page
+    faults and its system calls."""
     if role == "executors":
         return "JVM"
-    name = library.rpartition("/")[2]
+    libraries = [frame.rpartition("(")[2].rstrip(")").rpartition("/")[2] for frame in frames]
+    in_kernel = "kernel" in libraries[0]
+    name = next((name for name in libraries if "kernel" not in name), "")
+    part = "Python and all else"
     if name.startswith("_core."):
-        return "core"
-    if name.startswith(("libarrow", "libparquet", "lib.cpython", "_parquet")):
-        return "Arrow"
-    if "kernel" in name or name == "[vdso]":
-        return "kernel under the workers"
-    return "Python and all else"
+        part = "core"
+    elif name.startswith(("libarrow", "libparquet", "lib.cpython", "_parquet")):
+        part = "Arrow"
+    return f"kernel for {part}" if in_kernel else part
 
 
 def moved(folder: Path, since: float) -> dict[str, int]:

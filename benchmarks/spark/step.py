@@ -110,23 +110,26 @@ def recipe_of(structure: str, rows: int) -> Recipe:
     return Recipe.of(classes[structure].plan(*size))
 
 
-def found(made: Any, recipe: Recipe) -> dict[str, Any]:
+def found(made: Any, recipe: Recipe, tasks: int) -> dict[str, Any]:
     """What a build says of itself."""
     keys = round(made.estimated_items()) if hasattr(made, "estimated_items") else None
-    return {"answer": keys, "filter_bytes": recipe.size}
+    return {"answer": keys, "filter_bytes": recipe.size, "partial_bytes": recipe.size * tasks}
 
 
 def run_build(spark: Any, data: Path, rows: int, form: str, structure: str) -> dict[str, Any]:
     """A filter of all keys, through a DataFrame."""
     recipe, tasks = recipe_of(structure, rows), spark.sparkContext.defaultParallelism
     df = spark.read.parquet(str(data / form))
-    return found(build(df, "key", recipe, tasks=tasks), recipe)
+    return found(build(df, "key", recipe, tasks=tasks, scratch=data / "scratch"), recipe, tasks)
 
 
 def run_files(spark: Any, data: Path, rows: int, form: str, structure: str) -> dict[str, Any]:
     """A filter of all keys, from files that the workers read."""
     recipe, tasks = recipe_of(structure, rows), spark.sparkContext.defaultParallelism
-    return found(build_files(spark, data / form, "key", recipe, tasks=tasks), recipe)
+    made = build_files(
+        spark, data / form, "key", recipe, tasks=tasks, scratch=data / "scratch"
+    )  # fmt: skip
+    return found(made, recipe, tasks)
 
 
 def run_distinct(spark: Any, data: Path, rows: int, form: str, _: str) -> dict[str, Any]:

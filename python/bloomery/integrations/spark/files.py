@@ -23,14 +23,16 @@ from pyarrow import fs, parquet
 from pyspark.sql import SparkSession
 
 from bloomery import BloomFilter, UrlFilter
-from bloomery.distributed import Recipe, build_partition
+from bloomery.distributed import Recipe
+from bloomery.distributed.build import Spool, fill
 from bloomery.distributed.partial import require_size
 from bloomery.errors import require
-from bloomery.integrations.spark.building import PARTIALS, collect_partials, partial_row
+from bloomery.integrations.spark.building import collect
+from bloomery.integrations.spark.scratch import open_place
 from bloomery.records import Plan
 
-_ROWS = 1 << 14
-"""Of a batch of Parquet: a column of text that is read at once still lies in the CPU's cache."""
+_TEXTS, _NUMBERS = 1 << 14, 1 << 17
+"""Rows of a batch of Parquet, which the CPU's cache still holds when the core reads them."""
 _ARROW = (".arrow", ".feather")
 
 
@@ -43,27 +45,27 @@ def build_files(
     nulls: str = "refuse",
     tasks: int | None = None,
     groups: int = 8,
+    scratch: str | Path | None = None,
 ) -> Any:
     """The filter of a column of Parquet or Arrow files: one file, or all below a directory.
 
     `path` is read by every machine: a shared directory, or an address that Arrow knows, such as
     `s3://`. Directories of partitions are read for their files; what their names say is no column.
+    `scratch` is for large filters, as for `build`.
     """
     recipe = Recipe.of(plan)
     require_size(recipe)
-    system, base = _open(path)
+    system, base = open_place(path)
     count = spark.sparkContext.defaultParallelism if tasks is None else tasks
     require("tasks", count, "at least 1", count >= 1)
     files = _files(system, base)
     _require_keys(_Source(system, files[0]).schema, column, recipe)
 
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in (row["id"] for batch in numbers for row in batch.to_pylist()):
-            keys = _keys(system, files, column, task, count)
-            yield partial_row(build_partition(keys, recipe, nulls=nulls))
+    def task(numbers: Iterator[pa.RecordBatch]) -> Spool:
+        (mine,) = (row["id"] for batch in numbers for row in batch.to_pylist())
+        return fill(_keys(system, files, column, mine, count), recipe, nulls)
 
-    partials = spark.range(0, count, 1, count).mapInArrow(read, PARTIALS)
-    return collect_partials(partials, groups, recipe, tasks=count)
+    return collect(spark.range(0, count, 1, count), task, recipe, count, groups, scratch)
 
 
 def _keys(system: Any, files: list[str], column: str, task: int, tasks: int) -> Iterator[Any]:
@@ -95,7 +97,9 @@ class _Source:
     def column(self, group: int, column: str) -> Iterator[Any]:
         """The column of a group, in pieces."""
         if isinstance(self._file, parquet.ParquetFile):
-            for batch in self._file.iter_batches(_ROWS, [group], [column], use_threads=False):
+            fixed = pa.types.is_integer(self.schema.field(column).type)
+            rows = _NUMBERS if fixed else _TEXTS
+            for batch in self._file.iter_batches(rows, [group], [column], use_threads=False):
                 yield batch.column(0)
         else:
             yield self._file.get_batch(group).column(column)
@@ -106,13 +110,6 @@ def _require_keys(schema: pa.Schema, column: str, recipe: Recipe) -> None:
     require("column", column, f"one of {', '.join(schema.names)}", column in schema.names)
     probe: Any = UrlFilter(1) if recipe.kind == "url" else BloomFilter(1, 0.5)
     probe.contains_many(pa.array([], schema.field(column).type))
-
-
-def _open(path: str | Path) -> tuple[Any, str]:
-    if "://" in str(path):
-        found: tuple[Any, str] = fs.FileSystem.from_uri(str(path))
-        return found
-    return fs.LocalFileSystem(), str(Path(path).resolve())
 
 
 def _files(system: Any, base: str) -> list[str]:
