@@ -66,7 +66,7 @@ spark: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## builds and joins beside tho
 kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
 	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
 	BLOOMERY_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py
-	BLOOMERY_KILLS=2 $(BIN)/python -m pytest --timeout=3600 tests/integrations/spark/test_processes.py
+	BLOOMERY_KILLS=3 $(BIN)/python -m pytest --timeout=3600 tests/integrations/spark/test_processes.py
 	BLOOMERY_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch

@@ -1,15 +1,16 @@
 """`make spark`: our builds and filters beside Spark's own answers to the same questions.
 
-    build, profile   a Bloom filter of all keys, and how much of the CPU is inside the core
-    scan, files, profile-files   the same from Parquet, through the JVM and without
+    build, files     a Bloom filter of all keys: of a DataFrame, and of files that workers read
+    distinct, drop   df.distinct().count() and df.dropDuplicates() of the same files
+    kinds            other structures of the same keys
+    scale            weak scaling: a build on one executor, and on two with twice the rows
     shuffle          every key to the task that owns it, as for shards
-    distinct, drop   df.distinct().count() and df.dropDuplicates() of the same rows
     join, runtime, semi   a selective join as it is, with Spark's runtime filter, with semi_filter
-    scale            weak scaling: the build on one core, and on two with twice the rows
     rates            one core without Spark, for `bloomery plan --cluster`
 
-Each runs in a JVM of its own, one after the other. Smaller sizes: `--rows 10000000 --join 5000000`.
-The table goes into docs/scale.md.
+Each runs in JVMs of its own, one after the other, on data that is made once (9 GB for 100 M keys,
+4 GB for the joins; `--data` keeps it). Smaller sizes: `--rows 10000000 --join 5000000`. The tables
+go into docs/scale.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +29,53 @@ from benchmarks.markdown import table
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks" / "spark" / "results.json"
-STEPS = "rates,build,profile,scan,files,profile-files,shuffle,distinct,drop,join,runtime,semi,scale"
-NAMES = {
-    "build": "`build`, 1 %",
-    "scan": "`build` of Parquet files",
-    "files": "`build_files` of the same files",
-    "distinct": "`df.distinct().count()`",
-    "drop": "`df.dropDuplicates()`",
-    "join": "join",
-    "runtime": "join, Spark's runtime filter",
-    "semi": "`semi_filter`, then join",
+RUNS: dict[str, dict[str, tuple[str, ...]]] = {
+    "build": {
+        "whole numbers, `build`": ("build", "--form", "long"),
+        "URLs, `build`": ("build", "--form", "url"),
+    },
+    "files": {
+        "whole numbers, `build_files`": ("files", "--form", "long"),
+        "URLs, `build_files`": ("files", "--form", "url"),
+        "whole numbers, `build_files` of Arrow files": ("files", "--form", "long-arrow"),
+        "URLs, `build_files` of Arrow files": ("files", "--form", "url-arrow"),
+    },
+    "distinct": {
+        "whole numbers, `df.distinct().count()`": ("distinct", "--form", "long"),
+        "URLs, `df.distinct().count()`": ("distinct", "--form", "url"),
+    },
+    "drop": {
+        "whole numbers, `df.dropDuplicates()`": ("drop", "--form", "long"),
+        "URLs, `df.dropDuplicates()`": ("drop", "--form", "url"),
+    },
+    "kinds": {
+        f"URLs, `build_files`, `{kind}`": ("files", "--form", "url", "--structure", kind)
+        for kind in ("counting", "pdcf", "tbf", "url")
+    },
+    "shuffle": {"URLs, shuffled": ("shuffle", "--form", "url")},
+    "scale": {
+        f"{label}, {name}": (step, "--form", form, "--executors", executors)
+        for label, step in (("`build`", "build"), ("`build_files`", "files"))
+        for name, form, executors in (
+            ("half of the rows, 1 executor", "long-half", "1"),
+            ("all rows, 2 executors", "long", "2"),
+        )
+    },
+    "join": {"join": ("join",)},
+    "runtime": {"join with Spark's runtime filter": ("runtime",)},
+    "semi": {"`semi_filter`, then join": ("semi",)},
 }
+"""What belongs to each word of `--steps`: a line of a table, and how it is made."""
+JOINS = ("join", "runtime", "semi")
+_REST = "Python and all else"
 
 
-def step(name: str, rows: int, *options: str) -> dict[str, Any]:
+def step(name: str, *options: str) -> dict[str, Any]:
     """One step in a process of its own."""
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.spark.step", name]
-    command += ["--rows", str(rows), *options]
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.spark.step", name, *options]
     paths = os.pathsep.join([str(ROOT / "python"), str(ROOT)])
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
-    print(f"{name} {rows:,} {' '.join(options)}", file=sys.stderr, flush=True)
+    print(f"{name} {' '.join(options)}", file=sys.stderr, flush=True)
     done = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True, text=True
     )
@@ -54,64 +83,81 @@ def step(name: str, rows: int, *options: str) -> dict[str, Any]:
     return found
 
 
-def shown(results: dict[str, dict[str, Any]], names: list[str]) -> str:
-    """A table of some steps."""
-    heads = ("", "time", "CPU", "shuffle", "peak memory")
+def costs(results: dict[str, Any]) -> str:
+    """A table of what steps took."""
+    heads = ("", "time", "CPU", "shuffle", "partials", "peak memory")
     rows = [
         (
-            NAMES[name],
+            name,
             f"{found['seconds']:.1f} s",
-            f"{found['cpu_seconds']:.1f} s",
+            f"{sum(found['cpu_seconds'].values()):.1f} s",
             f"{found['shuffle_bytes'] / 1e6:,.1f} MB",
+            f"{found.get('partial_bytes', 0) / 1e6:,.1f} MB",
             f"{found['peak_bytes'] / 1e9:.2f} GB",
         )
-        for name in names
-        for found in [results[name]]
+        for name, found in results.items()
     ]
+    return table(rows, heads)
+
+
+def shares(results: dict[str, Any]) -> str:
+    """A table of where the CPU of executors and their workers went."""
+    parts = (
+        "core",
+        "kernel for core",
+        "Arrow",
+        "kernel for Arrow",
+        _REST,
+        f"kernel for {_REST}",
+        "JVM",
+    )
+    rows = []
+    for name, found in results.items():
+        spent = found["profile"]
+        whole = sum(spent.values())
+        if whole and spent.get("core"):
+            times = [f"{spent.get(part, 0):.2f} s" for part in parts]
+            inside = spent["core"] + spent.get("kernel for core", 0)
+            rows.append((name, *times, f"{spent['core'] / whole:.0%}", f"{inside / whole:.0%}"))
+    heads = ("", *parts, "core", "core with its kernel time")
     return table(rows, heads)
 
 
 def main() -> None:
     """All steps, or some."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--join", type=int, default=50_000_000)
-    parser.add_argument("--form", choices=["long", "url"], default="long")
-    parser.add_argument(
-        "--steps",
-        default="rates,build,profile,scan,files,profile-files,shuffle,distinct,drop,join,runtime,semi,scale",
-    )
+    parser.add_argument("--data", type=Path, help="keeps the data in this directory")
+    parser.add_argument("--steps", default=",".join(["rates", *RUNS]))
     options = parser.parse_args()
     steps = options.steps.split(",")
     results: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    for name in steps:
-        if name == "rates":
-            results[name] = step(name, min(options.rows, 20_000_000))
-        elif name == "scale":
-            half = options.rows // 2
-            results["one core"] = step(
-                "build", half, "--master", "local[1]", "--form", options.form
-            )
-            results["two cores"] = step("build", 2 * half, "--form", options.form)
-        elif name in {"join", "runtime", "semi"}:
-            results[name] = step(name, options.join)
-        else:
-            results[name] = step(name, options.rows, "--form", options.form)
-        results["machine"] = machine.describe()
-        RESULT.write_text(json.dumps(results, indent=1) + "\n")
-    if {"build", "distinct", "drop"} <= results.keys():
-        print(shown(results, ["build", "distinct", "drop"]), "\n")
-    if {"scan", "files"} <= results.keys():
-        print(shown(results, ["scan", "files"]), "\n")
-    if {"join", "runtime", "semi"} <= results.keys():
-        print(shown(results, ["join", "runtime", "semi"]), "\n")
-    for name in ("profile", "profile-files"):
-        if name in results:
-            found = results[name]
-            share = found["native_seconds"] / found["cpu_seconds"]
-            alone = found["native_seconds"] / found["python_seconds"]
-            print(f"{name}: {share:.0%} of the CPU of JVM and workers is inside the core")
-            print(f"{name}: {alone:.0%} of that of the workers")
+    with tempfile.TemporaryDirectory() as scratch:
+        data = options.data or Path(scratch) / "data"
+        if not data.exists():
+            sizes = ("--rows", str(options.rows), "--join", str(options.join))
+            step("data", "--data", str(data), *sizes)
+        for name in steps:
+            if name == "rates":
+                results[name] = step(name, "--rows", str(min(options.rows, 20_000_000)))
+            for label, (verb, *words) in RUNS.get(name, {}).items():
+                rows = options.join if name in JOINS else options.rows
+                found = step(verb, "--data", str(data), "--rows", str(rows), *words)
+                results.setdefault(name, {})[label] = found
+                results["machine"] = machine.describe()
+                RESULT.write_text(json.dumps(results, indent=1) + "\n")
+    show(results)
+
+
+def show(results: dict[str, Any]) -> None:
+    """The tables of all that was measured."""
+    for names in (("build", "files", "distinct", "drop"), ("scale",), ("shuffle",), JOINS):
+        print(costs({k: v for name in names for k, v in results.get(name, {}).items()}), "\n")
+    both = {k: v for name in ("build", "files", "kinds") for k, v in results.get(name, {}).items()}
+    print(shares(both))
 
 
 if __name__ == "__main__":

@@ -81,3 +81,16 @@ def one_machine(recipe: Recipe, rows: dict[str, list[Any]]) -> Any:
     words = {"counts": rows.get("count"), "at": rows.get("at")}
     made.add_many(rows["key"], **{name: v for name, v in words.items() if v is not None})
     return made
+
+
+def exactly(recipe: Recipe, rows: dict[str, list[Any]]) -> dict[str, float]:
+    """What each key truly counts: a time-decaying filter fades at every tenth of its half-life of
+    an hour, a hot list all the time."""
+    ones = [1] * len(rows["key"])
+    found: dict[str, float] = {}
+    for key, count, at in zip(
+        rows["key"], rows.get("count", ones), rows.get("at", [NOW] * len(ones)), strict=True
+    ):
+        hours = (NOW - at) / 3600 if recipe.kind == "hot" else (NOW // 360 - at // 360) / 10
+        found[key] = found.get(key, 0.0) + count * 2**-hours
+    return found

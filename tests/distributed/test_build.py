@@ -27,7 +27,16 @@ from bloomery.errors import (
     UnsupportedError,
     VersionError,
 )
-from tests.distributed.recipes import BOUNDS, EXACT, NOW, SIZE, columns, key_of, one_machine
+from tests.distributed.recipes import (
+    BOUNDS,
+    EXACT,
+    NOW,
+    SIZE,
+    columns,
+    exactly,
+    key_of,
+    one_machine,
+)
 
 PLAN = BloomFilter.plan(10_000, 0.01)
 
@@ -75,12 +84,7 @@ def test_counts_that_do_not_add_up_exactly_are_never_too_small(name: str) -> Non
     table = pa.table(rows)
     parts = [build_partition([table.slice(i * 1500, 1500)], recipe) for i in range(4)]
     made = finish(tree(parts, 2))
-    exact: dict[str, float] = {}
-    ones = [1] * len(numbers)
-    moments = rows.get("at", [NOW] * len(numbers))
-    for key, count, moment in zip(rows["key"], rows.get("count", ones), moments, strict=True):
-        epochs = NOW // 360 - moment // 360  # a tenth of the half-life each
-        exact[key] = exact.get(key, 0.0) + count * 2 ** (-epochs / 10)
+    exact = exactly(recipe, rows)
     words = {"at": NOW} if recipe.fades else {}
     counted = [made.count(key, **words) for key in exact]
     for key, count in zip(exact, counted, strict=True):
@@ -162,10 +166,7 @@ def test_a_hot_list_that_is_too_small_keeps_its_bounds(half_life: str | None) ->
     recipe = Recipe.hot_list(40, half_life=half_life, at=at)
     numbers = [min(n * 7919 % 1009, n % 50) for n in range(6000)]
     rows = columns(recipe, numbers)
-    exact: dict[str, float] = {}
-    moments = rows.get("at", [NOW] * len(numbers))
-    for key, count, moment in zip(rows["key"], rows["count"], moments, strict=True):
-        exact[key] = exact.get(key, 0.0) + count * 2 ** ((moment - NOW) / 3600)
+    exact = exactly(recipe, rows)
     parts = [
         build_partition([pa.table({name: rows[name][i::5] for name in rows})], recipe)
         for i in range(5)

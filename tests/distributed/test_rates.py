@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 pytest.importorskip("pyspark", reason="the steps of `make spark` import PySpark")
 
-from benchmarks.spark.step import cpu_seconds, family, run_rates
+from benchmarks.spark.measure import cpu_seconds, family
+from benchmarks.spark.step import run_rates
 
 
 def test_the_rates_of_a_core_are_measured() -> None:
@@ -18,7 +21,7 @@ def test_the_rates_of_a_core_are_measured() -> None:
 
 
 def test_a_process_counts_itself() -> None:
-    assert family()
+    assert family()[os.getpid()] == "driver"
     before = cpu_seconds()
     run_rates(200_000)
-    assert cpu_seconds() > before
+    assert cpu_seconds()["driver"] > before["driver"]

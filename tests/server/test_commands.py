@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import redis
 
+from bloomery import History
 from bloomery.server.commands import HANDLERS
 from tests.server.process import Running, request, running
 
@@ -129,6 +130,19 @@ def test_a_history_stays_in_its_directory_whatever_its_name(server: Running, nam
     with server.client() as client:
         client.execute_command("HISTORY.RESERVE", name)
         assert name.encode() in client.execute_command("HISTORY.LIST")
+
+
+def test_a_history_that_another_process_writes_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "histories" / "history-web"
+    with History.open(path, "1m") as store, running(tmp_path) as server, server.client() as client:
+        for number in (1, 2):
+            store.add_batch(
+                "stream", number, lambda buffer: buffer.add("/a", 3, 1_800_000_000_000_000)
+            )
+            words = client.execute_command("HISTORY.COUNT", "web", "/a")
+            assert dict(zip(*[iter(words)] * 2, strict=True))[b"upper"] == 3 * number
+        with pytest.raises(redis.ResponseError, match="reading only"):
+            client.execute_command("HISTORY.ADD", "web", "/a")
 
 
 @pytest.mark.parametrize("name", ["", "x" * 300, b"\xff"])

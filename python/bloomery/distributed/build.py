@@ -43,12 +43,16 @@ def build_partition(
     A batch is an Arrow record batch or table with a column `key`, and, where the structure takes
     them, `count` and `at`; or keys alone, as `add_many` takes them.
     """
-    recipe = Recipe.of(plan)
+    return fill(batches, Recipe.of(plan), nulls, threads).pack()
+
+
+def fill(batches: Iterable[Any], recipe: Recipe, nulls: str, threads: int = 1) -> Spool:
+    """All keys of a partition, not packed yet."""
     require_size(recipe)
     spool = Spool(recipe, nulls, threads)
     for batch in batches:
         spool.take(batch)
-    return spool.pack()
+    return spool
 
 
 def merge(partials: Iterable[bytes]) -> bytes:
@@ -133,11 +137,20 @@ class Spool:
                 if batch.num_rows:
                     self.take(batch)
             return
-        if self._made is None and not self._held:
-            self._made = part.filter()
-        else:
-            self.filter().merge(part.filter())
+        self.absorb(part.filter())
         self.rows += part.rows
+
+    def absorb(self, made: Any) -> None:
+        """A filter of the same recipe, which is not to be used any more."""
+        if self._made is None and not self._held:
+            self._made = made
+        else:
+            self.filter().merge(made)
+
+    @property
+    def has_filter(self) -> bool:
+        """Whether the keys have become a filter."""
+        return self._made is not None
 
     def filter(self) -> Any:
         """The filter, with everything that was held."""

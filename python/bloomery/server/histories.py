@@ -1,7 +1,8 @@
 """The named histories of a server: stores of counts by time, each in a directory of its own.
 
-A store is opened when it is first named and stays open. All of it happens in threads: a question
-may read files, and other clients do not wait for it.
+A store is opened when it is first named and stays open. One that another process writes meanwhile,
+such as a stream, is read. All of it happens in threads: a question may read files, and other
+clients do not wait for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from bloomery.errors import ParameterError, StorageError, require
+from bloomery.errors import LockedError, ParameterError, StorageError, require
 from bloomery.server.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Histories:
             self._open[name] = self._opened(path, options)
 
     def get(self, name: str) -> History:
-        """The store of this name."""
+        """The store of this name, as it is now."""
         with self._gate:
             found = self._open.get(name)
             if found is None:
@@ -52,8 +53,13 @@ class Histories:
                         f"there is no history {name!r}", hint="HISTORY.RESERVE makes one",
                         name="name", got=name, allowed="a history that was reserved",
                     )  # fmt: skip
-                found = self._open[name] = self._opened(path, {})
-            return found
+                try:
+                    found = self._opened(path, {})
+                except LockedError:  # by a stream, such as Spark's: a store has many readers
+                    found = self._opened(path, {"mode": "r"})
+                self._open[name] = found
+        found.refresh()  # what another process writes is there at the next question
+        return found
 
     def names(self) -> list[str]:
         """All stores there are."""

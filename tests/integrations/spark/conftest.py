@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""A JVM that lives for seconds has no use for code that was optimized for minutes."""
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,8 @@ def start(master: str, folder: Path) -> Any:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.log.level": "ERROR",
         "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": QUICK,
+        "spark.executor.extraJavaOptions": QUICK,
     }
     builder = SparkSession.builder.master(master).appName("bloomery")
     for name, value in settings.items():

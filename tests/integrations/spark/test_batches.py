@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, DynamicCountFilter, TimeDecayingBloomFilter
+from bloomery import BloomFilter, CountingBloomFilter, TimeDecayingBloomFilter
 from bloomery.distributed import Recipe, ShardedFilter, build_partition, finish
 from bloomery.errors import CapacityError, ParameterError, UnsupportedError
 from tests.distributed.recipes import EXACT, NOW, columns, key_of, one_machine
@@ -33,6 +33,11 @@ def frame(spark: Any, rows: dict[str, list[Any]], parts: int = 3) -> Any:
     return spark.createDataFrame(pa.table(rows)).repartition(parts)
 
 
+def chosen(rows: dict[str, list[Any]]) -> dict[str, Any]:
+    """The columns that say how often and when."""
+    return {name: name for name in ("count", "at") if name in rows}
+
+
 @pytest.fixture(scope="module")
 def keys(spark: Any) -> Any:
     """Keys with repeats, a day, and a number."""
@@ -49,10 +54,7 @@ def keys(spark: Any) -> Any:
 def test_a_build_is_that_of_one_machine_byte_for_byte(spark: Any, name: str) -> None:
     recipe = EXACT[name]
     rows = columns(recipe, NUMBERS)
-    made = by_spark.build(
-        frame(spark, rows), "key", recipe, groups=2,
-        count="count" if "count" in rows else None, at="at" if "at" in rows else None,
-    )  # fmt: skip
+    made = by_spark.build(frame(spark, rows), "key", recipe, groups=2, **chosen(rows))
     assert made.to_bytes() == one_machine(recipe, rows).to_bytes()
 
 
@@ -89,14 +91,27 @@ def test_files_are_read_by_the_workers_themselves(spark: Any, tmp_path: Path) ->
     parquet.write_table(table.slice(0, 2500), tmp_path / "a.parquet", row_group_size=500)
     parquet.write_table(table.slice(2500), tmp_path / "day=1" / "b.parquet")
     expected = one_machine(Recipe.of(PLAN), {"key": [key_of(n) for n in NUMBERS]})
-    for tasks in (1, 2, 5):
+    for tasks in (1, 2, 5, 9):
         assert by_spark.build_files(spark, tmp_path, "url", PLAN, tasks=tasks) == expected
     one = by_spark.build_files(spark, f"file://{tmp_path}/a.parquet", "n", PLAN)
     assert one == one_machine(Recipe.of(PLAN), {"key": NUMBERS[:2500]})
     with pytest.raises(ParameterError, match="one of n, url"):
         by_spark.build_files(spark, tmp_path, "other", PLAN)
-    with pytest.raises(ParameterError, match="a Parquet file"):
+    with pytest.raises(ParameterError, match="a Parquet or Arrow file"):
         by_spark.build_files(spark, tmp_path / "nowhere", "n", PLAN)
+
+
+def test_arrow_files_are_read_as_they_are(spark: Any, tmp_path: Path) -> None:
+    table = pa.table({"url": [key_of(n) for n in NUMBERS], "x": [0.5] * len(NUMBERS)})
+    for name, start in (("a.arrow", 0), ("b.feather", 4000)):
+        with pa.ipc.new_file(tmp_path / name, table.schema) as into:
+            into.write_table(table.slice(start, 4000), 700)
+    expected = one_machine(EXACT["dcf"], {"key": [key_of(n) for n in NUMBERS]})
+    for tasks in (1, 2, 5):
+        made = by_spark.build_files(spark, tmp_path, "url", EXACT["dcf"], tasks=tasks)
+        assert made.to_bytes() == expected.to_bytes()
+    with pytest.raises(ParameterError, match="`keys` must be text"):
+        by_spark.build_files(spark, tmp_path, "x", PLAN)
 
 
 def test_nothing_at_all_is_an_empty_filter(keys: Any) -> None:
@@ -186,13 +201,16 @@ def test_a_semi_filter_changes_no_join(keys: Any) -> None:
     assert plain <= thin.count() < len(NUMBERS) / 10
 
 
-def test_a_task_that_is_killed_changes_nothing(keys: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["dcf", "tbf-basic"])
+def test_a_task_that_is_killed_changes_nothing(spark: Any, name: str, tmp_path: Path) -> None:
     import os
     import signal
 
     from pyspark import TaskContext
 
-    plan = DynamicCountFilter.plan(10_000, 0.01)
+    recipe = EXACT[name]
+    rows = columns(recipe, NUMBERS[:1500])
+    df = frame(spark, rows, parts=2)
     folder = str(tmp_path)
 
     def die_once(batches: Any) -> Any:
@@ -205,14 +223,31 @@ def test_a_task_that_is_killed_changes_nothing(keys: Any, tmp_path: Path) -> Non
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    broken = keys.select("url").mapInArrow(die_once, "url string")
-    keys.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     try:
-        made = by_spark.build(broken, "url", plan, groups=2)
+        made = by_spark.build(
+            df.mapInArrow(die_once, df.schema), "key", recipe, groups=2, **chosen(rows)
+        )
     finally:
-        keys.sparkSession.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert len(list(tmp_path.iterdir())) == 3  # every task died in mid-build
-    assert made.to_bytes() == by_spark.build(keys, "url", plan).to_bytes()
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert len(list(tmp_path.iterdir())) == 2  # every task died in mid-build
+    assert made.to_bytes() == one_machine(recipe, rows).to_bytes()
+
+
+def test_partials_may_pass_through_a_directory_and_leave_nothing_there(
+    keys: Any, tmp_path: Path
+) -> None:
+    expected = one_machine(Recipe.of(PLAN), {"key": [key_of(n) for n in NUMBERS]})
+    for tasks in (None, 2):
+        made = by_spark.build(keys, "url", PLAN, tasks=tasks, scratch=tmp_path / "shared")
+        assert made == expected
+    assert list((tmp_path / "shared").iterdir()) == []
+    spark = keys.sparkSession
+    keys.select("url").write.parquet(str(tmp_path / "keys"))
+    scratch = f"file://{tmp_path}/shared"
+    assert by_spark.build_files(spark, tmp_path / "keys", "url", PLAN, scratch=scratch) == expected
+    empty = by_spark.build(keys.where("false"), "url", PLAN, scratch=scratch)
+    assert empty == BloomFilter.from_plan(PLAN)
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -260,7 +295,7 @@ def test_nulls_are_refused_with_their_reason_or_skipped(spark: Any) -> None:
     )
 
 
-def test_partials_of_other_parameters_stop_the_merge(spark: Any) -> None:
+def test_partials_of_other_parameters_or_another_version_stop_the_merge(spark: Any) -> None:
     from pyspark.errors import PySparkException
 
     parts = [
@@ -268,4 +303,9 @@ def test_partials_of_other_parameters_stop_the_merge(spark: Any) -> None:
     ]
     df = spark.createDataFrame(pa.table({"filter": parts})).coalesce(1)
     with pytest.raises(PySparkException, match="another `capacity`"):
+        by_spark.merge(df)
+    newer = bytearray(parts[0])
+    newer[8] = 2
+    df = spark.createDataFrame(pa.table({"filter": [parts[0], bytes(newer)]})).coalesce(1)
+    with pytest.raises(PySparkException, match="version 2 of the format"):
         by_spark.merge(df)

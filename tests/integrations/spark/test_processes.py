@@ -7,14 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from bloomery import History
+from tests.distributed.recipes import BOUNDS, EXACT, columns, exactly, one_machine
 from tests.integrations.spark.conftest import ROOT
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -34,27 +33,39 @@ def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+KILLS = int(os.environ.get("BLOOMERY_KILLS", "1"))
+"""How often something is killed: each takes a JVM, so more only in `make kills`."""
+
+
 def test_two_executors_build_what_one_machine_builds_and_one_may_be_killed(tmp_path: Path) -> None:
-    done = run("cluster", str(tmp_path))
+    from tests.integrations.spark import cluster
+
+    killed = ["pdcf", "tbf-optimized", "bloom"][:KILLS]
+    done = run("cluster", str(tmp_path), *killed)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout)
-    from tests.integrations.spark.cluster import PLANS
-
-    keys = np.arange(30_000) % 10_000
-    for name, plan in PLANS.items():
-        made: Any = type_of(name).from_plan(plan)
-        made.add_many(keys)
-        assert found[name] == blake2b(made.to_bytes(), digest_size=16).hexdigest()
-    assert found["killed"]
-    assert found["pdcf after a kill"] == found["pdcf"]
-    assert found["contained"] == 30_000
-
-
-def type_of(name: str) -> Any:
-    """The class of a plan of `cluster.py`."""
-    from bloomery.distributed.recipe import CLASSES
-
-    return CLASSES[name]
+    assert found["exact"].keys() == EXACT.keys()
+    for name, recipe in EXACT.items():
+        expected = one_machine(recipe, columns(recipe, cluster.NUMBERS))
+        assert found["exact"][name] == cluster.digest(expected), name
+    assert found["killed"] == {name: found["exact"][name] for name in killed}
+    assert found["files"] == found["exact"]["bloom"]
+    assert found["contained"] == len(cluster.NUMBERS)
+    for name, recipe in BOUNDS.items():
+        truth = exactly(recipe, columns(recipe, cluster.NUMBERS))
+        for key, (count, saturated) in zip(cluster.ASKED, found["bounds"][name], strict=True):
+            assert count >= truth[key] * (1 - 1e-9) or saturated, name
+        assert sum(count for count, _ in found["bounds"][name]) < 1.5 * sum(truth.values())
+    for name, recipe in cluster.HOT.items():
+        truth = exactly(recipe, columns(recipe, cluster.HOT_NUMBERS))
+        told = {key: (count, lower) for key, count, lower in found["hot"][name]}
+        for key, (count, lower) in told.items():
+            assert lower * (1 - 1e-9) <= truth[key] <= count * (1 + 1e-9), name
+        hottest = sum(truth.values()) / (recipe.k or 0)
+        assert {key for key in truth if truth[key] > hottest} <= told.keys()
+    assert {key: count for key, count, _ in found["hot"]["with room"]} == exactly(
+        cluster.HOT["with room"], columns(cluster.HOT["with room"], cluster.HOT_NUMBERS)
+    )
 
 
 def test_a_stream_that_is_killed_counts_every_event_once(tmp_path: Path) -> None:
@@ -62,8 +73,7 @@ def test_a_stream_that_is_killed_counts_every_event_once(tmp_path: Path) -> None
 
     for number in range(4):
         write(tmp_path / "in", number, events(number))
-    # Each takes a JVM: the second kill only in `make kills`.
-    for kill in (("after", "1"), ("before", "2"))[: int(os.environ.get("BLOOMERY_KILLS", "1"))]:
+    for kill in (("after", "1"), ("before", "2"))[:KILLS]:
         assert run("killed_stream", str(tmp_path), *kill).returncode == -9
     done = run("killed_stream", str(tmp_path))
     assert done.returncode == 0, done.stderr[-4000:]

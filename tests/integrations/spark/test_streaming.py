@@ -19,6 +19,10 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from bloomery.integrations import spark as by_spark
 from bloomery.integrations.spark.streaming import States, latest
 from tests.integrations.spark.conftest import ROOT
+from tests.server.process import running
+from tests.services.postgres import Postgres, postgres
+
+__all__ = ["postgres"]
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning"),
@@ -64,7 +68,8 @@ def exact(numbers: range) -> dict[str, int]:
 def test_a_history_counts_each_event_once_although_batches_run_again(
     spark: Any, tmp_path: Path
 ) -> None:
-    store_path, checkpoint = tmp_path / "store", tmp_path / "checkpoint"
+    store_path = tmp_path / "data" / "histories" / "history-web"  # where a server finds it
+    checkpoint = tmp_path / "checkpoint"
     for number in range(3):
         write(tmp_path / "in", number, events(number))
     with History.open(store_path, "1m", background=False) as store:
@@ -85,6 +90,30 @@ def test_a_history_counts_each_event_once_although_batches_run_again(
     with History.open(store_path, mode="r") as store:
         minute = store.total(START + 60, START + 120)
         assert minute.upper == 300
+        with running(tmp_path / "data") as server, server.client() as client:
+            for url, count in exact(range(5)).items():
+                words = client.execute_command("HISTORY.COUNT", "web", url)
+                assert dict(zip(*[iter(words)] * 2, strict=True))[b"upper"] == count
+
+
+def test_a_history_may_have_its_files_and_its_catalogue_elsewhere(
+    spark: Any, tmp_path: Path, postgres: Postgres
+) -> None:
+    words: dict[str, Any] = {"catalogue": postgres.new_database(), "background": False}
+    for number in range(3):
+        write(tmp_path / "in", number, events(number))
+        # Each time as after a restart of the driver; the second time a batch is sent again.
+        if number == 1:
+            (tmp_path / "checkpoint" / "commits" / "0").unlink()
+            (tmp_path / "checkpoint" / "commits" / ".0.crc").unlink(missing_ok=True)
+        place = f"file://{tmp_path}/objects" if number == 0 else None
+        with History.open(tmp_path / "store", "1m", location=place, **words) as store:
+            source = stream(spark, tmp_path / "in")
+            sink: dict[str, Any] = {"at": "at", "checkpoint": tmp_path / "checkpoint"}
+            finished(by_spark.history_sink(source, store, "url", **sink, **NOW))
+    with History.open(tmp_path / "store", mode="r", catalogue=words["catalogue"]) as store:
+        assert {url: store.count(url).upper for url in exact(range(3))} == exact(range(3))
+    assert any((tmp_path / "objects").rglob("*.*"))
 
 
 def test_dedup_hands_on_each_key_once_within_its_time(spark: Any, tmp_path: Path) -> None:

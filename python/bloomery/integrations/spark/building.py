@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from bloomery.distributed import Recipe, ShardedFilter, build_partition, combine, write_shard
+from bloomery.distributed import Recipe, ShardedFilter, combine, write_shard
 from bloomery.distributed import merge as merge_partials
-from bloomery.distributed.build import Spool
+from bloomery.distributed.build import Spool, fill
 from bloomery.distributed.partial import require_size
 from bloomery.distributed.sharded import groups, shards_of, write_manifest
 from bloomery.errors import require
 from bloomery.integrations.spark.columns import rows
+from bloomery.integrations.spark.scratch import Scratch
 from bloomery.records import Plan
 
 PARTIALS = "partial binary, part int"
@@ -47,12 +48,15 @@ def build(
     nulls: str = "refuse",
     tasks: int | None = None,
     groups: int = 8,
+    scratch: str | Path | None = None,
 ) -> Any:
     """The filter of a column, as one machine would have built it.
 
     `count` and `at` name columns for structures that take them. `tasks` reads the partitions in so
     many tasks, each of which hands on one partial: about the number of cores is best for a large
-    filter. Partials are merged in `groups` on the executors, the rest on the driver.
+    filter. Partials are merged in `groups` on the executors, the rest on the driver. `scratch` is a
+    directory that every machine can write: partials pass through it, not through the JVMs, and the
+    driver merges them, which is better for large filters of few tasks.
     """
     recipe = Recipe.of(plan)
     require_size(recipe)
@@ -61,11 +65,10 @@ def build(
         require("tasks", tasks, "at least 1", tasks >= 1)
         keys = keys.coalesce(tasks)
 
-    def build_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        partial = build_partition(batches, recipe, nulls=nulls)
-        yield partial_row(partial)
+    def task(batches: Iterator[pa.RecordBatch]) -> Spool:
+        return fill(batches, recipe, nulls)
 
-    return collect_partials(keys.mapInArrow(build_task, PARTIALS), groups, recipe)
+    return collect(keys, task, recipe, tasks, groups, scratch)
 
 
 def merge(df: DataFrame, column: str = "filter", *, groups: int = 8) -> Any:
@@ -176,8 +179,40 @@ def build_sharded(
     return ShardedFilter.load(directory)
 
 
-def collect_partials(partials: DataFrame, groups: int, recipe: Recipe | None) -> Any:
-    """Merges on the executors, then one by one on the driver: no more than two filters at once."""
+def collect(
+    source: DataFrame,
+    task: Callable[[Iterator[pa.RecordBatch]], Spool],
+    recipe: Recipe,
+    tasks: int | None,
+    groups: int,
+    scratch: str | Path | None,
+) -> Any:
+    """The filter of the partials that `task` makes of each partition; `tasks` if they are known."""
+    if scratch is None:
+
+        def through_spark(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield partial_row(task(batches).pack())
+
+        partials = source.mapInArrow(through_spark, PARTIALS)
+        return collect_partials(partials, groups, recipe, tasks)
+    with Scratch(scratch).during() as place:
+
+        def through_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield partial_row(place.put(task(batches)))
+
+        names = [bytes(row.partial) for row in source.mapInArrow(through_files, PARTIALS).collect()]
+        spool = Spool(recipe, "refuse", 1)
+        place.join(names, spool)
+        return spool.filter()
+
+
+def collect_partials(
+    partials: DataFrame, groups: int, recipe: Recipe | None, tasks: int | None = None
+) -> Any:
+    """Merges on the executors, then one by one on the driver: no more than two filters at once.
+
+    If it is known that no more than `groups` tasks make them, a shuffle would save nothing.
+    """
     require("groups", groups, "at least 1", groups >= 1)
 
     def merge_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -187,10 +222,13 @@ def collect_partials(partials: DataFrame, groups: int, recipe: Recipe | None) ->
             merged = merge_partials if recipe is not None else _merge_filters
             yield partial_row(merged(_chain(first, values)))
 
-    merged = partials.repartition(groups, "part").mapInArrow(merge_task, PARTIALS)
+    size = _SMALL if recipe is None else recipe.size
+    merged = partials
+    if tasks is None or tasks > groups or size * tasks >= _SMALL:
+        merged = partials.repartition(groups, "part").mapInArrow(merge_task, PARTIALS)
+        tasks = groups
     # One job for small filters; a job for each, one after the other, for filters that fill memory.
-    small = recipe is not None and recipe.size * groups < _SMALL
-    found = merged.collect() if small else merged.toLocalIterator()
+    found = merged.collect() if size * tasks < _SMALL else merged.toLocalIterator()
     values = (bytes(row.partial) for row in found)
     first = next(values, None)
     if first is None and recipe is not None:
