@@ -32,8 +32,8 @@ awk's: the same lines in the same order, but for no more lost ones than that err
 
 _GUARD = """### A guard in front of a database
 
-Microseconds, the best round of each. A row goes in and is committed by itself, through SQLAlchemy's
-Core, with a guard on one of its columns and without."""
+Microseconds: the best round of questions, the median INSERT. A row goes in and is committed by
+itself, through SQLAlchemy's Core, with a guard on one of its columns and without, in turns."""
 
 
 _HISTORY = """### Counts by key and minute

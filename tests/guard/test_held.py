@@ -13,7 +13,7 @@ import pytest
 
 from bloomery.errors import ParameterError
 from bloomery.guard.held import HeldKeys
-from bloomery.guard.pending import Key
+from bloomery.guard.pending import Key, Pending
 from bloomery.guard.state import State
 
 KEYS: list[Key] = list(range(1000))
@@ -102,15 +102,14 @@ def test_a_whole_build_between_listing_a_key_and_adding_it_does_not_lose_it(
 ) -> None:
     held = built()
     writer = held.begin()
-    add_many = held.add_many
+    list_keys = Pending.list
 
-    def add_later(keys: Sequence[Key]) -> None:
-        monkeypatch.undo()
+    def list_and_build(pending: Pending, keys: Sequence[Key]) -> None:
+        list_keys(pending, keys)
         assert held.rebuild(scan_of(KEYS))
         assert held.may_exist("listed"), "the build has looked at the list"
-        add_many(keys)
 
-    monkeypatch.setattr(held, "add_many", add_later)
+    monkeypatch.setattr(Pending, "list", list_and_build)
     writer.add_many(["listed"])
     assert held.rebuild(scan_of(KEYS))
     assert held.may_exist("listed")

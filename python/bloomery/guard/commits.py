@@ -53,7 +53,9 @@ class Transaction(Protocol):
 class Watcher(Protocol):
     """Who is told."""
 
-    def executes(self, context: Any) -> None: ...
+    def executes(self, context: Any) -> bool:
+        """A statement is about to be sent; whether to tell when it has been carried out."""
+
     def executed(self, context: Any) -> None: ...
     def transaction(self, info: Info, begins: bool) -> Transaction:
         """What is under way on the connection with this `info`.
@@ -106,7 +108,7 @@ class Told:
         return transactions
 
     def _do_begin(self, connection: Any) -> None:
-        info = info_of(connection)
+        info = connection.info
         watchers, transactions = info.get(self, _NOBODY)
         if watchers is not self.watchers:
             transactions = self.meet(info, begins=True)
@@ -130,7 +132,7 @@ class Told:
     def _around(
         self, commit: Callable[..., None], written_elsewhere: bool, connection: Any, *rest: Any
     ) -> None:
-        info = info_of(connection)
+        info = connection.info
         watchers, transactions = info.get(self, _NOBODY)
         if watchers is not self.watchers:
             transactions = self.meet(info)
@@ -155,14 +157,18 @@ def _telling(told: Told, kind: Any) -> Any:
     """An execution context that tells what it does."""
 
     class Telling(kind):  # type: ignore[misc]
+        waiting: tuple[Watcher, ...] = ()
+        """Those to tell when it has been carried out."""
+
         def pre_exec(self) -> None:
             for watcher in told.watchers:
-                watcher.executes(self)
+                if watcher.executes(self):
+                    self.waiting += (watcher,)
             kind.pre_exec(self)
 
         def post_exec(self) -> None:
             kind.post_exec(self)
-            for watcher in told.watchers:
+            for watcher in self.waiting:
                 watcher.executed(self)
 
     return Telling

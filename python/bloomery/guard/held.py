@@ -135,8 +135,10 @@ class HeldKeys:
     def _publish(self) -> None:
         self._trusted = None if self._holds or self._paused else self._filter
 
-    def add_many(self, keys: Sequence[Key]) -> None:
-        """Adds keys that are listed as pending or are committed already."""
+    def write(self, pending: Pending | None, keys: Sequence[Key]) -> None:
+        """Adds keys that an open transaction writes."""
+        if pending is not None:
+            pending.list(keys)  # first, see above
         # In this order: a new filter is in use before it is no longer the next.
         for each in (self._next, self._filter):
             if each is None:
@@ -146,6 +148,10 @@ class HeldKeys:
                     each.add(key)
             else:
                 each.add_many(keys)
+
+    def add_many(self, keys: Sequence[Key]) -> None:
+        """Adds keys that are committed already."""
+        self.write(None, keys)
 
     def remove_many(self, keys: Iterable[Key], generation: int | None = None) -> None:
         """Takes keys out whose rows are gone for good; each was added once for its row.

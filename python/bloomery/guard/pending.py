@@ -31,7 +31,7 @@ class Keys(Protocol):
 
     @property
     def generation(self) -> int: ...
-    def add_many(self, keys: Sequence[Key]) -> None: ...
+    def write(self, pending: Pending, keys: Sequence[Key]) -> None: ...
     def remove_many(self, keys: Iterable[Key], generation: int | None = None) -> None: ...
     def count_stale(self, rows: int) -> None: ...
     def distrust(self, reason: str) -> None: ...
@@ -82,11 +82,10 @@ class Pending:
 
     def add_many(self, keys: Sequence[Key]) -> None:
         """Keys that this transaction writes, or may have written."""
-        self.list(keys)
-        self._held.add_many(keys)
+        self._held.write(self, keys)
 
     def list(self, keys: Sequence[Key]) -> None:
-        """Remembers the keys, before anybody looks where to add them."""
+        """Remembers the keys; called by the `Keys` before they look where to add them."""
         self.keys += keys
         if len(self.keys) > _LISTED:
             self.unlisted = True  # first: whoever finds no keys must find this

@@ -73,9 +73,6 @@ class _SharedPending(Pending):
         super().__init__(keys)
         self._keys = keys
 
-    def add_many(self, keys: Sequence[Key]) -> None:
-        self._keys.write(self, keys)
-
     def committing(self) -> None:
         super().committing()
         self._keys.committing(self)

@@ -10,9 +10,8 @@ which parameter. `tests/guard` runs each kind of statement, so a version that mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -31,22 +30,19 @@ from sqlalchemy.sql.elements import (
 from sqlalchemy.sql.selectable import TextualSelect
 
 from bloomery.guard.sql_text import Doing, read_text
+from bloomery.guard.values import Normal, Reader
 
 Names = tuple[str | None, ...]
 """For each key column the name of the parameter that holds it; None if only the database knows."""
 
 
+@dataclass(frozen=True, slots=True)
 class Row:
     """A row that each set of parameters writes."""
 
-    __slots__ = ("names", "value")
-
-    def __init__(self, names: Names) -> None:
-        self.names = names
-        self.value: Callable[[Mapping[str, Any]], Any] | None = None
-        """Takes the value of the key, or the tuple of its parts, out of a set of parameters."""
-        if None not in names:
-            self.value = itemgetter(*names)
+    names: Names
+    key: Reader | None
+    """Takes its key out of a set of parameters; None if only the database knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +59,8 @@ class Effect:
     """The savepoint that it rolls back to."""
     rows: tuple[Row, ...] = ()
     """The rows that each set of parameters writes."""
-    old: Names = ()
-    """The parameters that hold the key of the one row which each set of parameters deletes."""
+    old: Reader | None = None
+    """Takes the key of the one row that each set of parameters deletes out of it."""
     loses: bool = False
     """Its rows lose their keys: it deletes them, or gives them new ones."""
     generated: bool = False
@@ -81,8 +77,9 @@ class _NotSeen(Exception):
 class Statements:
     """Reads statements for the key columns of one table."""
 
-    def __init__(self, columns: Sequence[Column[Any]]) -> None:
+    def __init__(self, columns: Sequence[Column[Any]], normal: Normal) -> None:
         self._columns = tuple(columns)
+        self._normal = normal
         self._table: Table = columns[0].table
         self._parents = frozenset(_cascading(columns, set()))
         self._reached_from = (self._table.name, *sorted({table for table, _ in self._parents}))
@@ -144,14 +141,19 @@ class Statements:
             self._read_other(compiled, statement, table)
             return NOTHING
         if isinstance(statement, Insert):
-            rows = tuple(map(Row, self._inserted(compiled, statement)))
-            return Effect(rows=rows, generated=any(row.value is None for row in rows))
+            written = self._inserted(compiled, statement)
+            rows = tuple(Row(names, self._reader(names)) for names in written)
+            return Effect(rows=rows, generated=any(row.key is None for row in rows))
         old = self._equal_to(compiled, statement)
         if isinstance(statement, Delete):
-            return Effect(old=old if None not in old else (), loses=True)
+            return Effect(old=self._reader(old), loses=True)
         if not isinstance(statement, Update):
             raise _NotSeen(f"a statement of an unknown kind: {type(statement).__name__}")
         return self._updated(compiled, old)
+
+    def _reader(self, names: Sequence[str | None]) -> Reader | None:
+        known = [name for name in names if name is not None]
+        return self._normal.reader(known) if len(known) == len(names) else None
 
     def is_ours(self, table: Any) -> bool:
         """By name: another `MetaData` may describe the same table."""
@@ -227,7 +229,7 @@ class Statements:
                     raise _NotSeen("an UPDATE of several tables changes the key")
                 changed = True
                 if isinstance(given.get(column.key), Null):
-                    return Effect(old=old if None not in old else (), loses=True)
+                    return Effect(old=self._reader(old), loses=True)
                 name = _parameter(compiled, column, given, "")
                 if name is None:
                     raise _NotSeen(f"an UPDATE computes `{column.name}` in the database")
@@ -238,7 +240,8 @@ class Statements:
             return NOTHING
         if None in names:
             raise _NotSeen("an UPDATE changes a part of the key of rows that are not named")
-        return Effect(rows=(Row(tuple(names)),), old=old if None not in old else (), loses=True)
+        row = Row(tuple(names), self._reader(names))
+        return Effect(rows=(row,), old=self._reader(old), loses=True)
 
     def _equal_to(self, compiled: Any, statement: Any) -> Names:
         """The parameters that the key columns must equal for a row to be meant."""

@@ -18,7 +18,7 @@ import datetime as dt
 import operator
 import unicodedata
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -35,6 +35,8 @@ _MICRO = dt.timedelta(microseconds=1)
 _BINARY_COLLATIONS = frozenset({"BINARY", "C", "POSIX", "UCS_BASIC", "DEFAULT"})
 
 Normalizer = Callable[[Any], Key]
+Reader = Callable[[Mapping[str, Any]], Key | None]
+"""Takes a key out of the parameters of a statement; raises as `Normal.key` does."""
 
 
 class Unseen(Exception):
@@ -52,8 +54,6 @@ def _refuse(value: object, wanted: str) -> KeyTypeError:
 
 
 def _integer(value: Any) -> Key:
-    if type(value) is int and _SMALLEST <= value <= _LARGEST:
-        return value
     try:
         whole = operator.index(value)
     except TypeError:
@@ -356,6 +356,21 @@ class Normal:
         if self._width == 1 and self._own is None:
             return None if value is None else self._parts[0](value)
         return self._key((value,) if self._width == 1 else self._tuple(value), self._parts)
+
+    def reader(self, names: Sequence[str]) -> Reader:
+        """For statements whose parameters of these names are the value of each column."""
+        if self.plain is not int:
+            value = operator.itemgetter(*names)
+            return lambda given: self.key(value(given))
+        name = names[0]
+
+        def integer(given: Mapping[str, Any]) -> Key | None:
+            whole = given[name]
+            if type(whole) is int and _SMALLEST <= whole <= _LARGEST:
+                return whole  # as a rule, and without a call
+            return self.key(whole)
+
+        return integer
 
     def stored(self, values: Sequence[Any]) -> Key | None:
         """The key of what was read from the columns `read`.

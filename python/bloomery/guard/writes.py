@@ -31,7 +31,7 @@ from bloomery.guard.held import HeldKeys
 from bloomery.guard.pending import Key, Pending
 from bloomery.guard.returned import returned_rows
 from bloomery.guard.shared import SharedKeys
-from bloomery.guard.statements import NOTHING, Effect, Names, Row, Statements
+from bloomery.guard.statements import NOTHING, Effect, Names, Statements
 from bloomery.guard.values import Normal, Unseen
 
 OWN = "bloomery_own"
@@ -55,7 +55,7 @@ class Writes:
         self._normal = normal
         self._held = held
         self._shared = held if isinstance(held, SharedKeys) else None
-        self._statements = Statements(columns)
+        self._statements = Statements(columns, normal)
         self._table = columns[0].table.name
         primary = list(columns[0].table.primary_key.columns)
         self._primary = [primary.index(c) if c in primary else None for c in columns]
@@ -81,25 +81,26 @@ class Writes:
 
     def _pending(self, connection: Connection) -> Pending:
         info = info_of(connection.connection)
-        if self not in info:
+        pending: Pending | None = info.get(self)
+        if pending is None:
             self._told.meet(info)
-        pending: Pending = info[self]
+            pending = self.transaction(info, False)
         pending.in_use = True
         return pending
 
-    def executes(self, context: Any) -> None:
-        """A statement is about to be sent."""
+    def executes(self, context: Any) -> bool:
+        """A statement is about to be sent; whether to tell when it has been carried out."""
         last, effect = self._statements.last  # as a rule it is that one again
         if context.compiled is not last or last is None:
             effect = self._statements.read(context.compiled, context.statement)
         if effect is NOTHING and self._shared is None:
-            return
+            return False
         connection: Connection = context.root_connection
         if effect.rows:
             self._add(connection, context, effect)
         elif effect.unseen:
             if connection.get_execution_options().get(OWN):
-                return
+                return False
             self._pending(connection).see_nothing(effect.unseen)
         elif effect.transaction:
             self._pending(connection).forget_removals()
@@ -107,8 +108,11 @@ class Writes:
             self._pending(connection).savepoint(effect.savepoint)
         elif effect.back_to:
             self._pending(connection).rollback_to(effect.back_to)
-        if self._shared is not None and self._may_commit(connection, effect, context.statement):
+        if self._shared is None:
+            return effect.loses
+        if self._may_commit(connection, effect, context.statement):
             self._shared.committing(self._pending(connection))
+        return True
 
     def _may_commit(self, connection: Connection, effect: Effect, statement: str) -> bool:
         """Whether what this connection wrote may be committed by the statement itself."""
@@ -123,10 +127,9 @@ class Writes:
 
     def executed(self, context: Any) -> None:
         """A statement has been carried out."""
-        if context.isupdate or context.isdelete:
-            effect = self._statements.read(context.compiled, context.statement)
-            if effect.loses:
-                self._lose(context.root_connection, context.cursor.rowcount, context, effect)
+        effect = self._statements.read(context.compiled, context.statement)
+        if effect.loses:
+            self._lose(context.root_connection, context.cursor.rowcount, context, effect)
         if self._shared is not None:
             pending: Pending | None = info_of(context.root_connection.connection).get(self)
             if pending is not None:
@@ -140,7 +143,7 @@ class Writes:
         try:
             for given in context.compiled_parameters:
                 for row in effect.rows:
-                    key = None if row.value is None else self._normal.key(row.value(given))
+                    key = None if row.key is None else row.key(given)
                     if key is not None:
                         keys.append(key)
                     elif self._may_generate(row.names, given):
@@ -152,7 +155,7 @@ class Writes:
             pending.see_nothing(f"a value was written to `{self._table}` whose key is not known")
             return
         if keys:
-            pending.add_many(keys)
+            self._held.write(pending, keys)
         if generated:
             pending.await_keys(context, hold=_commits_at_once(connection))
 
@@ -226,9 +229,8 @@ class Writes:
         pending = self._pending(connection)
         given = context.compiled_parameters
         if effect.old and rows == len(given) and self._held.removals == "commit":
-            value = Row(effect.old).value
             try:
-                old = [self._normal.key(value(each)) for each in given] if value else [None]
+                old = [effect.old(each) for each in given]
             except (Unseen, KeyTypeError):
                 old = [None]
             known = [key for key in old if key is not None]
