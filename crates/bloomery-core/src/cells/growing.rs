@@ -48,6 +48,14 @@ pub trait GrowingCells: Send + Sync + Sized {
         stuck: impl Fn(u64) -> bool,
     ) -> Result<Self>;
 
+    /// A copy that counts its own rebuilds. No writer is inside meanwhile.
+    fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
+        let guard = &crossbeam_epoch::pin();
+        let value = |cell| self.get(cell, guard);
+        let stuck = |cell| self.is_stuck(cell, guard);
+        Self::laid_out(*self.cut(), *self.shape(), pauses, value, stuck)
+    }
+
     /// Refuses to go on when cells of one shape cannot take the place of cells of the other.
     fn require_same_shape(ours: &Self::Shape, theirs: &Self::Shape) -> Result<()> {
         let _ = (ours, theirs);

@@ -47,6 +47,16 @@ pub trait DecayingCells: std::fmt::Debug + Send + Sync + Sized {
     /// Fades all cells of a block.
     fn fade(&self, block: u64, fading: &Fading);
 
+    /// The values of others, as many as these. Only while nobody else sees these, which are zero.
+    fn take_over(&self, others: &Self, cells: u64) {
+        for cell in 0..cells {
+            match others.get(cell) {
+                0 => {}
+                value => self.set(cell, value),
+            }
+        }
+    }
+
     /// Sets all cells of a block to zero.
     fn clear(&self, block: u64);
 
@@ -100,9 +110,24 @@ mod tests {
                     assert!((0..cells).all(|cell| basic.get(cell) == packed.get(cell)));
                     optimized.validate().unwrap();
                     packed.validate().unwrap();
+                    copies_hold_the_same(&basic, cells);
+                    copies_hold_the_same(&optimized, cells);
+                    copies_hold_the_same(&packed, cells);
                 }
             }
         }
+    }
+
+    /// And go their own way: a copy that is cleared takes nothing from where it came from.
+    fn copies_hold_the_same<C: DecayingCells>(original: &C, cells: u64) {
+        let before: Vec<u32> = (0..cells).map(|cell| original.get(cell)).collect();
+        let copy = C::zeroed(cells, 32).unwrap();
+        copy.take_over(original, cells);
+        assert!((0..cells).all(|cell| copy.get(cell) == before[cell as usize]));
+        copy.validate().unwrap();
+        (0..cells.div_ceil(DECAY_BLOCK)).for_each(|block| copy.clear(block));
+        copy.validate().unwrap();
+        assert!((0..cells).all(|cell| original.get(cell) == before[cell as usize]));
     }
 
     #[test]

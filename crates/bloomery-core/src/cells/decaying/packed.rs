@@ -357,6 +357,19 @@ impl DecayingCells for PackedCells {
         fade_block(self, block, fading);
     }
 
+    /// Word by word: whoever keeps writers out for a copy does so for milliseconds.
+    fn take_over(&self, others: &Self, _: u64) {
+        self.fixed.take_over(&others.fixed);
+        self.links.take_over(&others.links);
+        let mut held = 0;
+        for block in (0..self.cells.div_ceil(DECAY_BLOCK)).step_by(SEGMENT as usize) {
+            let segment = self.segment(block);
+            segment.clone_from(others.segment(block));
+            held += segment.capacity() as u64;
+        }
+        self.held.store(held, Ordering::Relaxed);
+    }
+
     fn clear(&self, block: u64) {
         self.lay_out(block, &[0; BLOCK]);
     }

@@ -58,11 +58,13 @@ impl<C: GrowingCells> CountFilter<C> {
         self.replace(|ours| ours.with_plan(plan))
     }
 
-    /// A copy.
+    /// A copy of one moment: no writer is inside meanwhile.
     pub fn copy(&self) -> Result<Self> {
         let guard = &epoch::pin();
-        let state = self.state(guard);
-        let copied = state.again(state.plan, Arc::default())?;
+        let copied = {
+            let _turn = self.quiet_turn(guard);
+            self.state(guard).copied()?
+        };
         Ok(Self::over(self.hasher, copied))
     }
 

@@ -277,12 +277,7 @@ impl<C: DecayingCells> Level<C> {
     /// The values and stamps of another level of the same shape. Only while nobody else sees this one.
     pub(super) fn take_over(&self, other: &Self) {
         self.stamps.take_over(&other.stamps);
-        for cell in 0..self.placement.cells {
-            match other.cells.get(cell) {
-                0 => {}
-                value => self.cells.set(cell, value),
-            }
-        }
+        self.cells.take_over(&other.cells, self.placement.cells);
         if let Some(pool) = &self.pool {
             pool.set_used(self.borrowed_by_all());
         }
