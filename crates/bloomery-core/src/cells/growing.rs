@@ -90,6 +90,11 @@ pub trait GrowingCells: Send + Sync + Sized {
     /// Whether the cell has lost count.
     fn is_stuck(&self, cell: u64, guard: &Guard) -> bool;
 
+    /// All cells that have lost count, in order.
+    fn stuck(&self, guard: &Guard) -> Vec<u64> {
+        (0..self.len()).filter(|cell| self.is_stuck(*cell, guard)).collect()
+    }
+
     /// Replaces the value by `change(old)` and returns the old one; or refuses and changes nothing. A
     /// stuck cell stays as it is. The caller is the only writer of cells.
     fn try_change(

@@ -18,6 +18,9 @@ use crate::error::Result;
 /// Cells in one block.
 pub const DECAY_BLOCK: u64 = crate::placement::BLOCK_CELLS;
 
+/// The values of a block.
+pub type BlockValues = [u32; DECAY_BLOCK as usize];
+
 /// Where fixed point values are kept. A value has at most 32 bits. Whoever changes one is the only
 /// writer. Readers may look at any moment, and throw away what they saw in the middle of a change,
 /// unless cells tear.
@@ -36,6 +39,12 @@ pub trait DecayingCells: std::fmt::Debug + Send + Sync + Sized {
 
     /// The value of a cell.
     fn get(&self, cell: u64) -> u32;
+
+    /// The values of a block; zeroes behind the last cell.
+    fn values(&self, block: u64) -> BlockValues;
+
+    /// The block has these values from now on; zeroes behind the last cell.
+    fn hold(&self, block: u64, values: &BlockValues);
 
     /// Changes the value of a cell.
     fn set(&self, cell: u64, value: u32);
@@ -125,6 +134,10 @@ mod tests {
         copy.take_over(original, cells);
         assert!((0..cells).all(|cell| copy.get(cell) == before[cell as usize]));
         copy.validate().unwrap();
+        let again = C::zeroed(cells, 32).unwrap();
+        (0..cells.div_ceil(DECAY_BLOCK)).for_each(|block| again.hold(block, &copy.values(block)));
+        assert!((0..cells).all(|cell| again.get(cell) == before[cell as usize]));
+        again.validate().unwrap();
         (0..cells.div_ceil(DECAY_BLOCK)).for_each(|block| copy.clear(block));
         copy.validate().unwrap();
         assert!((0..cells).all(|cell| original.get(cell) == before[cell as usize]));

@@ -282,6 +282,17 @@ impl GrowingCells for DynamicCells {
         self.get(cell, guard) == STUCK
     }
 
+    /// Looks only where counters are as wide as that takes: mostly nowhere.
+    fn stuck(&self, guard: &Guard) -> Vec<u64> {
+        let may = |partition: &u64| {
+            let overflow = self.partition(*partition).overflow(guard);
+            self.shape.width + overflow.map_or(0, Overflow::width) >= u64::BITS
+        };
+        let partitions = (0..self.cut.partitions()).filter(may);
+        let cells = partitions.flat_map(|partition| self.cut.range(partition));
+        cells.filter(|cell| self.is_stuck(*cell, guard)).collect()
+    }
+
     #[inline(always)]
     fn try_change(
         &self,
@@ -436,11 +447,7 @@ impl GrowingCells for DynamicCells {
         let guard = &epoch::pin();
         for (i, entry) in (0..).zip(&self.partitions) {
             let Some(overflow) = entry.overflow(guard) else { continue };
-            let recount = self
-                .cut
-                .range(i)
-                .filter(|cell| self.get(*cell, guard) >= overflow.threshold)
-                .count() as u64;
+            let recount = self.above(i, overflow, overflow.threshold);
             let above = overflow.above.load(Ordering::Relaxed);
             if above != recount {
                 return broken(format!(

@@ -20,7 +20,7 @@ mod block;
 mod table;
 mod whole;
 
-use super::{DECAY_BLOCK, DecayingCells, Fading};
+use super::{BlockValues, DECAY_BLOCK, DecayingCells, Fading};
 use crate::batch::{on_the_best_processor, prefetch};
 use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
@@ -83,6 +83,14 @@ impl DecayingCells for OptimizedCells {
     #[inline(always)]
     fn get(&self, cell: u64) -> u32 {
         self.block(cell / DECAY_BLOCK).get((cell % DECAY_BLOCK) as usize)
+    }
+
+    fn values(&self, block: u64) -> BlockValues {
+        self.block(block).values()
+    }
+
+    fn hold(&self, block: u64, values: &BlockValues) {
+        self.block(block).lay_out(values, &self.pool);
     }
 
     #[inline(always)]
