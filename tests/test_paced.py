@@ -1,4 +1,4 @@
-"""The load of the latency benchmark: a server that stands still is charged for all who waited."""
+"""The long loads: a server that stands still is charged for all who waited, and a leak is seen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("bloomery._core", reason="bloomery is not built")
 
-from benchmarks import paced
+from benchmarks import paced, soak
 
 RATE, SECONDS, STALL = 1_000, 1.0, 0.2
 
@@ -54,3 +54,12 @@ def test_a_batch_counts_until_its_last_reply() -> None:
         row = work.latency("nothing", port, 6400, clients=1)
     assert 0 < row.p50_ms <= row.p99_ms <= row.worst_ms
     assert (row.pipeline, row.clients, row.per_second) == (64, 1, 6400)
+
+
+def test_memory_is_flat_or_it_is_not() -> None:
+    warm = list(range(50, 100))
+    flat = [*warm, *[100, 101] * 75]
+    assert soak.growth(flat) <= soak.FLAT
+    leaking = [*warm, *range(100, 250)]
+    assert soak.growth(leaking) > soak.FLAT
+    assert soak.growth([1]) == 1.0

@@ -7,8 +7,11 @@ import resource
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
 
 from tests.server.process import Running, Wire, request, running
 
@@ -169,6 +172,45 @@ def test_nothing_is_allocated_beyond_maxmemory() -> None:
         assert wire.line().startswith(b"-")
         wire.send(request("BF.RESERVE", "small", "0.01", "1000"))
         assert wire.line() == b"+OK"
+
+
+def add_until_refused(client: Any) -> tuple[int, str]:
+    """Numbers from 0 on: how many were acknowledged, and why the next one was not."""
+    acknowledged = 0
+    try:
+        while True:
+            assert client.execute_command("BF.ADD", "seen", str(acknowledged)) == 1
+            acknowledged += 1
+    except redis.ResponseError as refusal:
+        return acknowledged, str(refusal)
+
+
+@pytest.mark.parametrize("mode", ["always", "everysec"])
+def test_a_full_disk_refuses_changes_and_loses_nothing_acknowledged(
+    tmp_path: Path, mode: str
+) -> None:
+    with running(tmp_path / "data", "--appendfsync", mode) as server:
+        client = server.client()
+        client.execute_command("BF.RESERVE", "seen", "1e-6", "100000")
+        # The system refuses to make any file longer than that.
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (30_000, 30_000))
+        acknowledged, reason = add_until_refused(client)
+        assert acknowledged > 100
+        assert "MISCONF" in reason
+        assert "File too large" in reason
+        client = server.client()
+        assert client.execute_command("BF.EXISTS", "seen", "0") == 1
+        with pytest.raises(redis.ResponseError, match="takes no more changes"):
+            client.execute_command("BF.ADD", "seen", "more")
+        assert client.info("persistence")["aof_last_write_status"] == "err"
+        code, told = server.stop()
+        assert code == 0
+        assert "the journal failed" in told
+    with running(tmp_path / "data") as server:
+        client = server.client()
+        assert acknowledged <= client.execute_command("BF.CARD", "seen") <= acknowledged + 1
+        asked = [str(number) for number in range(acknowledged)]
+        assert all(client.execute_command("BF.MEXISTS", "seen", *asked))
 
 
 @pytest.mark.skipif(not os.environ.get("BLOOMERY_CLIENTS"), reason="a part of `make kills`")

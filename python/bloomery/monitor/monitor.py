@@ -53,6 +53,8 @@ _REWRITE = 256 << 20
 """Bytes of journal that make a new snapshot."""
 _FRESH = 5.0
 """Seconds for which what was measured of the structures is told again."""
+_STALE = 30.0
+"""Seconds after which it is measured before it is told."""
 
 
 class Monitor(Answers):
@@ -408,9 +410,9 @@ class Monitor(Answers):
         return ledger is not None and ledger.sequence > ledger.snapshot_sequence
 
     def _structures(self) -> list[StructureStats]:
-        """What was measured last. Measuring goes through all cells, so nobody waits for it but the
-        first who asks."""
-        if self._measured is None:
+        """What was measured last. Measuring goes through all cells, so nobody waits for it but who
+        asks after nobody did for a while."""
+        if self._measured is None or time.monotonic() - self._measured[0] > _STALE:
             self._measure()
         measured_at, found = self._measured or (0.0, [])
         if time.monotonic() - measured_at >= _FRESH:

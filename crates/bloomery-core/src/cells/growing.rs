@@ -48,6 +48,14 @@ pub trait GrowingCells: Send + Sync + Sized {
         stuck: impl Fn(u64) -> bool,
     ) -> Result<Self>;
 
+    /// A copy that counts its own rebuilds. No writer is inside meanwhile.
+    fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
+        let guard = &crossbeam_epoch::pin();
+        let value = |cell| self.get(cell, guard);
+        let stuck = |cell| self.is_stuck(cell, guard);
+        Self::laid_out(*self.cut(), *self.shape(), pauses, value, stuck)
+    }
+
     /// Refuses to go on when cells of one shape cannot take the place of cells of the other.
     fn require_same_shape(ours: &Self::Shape, theirs: &Self::Shape) -> Result<()> {
         let _ = (ours, theirs);
@@ -81,6 +89,11 @@ pub trait GrowingCells: Send + Sync + Sized {
 
     /// Whether the cell has lost count.
     fn is_stuck(&self, cell: u64, guard: &Guard) -> bool;
+
+    /// All cells that have lost count, in order.
+    fn stuck(&self, guard: &Guard) -> Vec<u64> {
+        (0..self.len()).filter(|cell| self.is_stuck(*cell, guard)).collect()
+    }
 
     /// Replaces the value by `change(old)` and returns the old one; or refuses and changes nothing. A
     /// stuck cell stays as it is. The caller is the only writer of cells.

@@ -87,6 +87,12 @@ pub(crate) fn hold_what_a_vector_holds(cells: &impl GrowingCells, seed: u64) {
         assert_eq!(cells.get(cell, guard), new);
         if step % 500 == 0 {
             cells.validate().unwrap();
+            let copy = cells.copied(pauses()).unwrap();
+            copy.validate().unwrap();
+            set(&copy, cell, new + 1_000_000);
+            set(&copy, cell, new);
+            let held: Vec<u64> = (0..copy.len()).map(|cell| copy.get(cell, guard)).collect();
+            assert_eq!(held, model);
         }
     }
     let held: Vec<u64> = (0..cells.len()).map(|cell| cells.get(cell, guard)).collect();

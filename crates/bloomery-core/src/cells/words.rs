@@ -158,10 +158,15 @@ impl Words {
     /// A private copy in memory.
     pub fn to_owned(&self) -> Result<Self> {
         let copy = Words::zeroed(self.len as u64 * 64)?;
-        for (to, from) in copy.atomics().iter().zip(self.atomics()) {
+        copy.take_over(self);
+        Ok(copy)
+    }
+
+    /// The same words as another's of the same length. Only for words nobody else sees yet.
+    pub fn take_over(&self, other: &Words) {
+        for (to, from) in self.atomics().iter().zip(other.atomics()) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        Ok(copy)
     }
 
     /// Whether all words are equal now.

@@ -162,8 +162,7 @@ fn kind_of<S: ShapeRecord>(plan: &CountPlan<S>) -> Kind {
 fn counters<C: GrowingCells>(cells: &C) -> Result<(Vec<Words>, u64)> {
     let guard = &crossbeam_epoch::pin();
     let (directory, fields) = values::encode(cells.len(), |cell| cells.get(cell, guard))?;
-    // Once: each look goes through all counters.
-    let stuck: Vec<u64> = (0..cells.len()).filter(|cell| cells.is_stuck(*cell, guard)).collect();
+    let stuck = cells.stuck(guard);
     Ok((vec![directory, fields, list(stuck.iter().copied())?], stuck.len() as u64))
 }
 
@@ -271,12 +270,8 @@ impl<S: ShapeRecord> Promised<S> {
         let values = Values::new(self.plan.cells(), next()?, next()?)?;
         let stuck = listed(&next()?, self.stuck, self.plan.cells())?;
         let is_stuck = |cell| stuck.binary_search(&cell).is_ok();
-        let filter =
-            CountFilter::with_values(self.plan, self.hasher, |cell| values.get(cell), is_stuck)?;
-        let promised = |cells: &C, guard: &_| {
-            (0..cells.len()).all(|cell| cells.is_stuck(cell, guard) == is_stuck(cell))
-        };
-        if !filter.look(promised) {
+        let filter = CountFilter::with_values(self.plan, self.hasher, values.in_order(), is_stuck)?;
+        if filter.look(|cells: &C, guard| cells.stuck(guard)) != stuck {
             return Err(Error::Field { name: "stuck", got: "other cells".to_owned() });
         }
         if let Some(placement) = second_placement(&self.plan) {
@@ -296,7 +291,7 @@ impl<S: ShapeRecord> Promised<S> {
                 return Err(Error::Field { name: "marks", got: "no list of digests".to_owned() });
             }
             filter.resume(
-                |cell| values.get(cell),
+                values.in_order(),
                 |cell| stuck.binary_search(&cell).is_ok(),
                 HashSet::from_iter(marks),
             )?;

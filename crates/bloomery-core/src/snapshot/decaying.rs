@@ -21,6 +21,7 @@ use crate::filters::{
     DecayLayout, DecayingPlan, Fade, FrozenCells, PoolPolicy, TimeDecayingBloomFilter as Filter,
 };
 use crate::hash::Hasher;
+use std::cell::RefCell;
 
 const PARAMETERS: usize = RECORD + 8 + 5 * 8;
 const LAYOUTS: [DecayLayout; 3] = DecayLayout::ALL;
@@ -38,7 +39,15 @@ impl Filter {
                     let stored = u64::from((level.stored)(block));
                     packed::write(stamps.atomics(), block * 32, 32, stored);
                 }
-                let value = |cell| u64::from((level.value)(cell));
+                let block = RefCell::new((u64::MAX, [0; DECAY_BLOCK as usize]));
+                let value = |cell: u64| {
+                    let (number, held) = &mut *block.borrow_mut();
+                    if *number != cell / DECAY_BLOCK {
+                        *number = cell / DECAY_BLOCK;
+                        *held = (level.values)(*number);
+                    }
+                    u64::from(held[(cell % DECAY_BLOCK) as usize])
+                };
                 let (directory, fields) = values::encode(level.cells, value)?;
                 sections.extend([stamps, directory, fields]);
             }
@@ -145,17 +154,25 @@ impl Promised {
             let (directory, fields) =
                 (sections.next().ok_or_else(wrong)?, sections.next().ok_or_else(wrong)?);
             let values = Values::new(cells, directory, fields)?;
-            if (0..cells).any(|cell| values.get(cell) > u64::from(u32::MAX)) {
+            if values.widest() > u32::BITS {
                 let got = "a value of more than 32 bits".to_owned();
                 return Err(Error::Field { name: "cells", got });
             }
             kept.push((cells, stamps, values));
         }
         let levels: Vec<_> = (kept.iter())
-            .map(|(cells, stamps, values)| FrozenCells {
-                cells: *cells,
-                stored: Box::new(|block| packed::read(stamps.atomics(), block * 32, 32) as u32),
-                value: Box::new(|cell| values.get(cell) as u32),
+            .map(|(cells, stamps, values)| {
+                let (value, cells) = (values.in_order(), *cells);
+                FrozenCells {
+                    cells,
+                    stored: Box::new(|block| packed::read(stamps.atomics(), block * 32, 32) as u32),
+                    values: Box::new(move |block| {
+                        std::array::from_fn(|i| match block * DECAY_BLOCK + i as u64 {
+                            cell if cell < cells => value(cell) as u32,
+                            _ => 0,
+                        })
+                    }),
+                }
             })
             .collect();
         Filter::restored(self.plan, self.hasher, self.now, &levels)

@@ -10,31 +10,74 @@
 
 use crate::cells::{Words, packed};
 use crate::error::{Error, Result};
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
 
 /// Counters in one run.
 const RUN: u64 = 128;
 
-/// (directory, fields) of `len` counters.
+/// (directory, fields) of `len` counters. Each is asked for once, in order.
 pub(crate) fn encode(len: u64, value: impl Fn(u64) -> u64) -> Result<(Words, Words)> {
     let runs = len.div_ceil(RUN);
     let directory = Words::zeroed(runs * 8)?;
-    let mut bits = 0;
+    let mut fields = Fields::default();
+    let mut values = [0; RUN as usize];
     for run in 0..runs {
-        let largest = cells(run, len).map(&value).max().unwrap_or(0);
-        let width = u64::BITS - largest.leading_zeros();
+        let cells = cells(run, len);
+        let values = &mut values[..(cells.end - cells.start) as usize];
+        let mut any = 0;
+        for (held, cell) in values.iter_mut().zip(cells) {
+            *held = value(cell);
+            any |= *held;
+        }
+        let width = u64::BITS - any.leading_zeros();
         set_width(&directory, run, width);
-        bits += (cells(run, len).end - run * RUN) * u64::from(width);
-    }
-    let fields = Words::zeroed(bits)?;
-    let mut bit = 0;
-    for run in 0..runs {
-        let width = width_of(&directory, run);
-        for cell in cells(run, len).filter(|_| width > 0) {
-            packed::write(fields.atomics(), bit, width, value(cell) & packed::largest(width));
-            bit += u64::from(width);
+        fields.reserve()?;
+        if width > 0 {
+            values.iter().for_each(|value| fields.push(*value, width));
         }
     }
-    Ok((directory, fields))
+    Ok((directory, fields.words()?))
+}
+
+/// Numbers that are put one after the other.
+#[derive(Default)]
+struct Fields {
+    full: Vec<u64>,
+    open: u64,
+    /// Bits of the open word, fewer than 64.
+    used: u32,
+}
+
+impl Fields {
+    /// Room for a run.
+    fn reserve(&mut self) -> Result<()> {
+        let needed = (self.full.len() as u64 + RUN) * 8;
+        let refused = |_| Error::Capacity { needed, limit: isize::MAX as u64 };
+        self.full.try_reserve(RUN as usize).map_err(refused)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, value: u64, width: u32) {
+        self.open |= value << self.used;
+        self.used += width;
+        if self.used >= 64 {
+            self.full.push(self.open);
+            self.used -= 64;
+            // What did not fit: none of it if the word ended with the number.
+            self.open = if self.used == 0 { 0 } else { value >> (width - self.used) };
+        }
+    }
+
+    fn words(mut self) -> Result<Words> {
+        let bits = self.full.len() as u64 * 64 + u64::from(self.used);
+        self.full.push(self.open);
+        let words = Words::zeroed(bits)?;
+        for (to, from) in words.atomics().iter().zip(self.full) {
+            to.store(from, Ordering::Relaxed);
+        }
+        Ok(words)
+    }
 }
 
 fn cells(run: u64, len: u64) -> std::ops::Range<u64> {
@@ -52,6 +95,7 @@ fn set_width(directory: &Words, run: u64, width: u32) {
 /// Counters that were read.
 #[derive(Debug)]
 pub(crate) struct Values {
+    len: u64,
     directory: Words,
     fields: Words,
     /// Where each run begins.
@@ -85,28 +129,50 @@ impl Values {
         if fields.bytes() != crate::cells::bytes_for(bit) {
             return wrong("fields of another length than the directory says");
         }
-        let this = Values { directory, fields, starts };
+        let this = Values { len, directory, fields, starts };
         if !this.directory.is_zero_from(runs * 8) || !this.fields.is_zero_from(bit) {
             return wrong("bits beyond the last counter");
         }
+        let mut held = [0; RUN as usize];
         for run in 0..runs {
-            let largest = cells(run, len).map(|cell| this.get(cell)).max().unwrap_or(0);
-            if u64::BITS - largest.leading_zeros() != width_of(&this.directory, run) {
+            this.unpack(run, &mut held);
+            let any = held.iter().fold(0, |any, value| any | value);
+            if u64::BITS - any.leading_zeros() != width_of(&this.directory, run) {
                 return wrong("a run that is wider than its counters");
             }
         }
         Ok(this)
     }
 
-    /// One counter.
-    pub(crate) fn get(&self, cell: u64) -> u64 {
-        let run = cell / RUN;
-        match width_of(&self.directory, run) {
-            0 => 0,
-            width => {
-                let bit = self.starts[run as usize] + (cell % RUN) * u64::from(width);
-                packed::read(self.fields.atomics(), bit, width)
+    /// The counters of a run; zeroes behind the last one.
+    fn unpack(&self, run: u64, held: &mut [u64; RUN as usize]) {
+        held.fill(0);
+        let width = width_of(&self.directory, run);
+        if width > 0 {
+            let mut bit = self.starts[run as usize];
+            for (value, _) in held.iter_mut().zip(cells(run, self.len)) {
+                *value = packed::read(self.fields.atomics(), bit, width);
+                bit += u64::from(width);
             }
+        }
+    }
+
+    /// Bits of the largest counter.
+    pub(crate) fn widest(&self) -> u32 {
+        let runs = self.len.div_ceil(RUN);
+        (0..runs).map(|run| width_of(&self.directory, run)).max().unwrap_or(0)
+    }
+
+    /// The counters, for who asks mostly for one after the other: a run is unpacked once.
+    pub(crate) fn in_order(&self) -> impl Fn(u64) -> u64 {
+        let unpacked = RefCell::new((u64::MAX, [0; RUN as usize]));
+        move |cell| {
+            let (run, held) = &mut *unpacked.borrow_mut();
+            if *run != cell / RUN {
+                *run = cell / RUN;
+                self.unpack(*run, held);
+            }
+            held[(cell % RUN) as usize]
         }
     }
 }
@@ -125,7 +191,9 @@ mod tests {
             };
             let (directory, fields) = encode(len, value).unwrap();
             let values = Values::new(len, directory, fields).unwrap();
-            assert!((0..len).all(|cell| values.get(cell) == value(cell)));
+            let get = values.in_order();
+            assert!((0..len).all(|cell| get(cell) == value(cell)));
+            assert!((0..len).rev().all(|cell| get(cell) == value(cell)));
         }
     }
 

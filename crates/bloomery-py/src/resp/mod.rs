@@ -1,7 +1,7 @@
 //! The Redis protocol for a server in Python: bytes of a socket in, bytes for the socket out.
 //!
-//! Nobody asks for the interpreter while holding a lock, so waiting for one cannot deadlock. The session's lock
-//! comes before the keyspace's.
+//! Nobody asks for the interpreter while holding a lock, so waiting for one cannot deadlock; making a dict may run
+//! the garbage collector, and with it anything. The session's lock comes before the keyspace's.
 
 mod encode;
 mod session;
@@ -10,8 +10,10 @@ pub(crate) use session::Session;
 
 use crate::errors::{OrRaise, parameter, to_python, with_path};
 use crate::params;
+use bloomery_resp::structure::{Structure, Summary};
 use bloomery_resp::{Keyspace as Core, file};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,9 +22,43 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The same for who may have to wait for long, while all is read or written: others use the interpreter meanwhile.
+fn waited_for<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Structures that are looked at before others may use the keyspace again.
+const FEW: usize = 16;
+
+/// What is told of a structure.
+struct Row {
+    slot: usize,
+    name: Box<[u8]>,
+    kind: &'static str,
+    type_name: &'static str,
+    bytes: u64,
+    summary: Summary,
+}
+
 /// Named structures, the commands on them, and what must be journaled.
 #[pyclass(module = "bloomery._core", frozen)]
 pub(crate) struct Keyspace(Arc<Mutex<Core>>);
+
+impl Keyspace {
+    /// The next structures from a slot on.
+    fn some_rows(&self, slot: usize, most: usize) -> Vec<Row> {
+        let core = locked(&self.0);
+        let row = |(slot, name, structure): (usize, &[u8], &Structure)| Row {
+            slot,
+            name: name.into(),
+            kind: structure.kind(),
+            type_name: structure.type_name(),
+            bytes: structure.bytes(),
+            summary: structure.summary(),
+        };
+        core.store.iter_from(slot).take(most).map(row).collect()
+    }
+}
 
 #[pymethods]
 impl Keyspace {
@@ -102,27 +138,37 @@ impl Keyspace {
 
     /// Numbers about the whole.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let core = locked(&self.0);
-        let commands = PyDict::new(py);
-        let (mut calls, mut errors) = (core.unknown(), core.unknown());
-        for (command, count) in core.calls() {
+        let (told, limit, calls) = {
+            let core = waited_for(py, &self.0);
+            let (hits, misses) = core.store.asked();
+            let told = [
+                ("keys", core.store.len() as u64),
+                ("bytes", core.store.used()),
+                ("unknown", core.unknown()),
+                ("hits", hits),
+                ("misses", misses),
+                ("journal_bytes", core.changes.bytes().len() as u64),
+            ];
+            let calls: Vec<_> =
+                core.calls().map(|(command, calls)| (command.name, calls)).collect();
+            (told, core.store.limit(), calls)
+        };
+        let (stats, commands) = (PyDict::new(py), PyDict::new(py));
+        let (mut all, mut errors) = (0, 0);
+        for (name, count) in calls {
             if count.calls > 0 {
-                commands.set_item(command.name, (count.calls, count.errors))?;
+                commands.set_item(name, (count.calls, count.errors))?;
             }
-            calls += count.calls;
+            all += count.calls;
             errors += count.errors;
         }
-        let (hits, misses) = core.store.asked();
-        let stats = PyDict::new(py);
-        stats.set_item("keys", core.store.len())?;
-        stats.set_item("bytes", core.store.used())?;
-        stats.set_item("max_memory", core.store.limit())?;
-        stats.set_item("calls", calls)?;
-        stats.set_item("errors", errors)?;
-        stats.set_item("unknown", core.unknown())?;
-        stats.set_item("hits", hits)?;
-        stats.set_item("misses", misses)?;
-        stats.set_item("journal_bytes", core.changes.bytes().len())?;
+        let unknown = told[2].1;
+        for (name, value) in told {
+            stats.set_item(name, value)?;
+        }
+        stats.set_item("max_memory", limit)?;
+        stats.set_item("calls", all + unknown)?;
+        stats.set_item("errors", errors + unknown)?;
         stats.set_item("commands", commands)?;
         Ok(stats)
     }
@@ -130,27 +176,32 @@ impl Keyspace {
     /// Each name with what it stands for.
     #[pyo3(signature = (limit=1000))]
     fn structures<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyList>> {
-        let core = locked(&self.0);
         let list = PyList::empty(py);
-        for (name, structure) in core.store.iter().take(limit) {
-            let summary = structure.summary();
-            let row = PyDict::new(py);
-            row.set_item("name", PyBytes::new(py, name))?;
-            row.set_item("kind", structure.kind())?;
-            row.set_item("type", structure.type_name())?;
-            row.set_item("items", summary.items)?;
-            row.set_item("bytes", structure.bytes())?;
-            row.set_item("fill", summary.fill)?;
-            row.set_item("predicted_error", summary.error)?;
-            list.append(row)?;
+        let mut next = 0;
+        while list.len() < limit {
+            let most = FEW.min(limit - list.len());
+            let rows = py.detach(|| self.some_rows(next, most));
+            let Some(last) = rows.last() else { break };
+            next = last.slot + 1;
+            for each in rows {
+                let row = PyDict::new(py);
+                row.set_item("name", PyBytes::new(py, &each.name))?;
+                row.set_item("kind", each.kind)?;
+                row.set_item("type", each.type_name)?;
+                row.set_item("items", each.summary.items)?;
+                row.set_item("bytes", each.bytes)?;
+                row.set_item("fill", each.summary.fill)?;
+                row.set_item("predicted_error", each.summary.error)?;
+                list.append(row)?;
+            }
         }
         Ok(list)
     }
 
     /// Why nothing may be changed, if so.
     #[getter]
-    fn read_only(&self) -> Option<String> {
-        locked(&self.0).read_only().map(str::to_owned)
+    fn read_only(&self, py: Python<'_>) -> Option<String> {
+        waited_for(py, &self.0).read_only().map(str::to_owned)
     }
 
     #[setter]
@@ -160,8 +211,8 @@ impl Keyspace {
 
     /// Whether data is being loaded.
     #[getter]
-    fn loading(&self) -> bool {
-        locked(&self.0).loading()
+    fn loading(&self, py: Python<'_>) -> bool {
+        waited_for(py, &self.0).loading()
     }
 
     #[setter]
@@ -191,7 +242,7 @@ impl Keyspace {
         locked(&self.0).changes.keep(journal);
     }
 
-    fn __len__(&self) -> usize {
-        locked(&self.0).store.len()
+    fn __len__(&self, py: Python<'_>) -> usize {
+        waited_for(py, &self.0).store.len()
     }
 }

@@ -3,10 +3,9 @@
 //!
 //! A name that is not there has no keys: EXISTS and COUNT say so. Everything else needs COUNT.RESERVE first.
 
-use super::words::{self, EXISTS, Field, NOT_FOUND, each_hashed, note};
+use super::words::{self, EXISTS, Field, NOT_FOUND, changed, changing, each_hashed, note};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
-use crate::store::Slot;
 use crate::structure::{Held, Kind};
 use crate::structures::{CountKind, Counts, CountsPlan};
 use crate::wire::number;
@@ -53,24 +52,6 @@ fn reserve(call: &mut Call<'_>) -> Answer {
 
 // ---- changing
 
-/// Where the counts are that are about to change, if there is memory for more.
-#[inline]
-fn changing(call: &mut Call<'_>) -> Result<Slot, Failure> {
-    let slot = call.store.find(call.args.at(1)).ok_or(NOT_FOUND)?;
-    call.store.admit(0)?;
-    Ok(slot)
-}
-
-/// Notes the change, and counts the memory again where it is time.
-#[inline]
-fn changed(call: &mut Call<'_>, slot: Slot) -> Answer {
-    if call.store.at_mut::<Counts>(slot)?.is_due() {
-        call.store.recount(slot);
-    }
-    note(call);
-    Ok(())
-}
-
 fn add(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let count = match args.len() {
@@ -82,7 +63,7 @@ fn add(call: &mut Call<'_>) -> Answer {
     let counts = call.store.at_mut::<Counts>(slot)?;
     let new = counts.add(counts.hasher().bytes(args.at(2)), count)?;
     call.reply.bool(new);
-    if count > 0 { changed(call, slot) } else { Ok(()) }
+    if count > 0 { changed(call, slot, Counts::is_due) } else { Ok(()) }
 }
 
 /// Adds items with their counts, and writes an answer for each. What was added before a failure is taken back.
@@ -109,7 +90,7 @@ fn add_all<'a>(
             }
         }
     }
-    changed(call, slot)
+    changed(call, slot, Counts::is_due)
 }
 
 fn add_many(call: &mut Call<'_>) -> Answer {
@@ -140,7 +121,7 @@ fn remove(call: &mut Call<'_>) -> Answer {
     let counts = call.store.at_mut::<Counts>(slot)?;
     let left = counts.remove(counts.hasher().bytes(args.at(2)), count).map_err(absent)?;
     call.reply.count(left);
-    if count > 0 { changed(call, slot) } else { Ok(()) }
+    if count > 0 { changed(call, slot, Counts::is_due) } else { Ok(()) }
 }
 
 /// A removal that was refused says what is there.

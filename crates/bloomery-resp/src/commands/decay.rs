@@ -4,10 +4,9 @@
 //! Time is the session's clock, or what the client says with AT. A name that is not there has no keys: COUNT says
 //! so. Everything else needs DECAY.RESERVE first.
 
-use super::words::{self, EXISTS, Field, NOT_FOUND, note};
+use super::words::{self, EXISTS, Field, NOT_FOUND, changed, changing};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
-use crate::store::Slot;
 use crate::structure::{Held, Kind};
 use crate::structures::{Fading, FadingPlan, Moment};
 use crate::wire::number;
@@ -57,22 +56,6 @@ fn reserve(call: &mut Call<'_>) -> Answer {
 
 // ---- adding
 
-#[inline]
-fn changing(call: &mut Call<'_>) -> Result<Slot, Failure> {
-    let slot = call.store.find(call.args.at(1)).ok_or(NOT_FOUND)?;
-    call.store.admit(0)?;
-    Ok(slot)
-}
-
-#[inline]
-fn changed(call: &mut Call<'_>, slot: Slot) -> Answer {
-    if call.store.at_mut::<Fading>(slot)?.is_due() {
-        call.store.recount(slot);
-    }
-    note(call);
-    Ok(())
-}
-
 fn add(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let (mut count, mut moment) = (1, Moment::Now(call.now));
@@ -91,7 +74,7 @@ fn add(call: &mut Call<'_>) -> Answer {
     let hash = fading.hasher().bytes(args.at(2));
     let new = fading.add(hash, args.at(2), count, moment, call.now)?;
     call.reply.bool(new);
-    changed(call, slot)
+    changed(call, slot, Fading::is_due)
 }
 
 fn add_many(call: &mut Call<'_>) -> Answer {
@@ -113,7 +96,7 @@ fn add_many(call: &mut Call<'_>) -> Answer {
             }
         }
     }
-    changed(call, slot)
+    changed(call, slot, Fading::is_due)
 }
 
 // ---- asking

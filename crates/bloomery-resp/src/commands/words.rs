@@ -2,7 +2,8 @@
 
 use crate::command::Call;
 use crate::failure::{Answer, Failure};
-use crate::structure::Structure;
+use crate::store::Slot;
+use crate::structure::{Kind, Structure};
 use crate::wire::number;
 use crate::wire::reply::Reply;
 use bloomery_core::batch::GROUP;
@@ -50,6 +51,28 @@ pub(super) fn reserve(
     call.store.insert(name, make()?);
     note(call);
     call.reply.ok();
+    Ok(())
+}
+
+/// Where the structure is that is about to change, if there is memory for more.
+#[inline]
+pub(super) fn changing(call: &mut Call<'_>) -> std::result::Result<Slot, Failure> {
+    let slot = call.store.find(call.args.at(1)).ok_or(NOT_FOUND)?;
+    call.store.admit(0)?;
+    Ok(slot)
+}
+
+/// Notes the change, and counts the memory again where that is due.
+#[inline]
+pub(super) fn changed<T: Kind>(
+    call: &mut Call<'_>,
+    slot: Slot,
+    is_due: impl FnOnce(&mut T) -> bool,
+) -> Answer {
+    if is_due(call.store.at_mut::<T>(slot)?) {
+        call.store.recount(slot);
+    }
+    note(call);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The basic layout (paper, section 3.1): every cell has 16 or 32 bits (8 in tiers), whatever its value is.
 
-use super::{DECAY_BLOCK, DecayingCells, Fading};
+use super::{BlockValues, DECAY_BLOCK, DecayingCells, Fading};
 use crate::batch::at_best;
 use crate::cells::{Counters, bytes_for};
 use crate::error::{Error, Result};
@@ -42,6 +42,27 @@ impl DecayingCells for BasicCells {
     #[inline(always)]
     fn get(&self, cell: u64) -> u32 {
         self.counters.get(cell) as u32
+    }
+
+    fn values(&self, block: u64) -> BlockValues {
+        let bits = self.counters.width();
+        let mut values = [0; DECAY_BLOCK as usize];
+        for (some, word) in values.chunks_exact_mut((64 / bits) as usize).zip(self.words(block)) {
+            let word = word.load(Ordering::Relaxed);
+            for (i, value) in (0..).zip(some) {
+                *value = (word >> (bits * i) & ((1 << bits) - 1)) as u32;
+            }
+        }
+        values
+    }
+
+    fn hold(&self, block: u64, values: &BlockValues) {
+        let bits = self.counters.width();
+        for (some, word) in values.chunks_exact((64 / bits) as usize).zip(self.words(block)) {
+            let joined =
+                (0..).zip(some).fold(0, |all, (i, value)| all | u64::from(*value) << (bits * i));
+            word.store(joined, Ordering::Relaxed);
+        }
     }
 
     #[inline(always)]

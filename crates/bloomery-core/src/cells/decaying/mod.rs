@@ -18,6 +18,9 @@ use crate::error::Result;
 /// Cells in one block.
 pub const DECAY_BLOCK: u64 = crate::placement::BLOCK_CELLS;
 
+/// The values of a block.
+pub type BlockValues = [u32; DECAY_BLOCK as usize];
+
 /// Where fixed point values are kept. A value has at most 32 bits. Whoever changes one is the only
 /// writer. Readers may look at any moment, and throw away what they saw in the middle of a change,
 /// unless cells tear.
@@ -37,6 +40,12 @@ pub trait DecayingCells: std::fmt::Debug + Send + Sync + Sized {
     /// The value of a cell.
     fn get(&self, cell: u64) -> u32;
 
+    /// The values of a block; zeroes behind the last cell.
+    fn values(&self, block: u64) -> BlockValues;
+
+    /// The block has these values from now on; zeroes behind the last cell.
+    fn hold(&self, block: u64, values: &BlockValues);
+
     /// Changes the value of a cell.
     fn set(&self, cell: u64, value: u32);
 
@@ -46,6 +55,16 @@ pub trait DecayingCells: std::fmt::Debug + Send + Sync + Sized {
 
     /// Fades all cells of a block.
     fn fade(&self, block: u64, fading: &Fading);
+
+    /// The values of others, as many as these. Only while nobody else sees these, which are zero.
+    fn take_over(&self, others: &Self, cells: u64) {
+        for cell in 0..cells {
+            match others.get(cell) {
+                0 => {}
+                value => self.set(cell, value),
+            }
+        }
+    }
 
     /// Sets all cells of a block to zero.
     fn clear(&self, block: u64);
@@ -100,9 +119,28 @@ mod tests {
                     assert!((0..cells).all(|cell| basic.get(cell) == packed.get(cell)));
                     optimized.validate().unwrap();
                     packed.validate().unwrap();
+                    copies_hold_the_same(&basic, cells);
+                    copies_hold_the_same(&optimized, cells);
+                    copies_hold_the_same(&packed, cells);
                 }
             }
         }
+    }
+
+    /// And go their own way: a copy that is cleared takes nothing from where it came from.
+    fn copies_hold_the_same<C: DecayingCells>(original: &C, cells: u64) {
+        let before: Vec<u32> = (0..cells).map(|cell| original.get(cell)).collect();
+        let copy = C::zeroed(cells, 32).unwrap();
+        copy.take_over(original, cells);
+        assert!((0..cells).all(|cell| copy.get(cell) == before[cell as usize]));
+        copy.validate().unwrap();
+        let again = C::zeroed(cells, 32).unwrap();
+        (0..cells.div_ceil(DECAY_BLOCK)).for_each(|block| again.hold(block, &copy.values(block)));
+        assert!((0..cells).all(|cell| again.get(cell) == before[cell as usize]));
+        again.validate().unwrap();
+        (0..cells.div_ceil(DECAY_BLOCK)).for_each(|block| copy.clear(block));
+        copy.validate().unwrap();
+        assert!((0..cells).all(|cell| original.get(cell) == before[cell as usize]));
     }
 
     #[test]

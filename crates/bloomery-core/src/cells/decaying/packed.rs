@@ -22,7 +22,7 @@
 //!
 //! Readers cannot look while a table moves: who reads holds the gate, as writers do (`TEARS`).
 
-use super::{DECAY_BLOCK, DecayingCells, Fading};
+use super::{BlockValues, DECAY_BLOCK, DecayingCells, Fading};
 use crate::batch::on_the_best_processor;
 use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
@@ -133,7 +133,7 @@ impl PackedCells {
 
     /// Every value of a block.
     #[inline(always)]
-    fn values(&self, block: u64) -> [u32; BLOCK] {
+    fn unpacked(&self, block: u64) -> [u32; BLOCK] {
         let mut values = [0; BLOCK];
         let fixed = self.fixed(block);
         for (sixteen, word) in values.chunks_exact_mut(16).zip(fixed) {
@@ -255,7 +255,7 @@ impl PackedCells {
 
     #[inline(always)]
     fn fade_block(&self, block: u64, fading: &Fading) {
-        let mut values = self.values(block);
+        let mut values = self.unpacked(block);
         values.iter_mut().for_each(|value| *value = fading.fade(*value));
         self.lay_out(block, &values);
     }
@@ -263,7 +263,7 @@ impl PackedCells {
     /// The slow way: everything is laid out anew.
     #[inline(always)]
     fn set_again(&self, block: u64, cell: usize, value: u32) {
-        let mut values = self.values(block);
+        let mut values = self.unpacked(block);
         values[cell] = value;
         self.lay_out(block, &values);
     }
@@ -305,6 +305,14 @@ impl DecayingCells for PackedCells {
         let link = self.link(block);
         let table = &self.segment(block)[link.start..link.start + link.words];
         low | field(table, rank * link.bits(), link.bits()) << 4
+    }
+
+    fn values(&self, block: u64) -> BlockValues {
+        self.unpacked(block)
+    }
+
+    fn hold(&self, block: u64, values: &BlockValues) {
+        self.lay_out(block, values);
     }
 
     #[inline(always)]
@@ -355,6 +363,19 @@ impl DecayingCells for PackedCells {
             return;
         }
         fade_block(self, block, fading);
+    }
+
+    /// Word by word: whoever keeps writers out for a copy does so for milliseconds.
+    fn take_over(&self, others: &Self, _: u64) {
+        self.fixed.take_over(&others.fixed);
+        self.links.take_over(&others.links);
+        let mut held = 0;
+        for block in (0..self.cells.div_ceil(DECAY_BLOCK)).step_by(SEGMENT as usize) {
+            let segment = self.segment(block);
+            segment.clone_from(others.segment(block));
+            held += segment.capacity() as u64;
+        }
+        self.held.store(held, Ordering::Relaxed);
     }
 
     fn clear(&self, block: u64) {

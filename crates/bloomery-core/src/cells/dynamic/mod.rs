@@ -99,9 +99,15 @@ pub struct DynamicCells {
 impl DynamicCells {
     /// Counters at zero.
     pub fn new(cut: Cut, shape: DynamicShape, pauses: Arc<Pauses>) -> Result<Self> {
+        let this = Self::bare(cut, shape, pauses)?;
+        let base = Words::zeroed(cut.partitions().saturating_mul(this.stride))?;
+        Ok(DynamicCells { base, ..this })
+    }
+
+    /// All but the base counters.
+    fn bare(cut: Cut, shape: DynamicShape, pauses: Arc<Pauses>) -> Result<Self> {
         let per_partition = if cut.partitions() == 1 { cut.cells() } else { cut.per_partition() };
         let stride = packed::words_for(per_partition.saturating_mul(u64::from(shape.width))) * 64;
-        let base = Words::zeroed(cut.partitions().saturating_mul(stride))?;
         let mut partitions = Vec::new();
         let refused =
             |_| Error::Capacity { needed: cut.partitions() * 16, limit: isize::MAX as u64 };
@@ -110,6 +116,7 @@ impl DynamicCells {
         let partitions = partitions.into_boxed_slice();
         let whole =
             shape.width.is_power_of_two() && stride == cut.per_partition() * u64::from(shape.width);
+        let base = Words::zeroed(0)?;
         Ok(DynamicCells { cut, shape, stride, whole, base, partitions, pauses })
     }
 
@@ -206,6 +213,19 @@ impl GrowingCells for DynamicCells {
         Self::from_values(cut, shape, pauses, value, |_| 0)
     }
 
+    /// Word by word: whoever keeps writers out for a copy does so for milliseconds.
+    fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
+        let copy =
+            Self { base: self.base.to_owned()?, ..Self::bare(self.cut, self.shape, pauses)? };
+        let guard = &epoch::pin();
+        for (partition, entry) in (0..).zip(&self.partitions) {
+            if let Some(overflow) = entry.overflow(guard) {
+                copy.put(partition, overflow.copied()?);
+            }
+        }
+        Ok(copy)
+    }
+
     fn require_same_shape(ours: &DynamicShape, theirs: &DynamicShape) -> Result<()> {
         if ours.width == theirs.width {
             return Ok(());
@@ -260,6 +280,17 @@ impl GrowingCells for DynamicCells {
 
     fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {
         self.get(cell, guard) == STUCK
+    }
+
+    /// Looks only where counters are as wide as that takes: mostly nowhere.
+    fn stuck(&self, guard: &Guard) -> Vec<u64> {
+        let may = |partition: &u64| {
+            let overflow = self.partition(*partition).overflow(guard);
+            self.shape.width + overflow.map_or(0, Overflow::width) >= u64::BITS
+        };
+        let partitions = (0..self.cut.partitions()).filter(may);
+        let cells = partitions.flat_map(|partition| self.cut.range(partition));
+        cells.filter(|cell| self.is_stuck(*cell, guard)).collect()
     }
 
     #[inline(always)]
@@ -416,11 +447,7 @@ impl GrowingCells for DynamicCells {
         let guard = &epoch::pin();
         for (i, entry) in (0..).zip(&self.partitions) {
             let Some(overflow) = entry.overflow(guard) else { continue };
-            let recount = self
-                .cut
-                .range(i)
-                .filter(|cell| self.get(*cell, guard) >= overflow.threshold)
-                .count() as u64;
+            let recount = self.above(i, overflow, overflow.threshold);
             let above = overflow.above.load(Ordering::Relaxed);
             if above != recount {
                 return broken(format!(

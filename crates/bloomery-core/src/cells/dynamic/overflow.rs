@@ -108,6 +108,16 @@ impl Overflow {
         })
     }
 
+    /// A copy; no writer is inside meanwhile.
+    pub(super) fn copied(&self) -> Result<Self> {
+        let fields = zeroed(self.fields.len() as u64)?;
+        for (to, from) in fields.iter().zip(&self.fields) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        let above = AtomicU64::new(self.above.load(Ordering::Relaxed));
+        Ok(Overflow { parts: self.parts.clone(), fields, above, ..*self })
+    }
+
     /// The width that each grain of the cells has.
     pub(super) fn widths(&self, cells: usize) -> Vec<u32> {
         (0..cells).step_by(GRAIN).map(|slot| self.locate(slot as u64).1).collect()

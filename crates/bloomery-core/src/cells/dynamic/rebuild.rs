@@ -93,18 +93,23 @@ impl DynamicCells {
         Ok(made)
     }
 
-    /// Sets the threshold and counts the counters at or above it: by their base alone, and then those that
-    /// are above it with their overflow.
+    /// Sets the threshold and counts the counters at or above it.
     pub(super) fn recount(&self, partition: u64, overflow: &mut Overflow) {
+        overflow.threshold = self.threshold(overflow.width());
+        let above = self.above(partition, overflow, overflow.threshold);
+        overflow.above.store(above, Ordering::Relaxed);
+    }
+
+    /// How many counters are at or above a threshold: by their base alone, and then those that are above it
+    /// with their overflow.
+    pub(super) fn above(&self, partition: u64, overflow: &Overflow, threshold: u64) -> u64 {
         let x = self.shape.width;
-        let threshold = self.threshold(overflow.width());
         let mut above = self.lows_from(partition, threshold);
         overflow.each_set(|slot, high| {
             let low = packed::read(self.base.atomics(), self.bit(partition, slot), x);
             above += u64::from(high << x | low >= threshold) - u64::from(low >= threshold);
         });
-        overflow.threshold = threshold;
-        overflow.above.store(above, Ordering::Relaxed);
+        above
     }
 
     /// How many base counters of a partition are at or above a value.

@@ -53,7 +53,18 @@ impl<C: GrowingCells> State<C> {
         self.again(plan, Arc::clone(self.cells.pauses()))
     }
 
-    pub(super) fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
+    /// A copy that counts its own rebuilds. No writer is inside meanwhile.
+    pub(super) fn copied(&self) -> Result<Self> {
+        let pauses = Arc::<Pauses>::default();
+        let cells = self.cells.copied(Arc::clone(&pauses))?;
+        let recurring = match &self.recurring {
+            Some(recurring) => Some(recurring.again(&self.plan, pauses)?),
+            None => None,
+        };
+        Ok(State { plan: self.plan, cells, recurring })
+    }
+
+    fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
         let guard = &epoch::pin();
         let value = |cell| self.cells.get(cell, guard);
         let stuck = |cell| self.cells.is_stuck(cell, guard);

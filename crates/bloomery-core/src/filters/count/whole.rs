@@ -58,11 +58,13 @@ impl<C: GrowingCells> CountFilter<C> {
         self.replace(|ours| ours.with_plan(plan))
     }
 
-    /// A copy.
+    /// A copy of one moment: no writer is inside meanwhile.
     pub fn copy(&self) -> Result<Self> {
         let guard = &epoch::pin();
-        let state = self.state(guard);
-        let copied = state.again(state.plan, Arc::default())?;
+        let copied = {
+            let _turn = self.quiet_turn(guard);
+            self.state(guard).copied()?
+        };
         Ok(Self::over(self.hasher, copied))
     }
 
@@ -137,13 +139,9 @@ impl<C: GrowingCells> CountFilter<C> {
     pub fn measure(&self) -> Measure {
         let guard = &epoch::pin();
         let state = self.state(guard);
-        let mut saturated = 0;
-        let used = (0..state.plan.cells()).map(|cell| {
-            saturated += u64::from(state.cells.is_stuck(cell, guard));
-            state.cells.get(cell, guard) != 0
-        });
+        let used = (0..state.plan.cells()).map(|cell| state.cells.get(cell, guard) != 0);
         let (items, fill, error) = state.plan.placement.measure(used);
-        Measure { items, fill, error, saturated }
+        Measure { items, fill, error, saturated: state.cells.stuck(guard).len() as u64 }
     }
 
     /// Memory in bytes.

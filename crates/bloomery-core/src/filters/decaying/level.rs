@@ -271,18 +271,13 @@ impl<C: DecayingCells> Level<C> {
     // ---- whole levels
 
     pub(super) fn is_empty(&self, block: u64) -> bool {
-        self.cells_of(block).all(|cell| self.cells.get(cell) == 0)
+        self.cells.values(block).iter().all(|value| *value == 0)
     }
 
     /// The values and stamps of another level of the same shape. Only while nobody else sees this one.
     pub(super) fn take_over(&self, other: &Self) {
         self.stamps.take_over(&other.stamps);
-        for cell in 0..self.placement.cells {
-            match other.cells.get(cell) {
-                0 => {}
-                value => self.cells.set(cell, value),
-            }
-        }
+        self.cells.take_over(&other.cells, self.placement.cells);
         if let Some(pool) = &self.pool {
             pool.set_used(self.borrowed_by_all());
         }
@@ -357,7 +352,7 @@ impl<C: DecayingCells> Level<C> {
     pub(super) fn same_as(&self, other: &Self, now: i64, decay: &Decay) -> bool {
         let (ours, theirs) = (self.frozen(now, decay), other.frozen(now, decay));
         (0..self.stamps.len()).all(|block| (ours.stored)(block) == (theirs.stored)(block))
-            && (0..self.placement.cells).all(|cell| (ours.value)(cell) == (theirs.value)(cell))
+            && (0..self.stamps.len()).all(|block| (ours.values)(block) == (theirs.values)(block))
     }
 
     pub(super) fn was_full(&self, cells: &[u64]) -> bool {
@@ -392,13 +387,21 @@ impl<C: DecayingCells> Level<C> {
             age if age > OLDEST => (0, age),
             age => (age, 0),
         };
-        let value = move |cell| decay.fade(self.cells.get(cell), age(cell / DECAY_BLOCK).1);
+        let values = move |block| {
+            let mut values = self.cells.values(block);
+            let late = age(block).1;
+            if late != 0 {
+                let fading = decay.of_age(late);
+                values.iter_mut().for_each(|value| *value = fading.fade(*value));
+            }
+            values
+        };
         let stored = move |block| {
-            let empty = self.cells_of(block).all(|cell| value(cell) == 0);
+            let empty = values(block).iter().all(|value| *value == 0);
             let epoch = if empty { 0 } else { now - age(block).0 as i64 };
             self.stamps.stored(block, epoch)
         };
-        Frozen { cells: self.placement.cells, stored: Box::new(stored), value: Box::new(value) }
+        Frozen { cells: self.placement.cells, stored: Box::new(stored), values: Box::new(values) }
     }
 
     /// Takes over what a file kept.
@@ -407,17 +410,16 @@ impl<C: DecayingCells> Level<C> {
         if kept.cells != self.placement.cells {
             return wrong("another number of them");
         }
-        for cell in 0..self.placement.cells {
-            match (kept.value)(cell) {
-                0 => {}
-                value if value > self.max => return wrong("a value beyond the largest"),
-                value => self.cells.set(cell, value),
-            }
-        }
         for block in 0..self.stamps.len() {
+            let values = (kept.values)(block);
+            let largest = values.iter().fold(0, |largest, value| (*value).max(largest));
+            if largest > self.max {
+                return wrong("a value beyond the largest");
+            }
+            self.cells.hold(block, &values);
             let stored = (kept.stored)(block);
             self.stamps.restore(block, stored, now);
-            if stored >> 31 != 0 || self.is_empty(block) && stored != self.stamps.stored(block, 0) {
+            if stored >> 31 != 0 || largest == 0 && stored != self.stamps.stored(block, 0) {
                 return wrong("the stamp of an empty block, or more than a stamp");
             }
         }

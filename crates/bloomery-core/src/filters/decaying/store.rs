@@ -7,7 +7,7 @@ use super::level::{Asked, Level};
 use super::plan::{DecayLayout, DecayingPlan};
 use super::pool::{Pool, Refused};
 use super::tiers::Tiers;
-use crate::cells::{BasicCells, Decay, OptimizedCells, PackedCells};
+use crate::cells::{BasicCells, BlockValues, Decay, OptimizedCells, PackedCells};
 use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::hash::KeyHash;
@@ -27,8 +27,8 @@ pub(crate) struct Frozen<'a> {
     pub(crate) cells: u64,
     /// Stamp and state of a block.
     pub(crate) stored: Box<dyn Fn(u64) -> u32 + 'a>,
-    /// Value of a cell.
-    pub(crate) value: Box<dyn Fn(u64) -> u32 + 'a>,
+    /// The values of a block; zeroes behind the last cell.
+    pub(crate) values: Box<dyn Fn(u64) -> BlockValues + 'a>,
 }
 
 /// Runs an expression on every level there is.

@@ -20,7 +20,7 @@ mod block;
 mod table;
 mod whole;
 
-use super::{DECAY_BLOCK, DecayingCells, Fading};
+use super::{BlockValues, DECAY_BLOCK, DecayingCells, Fading};
 use crate::batch::{on_the_best_processor, prefetch};
 use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
@@ -85,6 +85,14 @@ impl DecayingCells for OptimizedCells {
         self.block(cell / DECAY_BLOCK).get((cell % DECAY_BLOCK) as usize)
     }
 
+    fn values(&self, block: u64) -> BlockValues {
+        self.block(block).values()
+    }
+
+    fn hold(&self, block: u64, values: &BlockValues) {
+        self.block(block).lay_out(values, &self.pool);
+    }
+
     #[inline(always)]
     fn set(&self, cell: u64, value: u32) {
         self.block(cell / DECAY_BLOCK).set((cell % DECAY_BLOCK) as usize, value, &self.pool);
@@ -108,6 +116,13 @@ impl DecayingCells for OptimizedCells {
 
     fn fade(&self, block: u64, fading: &Fading) {
         fade(self.block(block), fading, &self.pool);
+    }
+
+    /// Record by record: whoever keeps writers out for a copy does so for milliseconds.
+    fn take_over(&self, others: &Self, _: u64) {
+        for block in 0..self.blocks() {
+            self.block(block).take_over(others.block(block), &self.pool);
+        }
     }
 
     fn clear(&self, block: u64) {

@@ -129,14 +129,30 @@ impl Block {
     /// Forgets everything.
     pub(super) fn clear(&mut self, pool: &Pool) {
         if !self.link.is_null() {
-            let capacity = match self.link.form() {
-                WIDE16 => BLOCK * 2 - BODY_BYTES,
-                WIDE32 => BLOCK * 4 - BODY_BYTES,
-                _ => self.capacity(),
-            };
-            table::give_back(self.link, capacity, pool);
+            table::give_back(self.link, self.table_bytes(), pool);
         }
         (self.link, self.body) = (Link::none(SPARSE16), [0; BODY]);
+    }
+
+    /// Holds what another block holds, in the same form.
+    pub(super) fn take_over(&mut self, other: &Block, pool: &Pool) {
+        self.clear(pool);
+        (self.link, self.body) = (other.link, other.body);
+        if !other.link.is_null() {
+            let size = other.table_bytes();
+            self.link = table::take(size, other.link.form(), pool);
+            // SAFETY: both tables have that size, and one of them is new.
+            unsafe { self.link.table().copy_from_nonoverlapping(other.link.table(), size) };
+        }
+    }
+
+    /// Bytes of its table, which it has.
+    fn table_bytes(&self) -> usize {
+        match self.link.form() {
+            WIDE16 => BLOCK * 2 - BODY_BYTES,
+            WIDE32 => BLOCK * 4 - BODY_BYTES,
+            _ => self.capacity(),
+        }
     }
 
     /// Bytes of its table, and what is wrong with it, if something is.
