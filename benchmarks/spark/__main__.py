@@ -67,7 +67,6 @@ RUNS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """What belongs to each word of `--steps`: a line of a table, and how it is made."""
 JOINS = ("join", "runtime", "semi")
-_REST = "Python and all else"
 
 
 def step(name: str, *options: str) -> dict[str, Any]:
@@ -101,25 +100,28 @@ def costs(results: dict[str, Any]) -> str:
 
 
 def shares(results: dict[str, Any]) -> str:
-    """A table of where the CPU of executors and their workers went."""
-    parts = (
+    """A table of where the CPU of executors and their workers went: the whole by the kernel's own
+    account, the parts by samples."""
+    heads = (
+        "",
+        "all",
+        "JVMs",
         "core",
         "kernel for core",
         "Arrow",
-        "kernel for Arrow",
-        _REST,
-        f"kernel for {_REST}",
-        "JVM",
+        "core of all",
+        "with its kernel",
     )
     rows = []
     for name, found in results.items():
-        spent = found["profile"]
-        whole = sum(spent.values())
-        if whole and spent.get("core"):
-            times = [f"{spent.get(part, 0):.2f} s" for part in parts]
-            inside = spent["core"] + spent.get("kernel for core", 0)
-            rows.append((name, *times, f"{spent['core'] / whole:.0%}", f"{inside / whole:.0%}"))
-    heads = ("", *parts, "core", "core with its kernel time")
+        spent, cpu = found["profile"], found["cpu_seconds"]
+        whole = cpu["executors"] + cpu.get("workers", 0)
+        core, kernel = spent.get("core", 0), spent.get("kernel for core", 0)
+        arrow = spent.get("Arrow", 0) + spent.get("kernel for Arrow", 0)
+        if core:
+            times = (whole, cpu["executors"], core, kernel, arrow)
+            parts = (core / whole, (core + kernel) / whole)
+            rows.append((name, *(f"{t:.2f} s" for t in times), *(f"{part:.0%}" for part in parts)))
     return table(rows, heads)
 
 

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -94,6 +95,7 @@ class Profile:
                 [*command, "-o", str(self._data)], stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )  # fmt: skip
+            time.sleep(1)  # until it has begun
 
     def read(self) -> dict[str, float]:
         """Seconds of CPU of executors and workers, by where they were spent."""

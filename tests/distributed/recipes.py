@@ -28,6 +28,9 @@ EXACT: dict[str, Recipe] = {
         secret=bytes(range(16)),
     ),
     "counting": Recipe.of(CountingBloomFilter.plan(**SIZE, counter_bits=8)),  # type: ignore[arg-type]
+    "counting-classic": Recipe.of(
+        CountingBloomFilter.plan(**SIZE, counter_bits=16, layout="classic")  # type: ignore[arg-type]
+    ),
     "sbf": Recipe.of(SpectralBloomFilter.plan(**SIZE)),  # type: ignore[arg-type]
     "dcf": Recipe.of(DynamicCountFilter.plan(**SIZE)),  # type: ignore[arg-type]
     "psbf": Recipe.of(PartitionedSpectralBloomFilter.plan(**SIZE)),  # type: ignore[arg-type]
