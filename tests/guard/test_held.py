@@ -179,6 +179,17 @@ def test_what_ended_does_not_follow_into_the_next_transaction(end: str) -> None:
     assert held.may_exist("second")
 
 
+def test_after_a_fork_an_inherited_connection_begins_with_nothing_and_is_seen() -> None:
+    held = built()
+    writer = held.begin()
+    writer.see_nothing("text()")
+    held.after_fork()
+    assert held.rebuild(scan_of(KEYS)), "what the parent wrote is up to the parent"
+    writer.add_many(["child's"])
+    assert held.rebuild(scan_of(KEYS))
+    assert held.may_exist("child's")
+
+
 def test_unseen_writes_let_everything_pass_until_a_rebuild() -> None:
     held = built()
     held.distrust("text()")
