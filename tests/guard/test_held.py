@@ -13,7 +13,7 @@ import pytest
 
 from bloomery.errors import ParameterError
 from bloomery.guard.held import HeldKeys
-from bloomery.guard.pending import Key, Pending
+from bloomery.guard.pending import Key
 from bloomery.guard.state import State
 
 KEYS: list[Key] = list(range(1000))
@@ -97,43 +97,39 @@ def test_a_key_whose_commit_runs_while_a_build_starts_is_not_lost() -> None:
     assert held.may_exist("early")
 
 
-def test_a_whole_build_between_listing_a_key_and_adding_it_does_not_lose_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    held = built()
-    writer = held.begin()
-    list_keys = Pending.list
-
-    def list_and_build(pending: Pending, keys: Sequence[Key]) -> None:
-        list_keys(pending, keys)
-        assert held.rebuild(scan_of(KEYS))
-        assert held.may_exist("listed"), "the build has looked at the list"
-
-    monkeypatch.setattr(Pending, "list", list_and_build)
-    writer.add_many(["listed"])
-    assert held.rebuild(scan_of(KEYS))
-    assert held.may_exist("listed")
-
-
 class _Interrupted(HeldKeys):
-    """Something happens just before the filter that is being built is looked for or shown."""
+    """Something happens just before a writer looks which filters there are, or one is shown."""
 
     before_look: Callable[[], object] | None = None
     before_show: Callable[[], object] | None = None
 
     @property
-    def _next(self) -> Any:
+    def _live(self) -> Any:
         meanwhile, self.before_look = self.before_look, None
         if meanwhile is not None:
             meanwhile()
-        return vars(self).get("next")
+        return vars(self)["live"]
 
-    @_next.setter
-    def _next(self, made: Any) -> None:
+    @_live.setter
+    def _live(self, filters: Any) -> None:
         meanwhile, self.before_show = self.before_show, None
         if meanwhile is not None:
             meanwhile()
-        vars(self)["next"] = made
+        vars(self)["live"] = filters
+
+
+def test_a_whole_build_between_listing_a_key_and_adding_it_does_not_lose_it() -> None:
+    held = _Interrupted(1e-6)
+    assert held.rebuild(scan_of(KEYS))
+
+    def build() -> None:
+        assert held.rebuild(scan_of(KEYS))
+        assert held.may_exist("listed"), "the build has looked at the list"
+
+    held.before_look = build
+    held.begin().add_many(["listed"])
+    assert held.stats().rebuilds == 2
+    assert held.may_exist("listed")
 
 
 def test_a_build_that_ends_while_a_writer_looks_for_its_filters_does_not_lose_the_key() -> None:
@@ -181,6 +177,17 @@ def test_what_ended_does_not_follow_into_the_next_transaction(end: str) -> None:
     writer.add_many(["second"])
     assert held.rebuild(scan_of(KEYS))
     assert held.may_exist("second")
+
+
+def test_after_a_fork_an_inherited_connection_begins_with_nothing_and_is_seen() -> None:
+    held = built()
+    writer = held.begin()
+    writer.see_nothing("text()")
+    held.after_fork()
+    assert held.rebuild(scan_of(KEYS)), "what the parent wrote is up to the parent"
+    writer.add_many(["child's"])
+    assert held.rebuild(scan_of(KEYS))
+    assert held.may_exist("child's")
 
 
 def test_unseen_writes_let_everything_pass_until_a_rebuild() -> None:
@@ -236,7 +243,7 @@ def test_a_dropped_transaction_does_not_stand_in_the_way_for_ever() -> None:
 def test_no_build_is_valid_beside_a_transaction_of_too_many_keys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bloomery.guard.pending._LISTED", 10)
+    monkeypatch.setattr("bloomery.guard.pending.Pending.most", 10)
     held = built()
     writer = held.begin()
     writer.add_many(list(range(5000, 5020)))

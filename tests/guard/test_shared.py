@@ -215,7 +215,7 @@ def test_no_filter_is_trusted_after_the_commit_of_an_unseen_write_that_came_befo
 def test_a_transaction_of_too_many_keys_ends_the_trust_if_a_filter_came_in_between(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomery.guard.pending._LISTED", 10)
+    monkeypatch.setattr("bloomery.guard.pending.Pending.most", 10)
     builder, writer = pair
     pending = writer.begin()
     pending.add_many(list(range(5000, 5020)))

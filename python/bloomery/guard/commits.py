@@ -118,8 +118,11 @@ class Told:
         self._begin(connection)
 
     def _do_rollback(self, connection: Any) -> None:
-        known: Known = info_of(connection).get(self, _NOBODY)
-        for transaction in known[1]:
+        try:
+            transactions = connection.info.get(self, _NOBODY)[1]
+        except NotImplementedError:  # it is no member of a pool yet
+            transactions = ()
+        for transaction in transactions:
             if transaction.in_use:
                 transaction.rolled_back()
         self._rollback(connection)

@@ -34,6 +34,7 @@ from bloomery.errors import AbsentKeyError, require
 from bloomery.guard.pending import Key, Pending, disowned
 from bloomery.guard.state import HeldStats, State
 
+Filter = ScalableBloomFilter | CountingBloomFilter
 Scan = Callable[[], Iterable[Sequence[Key]]]
 """Opens the reading of all keys, in batches; called once the new filter is there."""
 Progress = Callable[[int, int | None], None]
@@ -69,9 +70,11 @@ class HeldKeys:
         self._make(None)  # refuses a bad error rate now, not at the first build
         self._lock = threading.Lock()
         self._one_build = threading.Lock()
-        self._filter: ScalableBloomFilter | CountingBloomFilter | None = None
-        self._next: ScalableBloomFilter | CountingBloomFilter | None = None
-        self._trusted: ScalableBloomFilter | CountingBloomFilter | None = None
+        self._filter: Filter | None = None
+        self._next: Filter | None = None
+        self._live: tuple[Filter, ...] = ()
+        """Those that get every key: the one in use and the one that is being built."""
+        self._trusted: Filter | None = None
         """The filter that is asked; None lets everything pass. All that a question looks at."""
         self.pendings: WeakSet[Pending] = WeakSet()
         """All that somebody has. One that is forgotten belonged to a connection that is gone."""
@@ -92,7 +95,7 @@ class HeldKeys:
         self._rebuilds = 0
         self._rebuild_seconds = 0.0
 
-    def _make(self, expected: int | None) -> ScalableBloomFilter | CountingBloomFilter:
+    def _make(self, expected: int | None) -> Filter:
         wanted = max(self.capacity or 1024, int((expected or 0) * _ROOM))
         if self.removals == "commit":
             return CountingBloomFilter(wanted, self.error_rate)
@@ -133,16 +136,16 @@ class HeldKeys:
     # --- writes -------------------------------------------------------------------------------
 
     def _publish(self) -> None:
+        """Whatever has changed becomes known, to each other thread at one moment."""
+        self._live = tuple(each for each in (self._filter, self._next) if each is not None)
         self._trusted = None if self._holds or self._paused else self._filter
 
-    def write(self, pending: Pending | None, keys: Sequence[Key]) -> None:
+    def write(self, pending: Pending, keys: Sequence[Key]) -> None:
         """Adds keys that an open transaction writes."""
-        if pending is not None:
-            pending.list(keys)  # first, see above
-        # In this order: a new filter is in use before it is no longer the next.
-        for each in (self._next, self._filter):
-            if each is None:
-                continue
+        pending.keys.extend(keys)  # first, see above
+        if len(pending.keys) > pending.most:
+            pending.unlist()
+        for each in self._live:
             if len(keys) < _FEW:
                 for key in keys:
                     each.add(key)
@@ -151,7 +154,8 @@ class HeldKeys:
 
     def add_many(self, keys: Sequence[Key]) -> None:
         """Adds keys that are committed already."""
-        self.write(None, keys)
+        for each in self._live:
+            each.add_many(keys)
 
     def remove_many(self, keys: Iterable[Key], generation: int | None = None) -> None:
         """Takes keys out whose rows are gone for good; each was added once for its row.
@@ -276,11 +280,13 @@ class HeldKeys:
         with self._lock:
             doubts = self._doubts
             stale = self._stale
-            self._next = made  # before the look at who is open, see above
+            self._next = made
+            self._publish()  # before the look at who is open, see above
             for pending in self.pendings:
                 made.add_many(pending.keys.copy())
                 if pending.blind or pending.unlisted:
                     self._next = None
+                    self._publish()
                     self._reason = "a transaction is open whose keys are not known"
                     return False
             made.add_many(list(self._uncertain))
@@ -294,13 +300,14 @@ class HeldKeys:
         except BaseException:
             with self._lock:
                 self._next = None
+                self._publish()
             raise
         with self._lock:
+            self._next = None
             if self._doubts != doubts:
-                self._next = None
+                self._publish()
                 return None
             self._filter = made
-            self._next = None
             self._generation += 1
             self._reason = ""
             self._removed = 0

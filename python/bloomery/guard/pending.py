@@ -22,9 +22,6 @@ from weakref import WeakSet
 
 Key = str | bytes | int
 
-_LISTED = 1_000_000
-"""Keys remembered for one transaction; no build that starts beside one with more is valid."""
-
 
 class Keys(Protocol):
     """Where a transaction's keys go: `HeldKeys`, or a store of the same shape."""
@@ -39,6 +36,20 @@ class Keys(Protocol):
     def keep(self, pending: Pending) -> None: ...
 
 
+class _Deleted:
+    """The rows that a transaction deletes."""
+
+    __slots__ = ("certain", "keys", "marks", "stale")
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[int, Key]] = []
+        """Those to take out, each with the filter in use when its row was deleted."""
+        self.marks: list[tuple[str, int]] = []
+        """Savepoints, and how many keys there were."""
+        self.certain = True
+        self.stale = 0
+
+
 class Pending:
     """The keys written and the rows deleted by one transaction that has not ended.
 
@@ -47,18 +58,18 @@ class Pending:
 
     __slots__ = (
         "__weakref__",
+        "_deleted",
         "_held",
         "_hold",
-        "_marks",
-        "_removals",
-        "_stale",
         "awaiting",
         "blind",
         "in_use",
         "keys",
-        "removable",
         "unlisted",
     )
+
+    most = 1_000_000
+    """Keys remembered for one transaction; no build that starts beside one with more is valid."""
 
     def __init__(self, held: Keys) -> None:
         self._held = held
@@ -75,31 +86,32 @@ class Pending:
         """The statement that was sent last, if only the database knows its keys so far."""
         self.blind = False
         self.unlisted = False
-        self.removable = True
-        self._removals: list[tuple[int, Key]] = []
-        self._marks: list[tuple[str, int]] = []
-        self._stale = 0
+        self._deleted: _Deleted | None = None
 
     def add_many(self, keys: Sequence[Key]) -> None:
         """Keys that this transaction writes, or may have written."""
         self._held.write(self, keys)
 
-    def list(self, keys: Sequence[Key]) -> None:
-        """Remembers the keys; called by the `Keys` before they look where to add them."""
-        self.keys += keys
-        if len(self.keys) > _LISTED:
-            self.unlisted = True  # first: whoever finds no keys must find this
-            self.keys = []
+    def unlist(self) -> None:
+        """There are too many keys; called by the `Keys` that have listed them."""
+        self.unlisted = True  # first: whoever finds no keys must find this
+        self.keys = []
+
+    def _deletes(self) -> _Deleted:
+        if self._deleted is None:
+            self._deleted = _Deleted()
+        return self._deleted
 
     def remove_many(self, keys: Iterable[Key]) -> None:
         """Keys of rows that this transaction certainly deletes."""
-        if self.removable:
+        deleted = self._deletes()
+        if deleted.certain:
             generation = self._held.generation
-            self._removals.extend((generation, key) for key in keys)
+            deleted.keys.extend((generation, key) for key in keys)
 
     def lose(self, rows: int) -> None:
         """So many rows lose keys that are not known, so these will stay."""
-        self._stale += max(rows, 0)
+        self._deletes().stale += max(rows, 0)
 
     def see_nothing(self, reason: str) -> None:
         """It writes keys that cannot be seen."""
@@ -108,18 +120,21 @@ class Pending:
 
     def forget_removals(self) -> None:
         """Parts of it may be rolled back unseen, so nothing that it deletes is taken out."""
-        self.removable = False
-        self._removals.clear()
+        deleted = self._deletes()
+        deleted.certain = False
+        deleted.keys.clear()
 
     def savepoint(self, name: str) -> None:
-        self._marks.append((name, len(self._removals)))
+        deleted = self._deletes()
+        deleted.marks.append((name, len(deleted.keys)))
 
     def rollback_to(self, name: str) -> None:
         """Drops the removals since the savepoint. Keys stay: too many of them do no harm."""
-        while self._marks:
-            mark, length = self._marks.pop()
+        deleted = self._deletes()
+        while deleted.marks:
+            mark, length = deleted.marks.pop()
             if mark == name:
-                del self._removals[length:]
+                del deleted.keys[length:]
                 return
         self.forget_removals()
 
@@ -133,13 +148,12 @@ class Pending:
 
     def committed(self) -> None:
         """The commit has succeeded."""
-        stale, removals = self._stale, self._removals
+        deleted = self._deleted
         self.close()
-        if stale:
-            self._held.count_stale(stale)
-        if removals:
+        if deleted is not None:
+            self._held.count_stale(deleted.stale)
             by_generation: dict[int, list[Key]] = {}
-            for generation, key in removals:
+            for generation, key in deleted.keys:
                 by_generation.setdefault(generation, []).append(key)
             for generation, keys in by_generation.items():
                 self._held.remove_many(keys, generation)

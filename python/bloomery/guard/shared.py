@@ -217,7 +217,9 @@ class SharedKeys(SharedProgress):
         """Adds keys that an open transaction writes."""
         with self._lock:
             first = not pending.keys and not pending.unlisted
-            pending.list(keys)
+            pending.keys.extend(keys)
+            if len(pending.keys) > pending.most:
+                pending.unlist()
             live = self._live()
             inside = live if first else self._inside.get(pending, set())
             self._inside[pending] = inside

@@ -80,7 +80,10 @@ class Writes:
     # --- statements ---------------------------------------------------------------------------
 
     def _pending(self, connection: Connection) -> Pending:
-        info = info_of(connection.connection)
+        try:
+            info = connection.connection.info
+        except NotImplementedError:  # it is no member of a pool yet
+            info = {}
         pending: Pending | None = info.get(self)
         if pending is None:
             self._told.meet(info)
