@@ -19,6 +19,7 @@ from bloomery.server.http import Limits
 from bloomery.server.http.app import PAGE, page_files
 from bloomery.server.http.failures import describe, status_of
 from bloomery.server.http.parts import Family
+from tests.server.resp import Talk
 from tests.server_http.events import EVENTS, open_monitor
 from tests.server_http.keys import Keys
 from tests.server_http.serving import Served, serve
@@ -113,6 +114,24 @@ def test_the_page_is_small_and_asks_nobody_else() -> None:
         assert "http://" not in text
         assert "https://" not in text
         assert "innerHTML" not in text
+
+
+def test_the_page_has_words_for_every_kind_of_structure() -> None:
+    talk = Talk()
+    for words in (
+        "BF.RESERVE a 0.1 10", "BF.RESERVE b 0.1 10 NONSCALING", "CF.RESERVE c 10", "SET d x",
+        "CMS.INITBYDIM e 9 3", "TOPK.RESERVE f 3", "URL.RESERVE g 10 0.1",
+        "DECAY.RESERVE h 10 0.1 HALFLIFE 10m", "COUNT.RESERVE i 10 0.1",
+        "COUNT.RESERVE j 10 0.1 KIND DCF", "COUNT.RESERVE k 10 0.1 KIND SBF",
+        "COUNT.RESERVE l 10 0.1 KIND PSBF", "COUNT.RESERVE m 10 0.1 KIND COUNTING",
+    ):  # fmt: skip
+        assert talk(*words.split()) == "OK"
+    kinds = {str(each["kind"]) for each in talk.keyspace.structures()}
+    with open_monitor(None) as monitor:
+        kinds |= {each.kind for each in monitor.stats().structures}
+    assert len(kinds) > 10
+    known = (PAGE / "live.js").read_text()
+    assert [kind for kind in kinds if f" {kind}: " not in known] == []
 
 
 def test_ready_is_told_by_the_status() -> None:

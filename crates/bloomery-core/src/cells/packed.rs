@@ -62,6 +62,37 @@ pub fn write(words: &[AtomicU64], bit: u64, width: u32, value: u64) {
     }
 }
 
+/// Numbers that are put one after the other: hands out each word when it is full.
+#[derive(Debug, Default)]
+pub struct Packer {
+    open: u64,
+    /// Bits of the open word, fewer than 64.
+    used: u32,
+}
+
+impl Packer {
+    /// Puts a number of `width` bits, which must fit; the word that it fills, if it does.
+    #[inline(always)]
+    pub fn push(&mut self, value: u64, width: u32) -> Option<u64> {
+        debug_assert!(value <= largest(width));
+        let full = self.open | value << self.used;
+        self.used += width;
+        if self.used < 64 {
+            self.open = full;
+            return None;
+        }
+        self.used -= 64;
+        // What did not fit: none of it if the word ended with the number.
+        self.open = if self.used == 0 { 0 } else { value >> (width - self.used) };
+        Some(full)
+    }
+
+    /// The last word, and how many bits of it are in use.
+    pub fn rest(self) -> (u64, u32) {
+        (self.open, self.used)
+    }
+}
+
 #[inline(always)]
 fn replace(word: &AtomicU64, mask: u64, bits: u64) {
     let old = word.load(Ordering::Relaxed);
@@ -86,6 +117,27 @@ mod tests {
             for i in 0..count {
                 assert_eq!(read(&words, i * u64::from(width), width), value(i), "width {width}");
             }
+        }
+    }
+
+    #[test]
+    fn packed_words_are_those_of_numbers_written_one_by_one() {
+        for width in 1..=64 {
+            let count = 150u64;
+            let words: Vec<AtomicU64> =
+                (0..words_for(count * u64::from(width))).map(|_| AtomicU64::new(0)).collect();
+            let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & largest(width);
+            let mut packer = Packer::default();
+            let mut packed = Vec::new();
+            for i in 0..count {
+                write(&words, i * u64::from(width), width, value(i));
+                packed.extend(packer.push(value(i), width));
+            }
+            let (last, used) = packer.rest();
+            assert_eq!(u64::from(used), count * u64::from(width) % 64);
+            packed.extend((used > 0).then_some(last));
+            let written: Vec<u64> = words.iter().map(|w| w.load(Ordering::Relaxed)).collect();
+            assert_eq!(packed, written, "width {width}");
         }
     }
 

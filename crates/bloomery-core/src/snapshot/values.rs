@@ -20,7 +20,7 @@ const RUN: u64 = 128;
 pub(crate) fn encode(len: u64, value: impl Fn(u64) -> u64) -> Result<(Words, Words)> {
     let runs = len.div_ceil(RUN);
     let directory = Words::zeroed(runs * 8)?;
-    let mut fields = Fields::default();
+    let (mut packer, mut full) = (packed::Packer::default(), Vec::new());
     let mut values = [0; RUN as usize];
     for run in 0..runs {
         let cells = cells(run, len);
@@ -32,52 +32,20 @@ pub(crate) fn encode(len: u64, value: impl Fn(u64) -> u64) -> Result<(Words, Wor
         }
         let width = u64::BITS - any.leading_zeros();
         set_width(&directory, run, width);
-        fields.reserve()?;
-        if width > 0 {
-            values.iter().for_each(|value| fields.push(*value, width));
-        }
-    }
-    Ok((directory, fields.words()?))
-}
-
-/// Numbers that are put one after the other.
-#[derive(Default)]
-struct Fields {
-    full: Vec<u64>,
-    open: u64,
-    /// Bits of the open word, fewer than 64.
-    used: u32,
-}
-
-impl Fields {
-    /// Room for a run.
-    fn reserve(&mut self) -> Result<()> {
-        let needed = (self.full.len() as u64 + RUN) * 8;
+        let needed = (full.len() as u64 + RUN) * 8;
         let refused = |_| Error::Capacity { needed, limit: isize::MAX as u64 };
-        self.full.try_reserve(RUN as usize).map_err(refused)
-    }
-
-    #[inline(always)]
-    fn push(&mut self, value: u64, width: u32) {
-        self.open |= value << self.used;
-        self.used += width;
-        if self.used >= 64 {
-            self.full.push(self.open);
-            self.used -= 64;
-            // What did not fit: none of it if the word ended with the number.
-            self.open = if self.used == 0 { 0 } else { value >> (width - self.used) };
+        full.try_reserve(RUN as usize).map_err(refused)?;
+        if width > 0 {
+            values.iter().for_each(|value| full.extend(packer.push(*value, width)));
         }
     }
-
-    fn words(mut self) -> Result<Words> {
-        let bits = self.full.len() as u64 * 64 + u64::from(self.used);
-        self.full.push(self.open);
-        let words = Words::zeroed(bits)?;
-        for (to, from) in words.atomics().iter().zip(self.full) {
-            to.store(from, Ordering::Relaxed);
-        }
-        Ok(words)
+    let (last, used) = packer.rest();
+    let fields = Words::zeroed(full.len() as u64 * 64 + u64::from(used))?;
+    full.push(last);
+    for (to, from) in fields.atomics().iter().zip(full) {
+        to.store(from, Ordering::Relaxed);
     }
+    Ok((directory, fields))
 }
 
 fn cells(run: u64, len: u64) -> std::ops::Range<u64> {

@@ -132,12 +132,20 @@ impl DynamicCells {
         for partition in 0..cut.partitions() {
             let range = cut.range(partition);
             let first = range.start;
+            // A partition begins with a word of its own.
+            let base = &this.base.atomics()[(this.bit(partition, 0) >> 6) as usize..];
+            let (mut words, mut packer) = (base.iter(), packed::Packer::default());
+            let mut put =
+                |word| words.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
             let mut largest = 0;
             for cell in range.clone() {
                 let value = value(cell);
                 largest = largest.max(value);
-                let bit = this.bit(partition, cell - first);
-                packed::write(this.base.atomics(), bit, shape.width, value & this.base_max());
+                packer.push(value & this.base_max(), shape.width).map(&mut put);
+            }
+            let (last, used) = packer.rest();
+            if used > 0 {
+                put(last);
             }
             let least = if shape.adaptive { 0 } else { least(partition) };
             let width = bits_of(largest >> shape.width).max(least);

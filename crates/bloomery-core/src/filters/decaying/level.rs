@@ -2,7 +2,7 @@
 
 use super::pool::{Pool, Refused, borrowed};
 use super::store::Frozen;
-use crate::cells::{DECAY_BLOCK, Decay, DecayingCells, OLDEST, Stamps};
+use crate::cells::{BlockValues, DECAY_BLOCK, Decay, DecayingCells, OLDEST, Stamps};
 use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::placement::{Layout, Placement};
@@ -258,6 +258,19 @@ impl<C: DecayingCells> Level<C> {
     /// One cell as of the moment of the question.
     pub(super) fn get(&self, cell: u64, asked: Asked<'_>, decay: &Decay) -> u32 {
         self.faded(cell / DECAY_BLOCK, asked, decay, || self.cells.get(cell))
+    }
+
+    /// All cells of a block as of the moment of the question; zeroes behind the last cell.
+    pub(super) fn block(&self, block: u64, asked: Asked<'_>, decay: &Decay) -> BlockValues {
+        let look = |age: u64, now: i64| {
+            (self.cells.values(block), age + asked.epoch.saturating_sub(now).max(0) as u64)
+        };
+        let (mut values, age) = self.stamps.read(block, || asked.now(), look);
+        if age != 0 {
+            let fading = decay.of_age(age);
+            values.iter_mut().for_each(|value| *value = fading.fade(*value));
+        }
+        values
     }
 
     #[inline(always)]

@@ -208,6 +208,11 @@ impl Store {
         }
     }
 
+    /// The cells of a block of the first level; zeroes behind the last cell.
+    pub(super) fn block(&self, block: u64, asked: Asked<'_>, decay: &Decay) -> BlockValues {
+        first!(self, level => level.block(block, asked, decay))
+    }
+
     /// Whether a cell of the key may once have been full.
     pub(super) fn was_full(&self, cells: &[u64], hash: KeyHash) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! Whole filters: merge, copy, clear, compare, measure, and what files keep.
 
 use super::{DecayingPlan, Frozen, NEVER, PoolPolicy, TimeDecayingBloomFilter};
+use crate::cells::DECAY_BLOCK;
 use crate::error::{Error, Result};
 use crate::filters::Measure;
 use crate::hash::Hasher;
@@ -82,8 +83,13 @@ impl TimeDecayingBloomFilter {
         let (items, fill, error) = match self.now() {
             None => (0.0, 0.0, 0.0),
             Some(_) => {
-                let used = |cell| self.unit_of_cell(cell, epoch) != 0;
-                self.plan.placement.measure((0..self.plan.cells()).map(used))
+                let used = |block| {
+                    let _entered = self.enter_to_read();
+                    self.store.block(block, self.asked(epoch), &self.decay).map(|units| units != 0)
+                };
+                let blocks = 0..self.plan.cells().div_ceil(DECAY_BLOCK);
+                let cells = blocks.flat_map(used).take(self.plan.cells() as usize);
+                self.plan.placement.measure(cells)
             }
         };
         let again = self.store.second_error(self.asked(epoch), &self.decay);

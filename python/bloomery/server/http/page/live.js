@@ -8,7 +8,9 @@ const ARROWS = { up: "↑", down: "↓", flat: "·" };
 const KINDS = {
   bloom: "Bloom filter", url: "URL filter", scalable: "scalable Bloom", pdcf: "counts, partitioned",
   dcf: "counts", tbf: "fading counts", hot: "hot list", history: "history", counting: "counting Bloom",
-  count_min: "count-min sketch", top_k: "top-k list",
+  count_min: "count-min sketch", top_k: "top-k list", decaying: "fading counts",
+  dynamic: "counts", partitioned_dynamic: "counts, partitioned", spectral: "counts, spectral",
+  partitioned_spectral: "counts, spectral", text: "text", arriving: "arriving in chunks",
 };
 const many = (n, name) => `${number(n)} ${name}${n === 1 ? "" : "s"}`;
 const sum = (values) => values.reduce((a, b) => a + b, 0);
