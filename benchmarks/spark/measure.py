@@ -50,37 +50,51 @@ def family() -> dict[int, str]:
     return found
 
 
-def cpu_seconds() -> Counter[str]:
-    """CPU time by role, of processes that ended too."""
-    tick = os.sysconf("SC_CLK_TCK")
-    total: Counter[str] = Counter()
-    for pid, role in family().items():
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        total[role] += sum(int(field) for field in fields[11:15]) / tick  # type: ignore[assignment]
-    return total
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process and of its children that ended; 0 if it is not there any more."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
-class Memory(threading.Thread):
-    """Looks at the resident memory of all of them, ten times a second."""
+class Watch(threading.Thread):
+    """Looks at all of them ten times a second. Spark ends workers that have nothing to do for a
+    minute, so what they took must be known before."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.peak = 0
+        self.roles: dict[int, str] = {}
         self.ends = threading.Event()
+        self._last: dict[int, float] = {}
+        self._look()
+        self._first = dict(self._last)
 
     def run(self) -> None:
-        page = os.sysconf("SC_PAGE_SIZE")
         while not self.ends.wait(0.1):
-            total = 0
-            for pid in family():
-                try:
-                    total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page
-                except OSError:
-                    continue
-            self.peak = max(self.peak, total)
+            self._look()
+
+    def cpu(self) -> dict[str, float]:
+        """CPU time by role since it began."""
+        self._look()
+        total: dict[str, float] = {"driver": 0.0, "executors": 0.0, "workers": 0.0}
+        for pid, last in self._last.items():
+            total[self.roles[pid]] += last - self._first.get(pid, 0.0)
+        return {role: round(seconds, 2) for role, seconds in total.items()}
+
+    def _look(self) -> None:
+        page = os.sysconf("SC_PAGE_SIZE")
+        memory = 0
+        for pid, role in family().items():
+            try:
+                memory += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page
+            except OSError:
+                continue
+            self.roles[pid] = role
+            self._last[pid] = max(self._last.get(pid, 0.0), cpu_seconds(pid))
+        self.peak = max(self.peak, memory)
 
 
 class Profile:
@@ -97,9 +111,8 @@ class Profile:
             )  # fmt: skip
             time.sleep(1)  # until it has begun
 
-    def read(self) -> dict[str, float]:
+    def read(self, roles: dict[int, str]) -> dict[str, float]:
         """Seconds of CPU of executors and workers, by where they were spent."""
-        roles = family()
         if self._perf is None:
             return {}
         self._perf.send_signal(signal.SIGINT)

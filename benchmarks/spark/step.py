@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from benchmarks.spark.measure import Memory, Profile, cpu_seconds, moved
+from benchmarks.spark.measure import Profile, Watch, moved
 from bloomery import (
     BloomFilter,
     CountingBloomFilter,
@@ -236,17 +236,16 @@ def measured(folder: Path, data: Path, options: argparse.Namespace) -> dict[str,
     spark = session(folder, options.executors)
     for _ in range(2):
         run(spark, data / "tiny", TINY, *words)
-    memory, profile = Memory(), Profile(folder)
-    memory.start()
-    before, began, start = cpu_seconds(), time.time(), time.perf_counter()
+    profile, watch = Profile(folder), Watch()
+    watch.start()
+    began, start = time.time(), time.perf_counter()
     answer = run(spark, data, options.rows, *words)
-    seconds, after = time.perf_counter() - start, cpu_seconds()
-    spent = profile.read()
-    memory.ends.set()
+    seconds, cpu = time.perf_counter() - start, watch.cpu()
+    watch.ends.set()
+    spent = profile.read(watch.roles)
     spark.stop()
-    cpu = {role: round(after[role] - before[role], 2) for role in sorted(after)}
     answer |= {"rows": options.rows, "seconds": seconds, "cpu_seconds": cpu, "profile": spent}
-    return answer | {"peak_bytes": memory.peak} | moved(folder, began)
+    return answer | {"peak_bytes": watch.peak} | moved(folder, began)
 
 
 def main() -> None:

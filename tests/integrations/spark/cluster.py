@@ -91,7 +91,7 @@ def main(folder: Path, kinds: list[str]) -> None:
             found[part.__name__] = dict(zip(names, pool.map(part, names), strict=True))
     keys = frame(spark, {"key": [key_of(number) for number in NUMBERS]})
     keys.write.parquet(str(folder / "keys"))
-    seen = build_files(spark, folder / "keys", "key", EXACT["bloom"], groups=1)
+    seen = build_files(spark, folder / "keys", "key", EXACT["bloom"], scratch=folder / "scratch")
     found["files"] = digest(seen)
     found["contained"] = keys.where(contains("key", seen)).count()
     found["killed"] = {}

@@ -112,6 +112,11 @@ def test_arrow_files_are_read_as_they_are(spark: Any, tmp_path: Path) -> None:
         assert made.to_bytes() == expected.to_bytes()
     with pytest.raises(ParameterError, match="`keys` must be text"):
         by_spark.build_files(spark, tmp_path, "x", PLAN)
+    for name, data in (("0.txt", b"no file"), ("0.arrow", b""), ("0.parquet", b"")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ParameterError, match=f"{name} is no (Arrow|Parquet) file"):
+            by_spark.build_files(spark, tmp_path, "url", PLAN)
+        (tmp_path / name).unlink()
 
 
 def test_nothing_at_all_is_an_empty_filter(keys: Any) -> None:

@@ -26,7 +26,7 @@ from bloomery import BloomFilter, UrlFilter
 from bloomery.distributed import Recipe
 from bloomery.distributed.build import Spool, fill
 from bloomery.distributed.partial import require_size
-from bloomery.errors import require
+from bloomery.errors import ParameterError, require
 from bloomery.integrations.spark.building import collect
 from bloomery.integrations.spark.scratch import open_place
 from bloomery.records import Plan
@@ -34,6 +34,7 @@ from bloomery.records import Plan
 _TEXTS, _NUMBERS = 1 << 14, 1 << 17
 """Rows of a batch of Parquet, which the CPU's cache still holds when the core reads them."""
 _ARROW = (".arrow", ".feather")
+_FILES = "a Parquet or Arrow file, or a directory of such"
 
 
 def build_files(
@@ -87,12 +88,19 @@ class _Source:
         local = isinstance(system, fs.LocalFileSystem)
         data = pa.memory_map(name) if local else system.open_input_file(name)
         self._file: Any
-        if name.endswith(_ARROW):
-            self._file = pa.ipc.open_file(data)
-            self.schema, self.groups = self._file.schema, self._file.num_record_batches
-        else:
-            self._file = parquet.ParquetFile(data)
-            self.schema, self.groups = self._file.schema_arrow, self._file.num_row_groups
+        try:
+            if name.endswith(_ARROW):
+                self._file = pa.ipc.open_file(data)
+                self.schema, self.groups = self._file.schema, self._file.num_record_batches
+            else:
+                self._file = parquet.ParquetFile(data)
+                self.schema, self.groups = self._file.schema_arrow, self._file.num_row_groups
+        except pa.ArrowInvalid as error:
+            raise ParameterError(
+                f"{name} is no {'Arrow' if name.endswith(_ARROW) else 'Parquet'} file: {error}",
+                hint="a directory may hold such files only; names that begin with _ are left out",
+                name="path", got=name, allowed=_FILES,
+            ) from error  # fmt: skip
 
     def column(self, group: int, column: str) -> Iterator[Any]:
         """The column of a group, in pieces."""
@@ -124,5 +132,5 @@ def _files(system: Any, base: str) -> list[str]:
         )
     else:
         files = [base] if info.type == fs.FileType.File else []
-    require("path", base, "a Parquet or Arrow file, or a directory of such", bool(files))
+    require("path", base, _FILES, bool(files))
     return files
