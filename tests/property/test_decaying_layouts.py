@@ -148,7 +148,7 @@ def test_at_any_decay_and_load_optimized_is_at_most_a_tenth_larger(
 def test_memory_comes_back_when_the_traffic_ends() -> None:
     made = TimeDecayingBloomFilter(2000, decay=0.5, epoch=EPOCH, layout="optimized")
     empty = made.stats().bytes
-    made.add_many(range(5000), [1000] * 5000, at=START)
+    made.add_many(range(20_000), [1000] * 20_000, at=START)
     assert made.stats(made.time).bytes > 2 * empty
     for epoch in range(40, 60):
         made.add_many(range(500), at=START + epoch * EPOCH)

@@ -61,9 +61,38 @@ unsafe extern "C" fn add_growing(
     positional: ffi::Py_ssize_t,
     keywords: Object,
 ) -> Object {
+    // SAFETY: called by the interpreter through the descriptor of a class that extends this one.
+    unsafe { add_growing_with(this, arguments, positional, keywords) }
+}
+
+/// The same code for processors that shift and multiply without flags: hashing is mostly products, and
+/// counters are found by shifts.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi1,bmi2,lzcnt")]
+unsafe extern "C" fn add_growing_newer(
+    this: Object,
+    arguments: *const Object,
+    positional: ffi::Py_ssize_t,
+    keywords: Object,
+) -> Object {
+    // SAFETY: as above.
+    unsafe { add_growing_with(this, arguments, positional, keywords) }
+}
+
+#[inline(always)]
+unsafe fn add_growing_with(
+    this: Object,
+    arguments: *const Object,
+    positional: ffi::Py_ssize_t,
+    keywords: Object,
+) -> Object {
     if positional == 1 && keywords.is_null() {
         // SAFETY: called through the descriptor of a class that extends this one, with one argument.
-        return unsafe { call::<CountFilter, bool>(this, *arguments, CountFilter::add_one) };
+        return unsafe {
+            let key = *arguments;
+            let (this, key) = given::<CountFilter>(&this, &key);
+            told(key.py(), this.add_one(key))
+        };
     }
     // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
     unsafe { call_with_all(this, arguments, positional, keywords, &ADD_GROWING_WITH_COUNT) }
@@ -157,16 +186,34 @@ where
     C: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
     T: for<'py> IntoPyObject<'py>,
 {
+    // SAFETY: the caller's promise.
+    let (this, key) = unsafe { given::<C>(&this, &key) };
+    told(key.py(), method(this, key))
+}
+
+/// What the interpreter gave.
+///
+/// # Safety
+/// As of `call`.
+#[inline(always)]
+unsafe fn given<'a, C>(this: &'a Object, key: &'a Object) -> (&'a C, &'a Bound<'a, PyAny>)
+where
+    C: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
+{
     // SAFETY: called by the interpreter, so this thread holds it.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the descriptor checked the type, and the interpreter keeps both objects alive.
     let (this, key) = unsafe {
-        let this = Bound::ref_from_ptr(py, &this).cast_unchecked::<C>();
-        (this, Bound::ref_from_ptr(py, &key))
+        let this = Bound::ref_from_ptr(py, this).cast_unchecked::<C>();
+        (this, Bound::ref_from_ptr(py, key))
     };
-    let answer =
-        method(this.get(), key).and_then(|answer| pyo3::IntoPyObjectExt::into_py_any(answer, py));
-    match answer {
+    (this.get(), key)
+}
+
+/// What the interpreter gets.
+#[inline(always)]
+fn told<'py, T: IntoPyObject<'py>>(py: Python<'py>, answer: PyResult<T>) -> Object {
+    match answer.and_then(|answer| pyo3::IntoPyObjectExt::into_py_any(answer, py)) {
         Ok(answer) => answer.into_ptr(),
         Err(error) => {
             error.restore(py);
@@ -207,6 +254,24 @@ static ADD_GROWING: Definition = Definition(ffi::PyMethodDef {
     ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: add_growing },
     ..ADD_COUNTED.0
 });
+
+#[cfg(target_arch = "x86_64")]
+static ADD_GROWING_NEWER: Definition = Definition(ffi::PyMethodDef {
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: add_growing_newer },
+    ..ADD_COUNTED.0
+});
+
+/// The one for this processor.
+fn add_growing_at_best() -> &'static Definition {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+    {
+        return &ADD_GROWING_NEWER;
+    }
+    &ADD_GROWING
+}
 
 static COUNT_GROWING: Definition = Definition(ffi::PyMethodDef {
     ml_meth: ffi::PyMethodDefPointer { PyCFunction: count_growing },
@@ -254,7 +319,7 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
 /// On each class of its own: the interpreter takes its short way only where the descriptor's class is
 /// the object's.
 fn put_growing<C: PyClass>(py: Python<'_>) -> PyResult<()> {
-    put::<C>(py, "add", &ADD_GROWING)?;
+    put::<C>(py, "add", add_growing_at_best())?;
     put::<C>(py, "count", &COUNT_GROWING)
 }
 

@@ -122,6 +122,18 @@ pub trait GrowingCells: Send + Sync + Sized {
         Ok(new)
     }
 
+    /// Whether `raise_shortly` is worth a try for keys of so many cells in one block.
+    fn raises_shortly(&self, _hashes: u32) -> bool {
+        false
+    }
+
+    /// `raise_block` for one cell in each group of the block that begins at a cell, as `choice` says, if that
+    /// is short. None if it is not, and then nothing was changed. Same caller, where `raises_shortly`.
+    #[inline(always)]
+    fn raise_shortly(&self, _block: u64, _choice: u64, _hashes: u32, _by: u64) -> Option<bool> {
+        None
+    }
+
     /// Asks the processor for what a block's cells will be read from first.
     #[inline(always)]
     fn prefetch_block(&self, cells: &[u64], guard: &Guard) {

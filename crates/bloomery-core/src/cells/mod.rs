@@ -15,8 +15,8 @@ mod words;
 
 pub use counters::Counters;
 pub use decaying::{
-    BasicCells, BlockValues, DECAY_BLOCK, Decay, DecayingCells, Fading, OLDEST, OptimizedCells,
-    PackedCells, Rounding, Stamps,
+    AMPLE, BasicCells, BlockValues, DECAY_BLOCK, Decay, DecayingCells, Fading, OLDEST,
+    OptimizedCells, PackedCells, Rounding, SCANT, Stamps,
 };
 pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};

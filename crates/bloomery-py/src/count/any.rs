@@ -88,10 +88,22 @@ impl Any {
 
     /// # Safety
     /// No other thread changes this filter during the call.
-    #[inline(always)]
     pub(crate) unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64) -> Result<bool> {
         // SAFETY: the caller's promise.
         each!(self, filter => unsafe { filter.add_unsynchronised(hash, count) })
+    }
+
+    /// The same if it is short; None if it is not, and then nothing was changed.
+    ///
+    /// # Safety
+    /// As of `add_unsynchronised`.
+    #[inline(always)]
+    pub(crate) unsafe fn add_shortly(&self, hash: KeyHash, count: u64) -> Option<bool> {
+        match self {
+            // SAFETY: the caller's promise.
+            Any::Dynamic(filter) => unsafe { filter.add_shortly(hash, count) },
+            Any::Spectral(_) => None,
+        }
     }
 
     pub(crate) fn remove(&self, hash: KeyHash, count: u64) -> Result<()> {

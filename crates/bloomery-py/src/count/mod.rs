@@ -21,8 +21,8 @@ use crate::records::record;
 use crate::verbs::{AddCounted, AskContains, AskCount, Change, RemoveCounted};
 use crate::{files, params, weights, writers};
 use any::Common;
-use bloomery_core::epoch;
 use bloomery_core::snapshot::Kind;
+use bloomery_core::{KeyHash, epoch};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::atomic::AtomicUsize;
@@ -70,13 +70,25 @@ impl CountFilter {
     #[inline(always)]
     fn add_times(&self, key: &Bound<'_, PyAny>, count: u64) -> PyResult<bool> {
         let hash = hash_key(self.core.hasher(), key, None)?;
+        if writers::alone(&self.writers)
+            // SAFETY: this thread holds the interpreter, and no batch writes without it.
+            && let Some(new) = unsafe { self.core.add_shortly(hash, count) }
+        {
+            return Ok(new);
+        }
+        self.add_longer(key.py(), hash, count)
+    }
+
+    /// What is not short, out of the way of what is.
+    #[inline(never)]
+    fn add_longer(&self, py: Python<'_>, hash: KeyHash, count: u64) -> PyResult<bool> {
         let added = if writers::alone(&self.writers) {
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
             unsafe { self.core.add_unsynchronised(hash, count) }
         } else {
             self.core.add(hash, count)
         };
-        added.or_raise(key.py())
+        added.or_raise(py)
     }
 
     fn common(&self) -> Common {

@@ -76,19 +76,63 @@ impl<'a> Items<'a> {
     ) -> Vec<usize> {
         let others = Mutex::new(Vec::new());
         split(out, crew, |rows, out| {
-            for (at, slot) in rows.zip(out) {
-                if at + AHEAD < self.len() {
-                    prefetch(self.pointer(at + AHEAD));
-                }
-                // SAFETY: the caller holds the interpreter until all threads are done.
-                match unsafe { hash_plain(hasher, self.pointer(at)) } {
-                    Some(digest) => *slot = digest,
-                    None => others.lock().unwrap_or_else(PoisonError::into_inner).push(at),
-                }
-            }
+            // SAFETY: the caller holds the interpreter until all threads are done.
+            let found = unsafe { self.hash_rows(hasher, rows, out) };
+            others.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
         });
         let mut others = others.into_inner().unwrap_or_else(PoisonError::into_inner);
         others.sort_unstable();
+        others
+    }
+
+    /// Hashes some of the items; the places of those that are not plain memory.
+    ///
+    /// # Safety
+    /// The interpreter is held until it returns.
+    unsafe fn hash_rows(
+        &self,
+        hasher: &Hasher,
+        rows: Range<usize>,
+        out: &mut [KeyHash],
+    ) -> Vec<usize> {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") {
+            /// For processors that multiply without flags: XXH3 is mostly 128-bit products.
+            #[target_feature(enable = "bmi1,bmi2")]
+            unsafe fn newer(
+                items: &Items<'_>,
+                hasher: &Hasher,
+                rows: Range<usize>,
+                out: &mut [KeyHash],
+            ) -> Vec<usize> {
+                // SAFETY: the caller's promise.
+                unsafe { items.hash_each(hasher, rows, out) }
+            }
+            // SAFETY: the processor has the instructions; the caller's promise.
+            return unsafe { newer(self, hasher, rows, out) };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.hash_each(hasher, rows, out) }
+    }
+
+    #[inline(always)]
+    unsafe fn hash_each(
+        &self,
+        hasher: &Hasher,
+        rows: Range<usize>,
+        out: &mut [KeyHash],
+    ) -> Vec<usize> {
+        let mut others = Vec::new();
+        for (at, slot) in rows.zip(out) {
+            if at + AHEAD < self.len() {
+                prefetch(self.pointer(at + AHEAD));
+            }
+            // SAFETY: the caller's promise.
+            match unsafe { hash_plain(hasher, self.pointer(at)) } {
+                Some(digest) => *slot = digest,
+                None => others.push(at),
+            }
+        }
         others
     }
 }

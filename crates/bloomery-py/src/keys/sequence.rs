@@ -163,14 +163,15 @@ pub(super) fn run<B: Batch>(
     let hasher = batch.hasher();
     let len = keys.len()?;
     let mut answers = Answers::new(len, options);
-    // Keys that are kept are copied, and for that there is one thread.
-    let mut threads = if B::KEEPS { 1 } else { Items::readers(answers.crew(), len) };
+    // Keys that are kept are copied one by one, and by one thread.
+    let mut together = !(B::KEEPS || B::TEXTS);
+    let mut threads = if together { Items::readers(answers.crew(), len) } else { 1 };
     let mut chunk = Chunk::new::<B>();
     while answers.rows() < len {
         let start = answers.rows();
         // Without a global lock, the list's own keeps other threads from changing it meanwhile.
         let outcome = with_critical_section(keys, || {
-            if threads > 1 {
+            if together {
                 let rows = start..len.min(start + CHUNK * threads);
                 let items = Items::of(keys, rows, len).inspect_err(|_| chunk.clear())?;
                 let crew = answers.crew();
@@ -178,7 +179,7 @@ pub(super) fn run<B: Batch>(
                 if chunk.rows() > 0 {
                     return Ok(());
                 }
-                threads = 1;
+                (together, threads) = (false, 1);
                 answers.dismiss_crew();
             }
             chunk.clear();

@@ -133,6 +133,35 @@ impl Fading {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl Fading {
+    /// `fade` for sixteen values.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn fade_sixteen(
+        &self,
+        values: std::arch::x86_64::__m512i,
+    ) -> std::arch::x86_64::__m512i {
+        use std::arch::x86_64::*;
+        let (low, high) = (_mm512_set1_epi64(self.low.into()), _mm512_set1_epi64(self.high.into()));
+        let almost = _mm512_set1_epi64(u32::MAX.into());
+        // Products are of the lower halves of 64 bits.
+        let product = |values: __m512i| {
+            let low = _mm512_add_epi64(_mm512_mul_epu32(values, low), almost);
+            let low = _mm512_add_epi64(_mm512_srli_epi64::<32>(low), almost);
+            _mm512_add_epi64(_mm512_mul_epu32(values, high), low)
+        };
+        let even = _mm512_srli_epi64::<32>(product(values));
+        let odd = product(_mm512_srli_epi64::<32>(values));
+        let rounded = _mm512_mask_blend_epi32(0xaaaa, even, odd);
+        let least = _mm512_set1_epi32(self.least as i32);
+        let less = _mm512_sub_epi32(_mm512_max_epu32(values, least), least);
+        let left = _mm512_min_epu32(rounded, less);
+        let gone = _mm512_set1_epi32(self.gone as i32);
+        _mm512_maskz_mov_epi32(_mm512_cmpgt_epu32_mask(left, gone), left)
+    }
+}
+
 /// lambda in units of 2^-64, rounded up; one is a unit less, which no product with a value shows.
 fn in_units(lambda: f64) -> u64 {
     // A power of two times a double is exact, and so is rounding it up; `as` stops at the largest.

@@ -9,7 +9,7 @@ mod stamps;
 
 pub use basic::BasicCells;
 pub use decay::{Decay, Fading, Rounding};
-pub use optimized::OptimizedCells;
+pub use optimized::{AMPLE, OptimizedCells, SCANT};
 pub use packed::PackedCells;
 pub use stamps::{OLDEST, Stamps};
 
@@ -94,7 +94,8 @@ mod tests {
     fn all_layouts_hold_the_same_whatever_is_set_and_faded() {
         for (cells, seed) in [(1, 1), (128, 2), (300, 3), (128 * 70 + 5, 4)] {
             let basic = BasicCells::zeroed(cells, 32).unwrap();
-            let optimized = OptimizedCells::zeroed(cells, 32).unwrap();
+            let optimized = OptimizedCells::<SCANT>::zeroed(cells, 32).unwrap();
+            let ample = OptimizedCells::<AMPLE>::zeroed(cells, 32).unwrap();
             let packed = PackedCells::zeroed(cells, 32).unwrap();
             let mut draw = numbers(seed);
             for step in 0..4000 {
@@ -105,19 +106,23 @@ mod tests {
                     let fading = decay.of_age(1 + draw(5));
                     basic.fade(cell / DECAY_BLOCK, &fading);
                     optimized.fade(cell / DECAY_BLOCK, &fading);
+                    ample.fade(cell / DECAY_BLOCK, &fading);
                     packed.fade(cell / DECAY_BLOCK, &fading);
                 } else {
                     let value = (draw(1 << 31) >> draw(31)) as u32 * 2;
                     basic.set(cell, value);
                     optimized.set(cell, value);
+                    ample.set(cell, value);
                     packed.set(cell, value);
                 }
                 let other = draw(cells);
                 assert_eq!(basic.get(other), optimized.get(other));
                 if step % 200 == 0 {
                     assert!((0..cells).all(|cell| basic.get(cell) == optimized.get(cell)));
+                    assert!((0..cells).all(|cell| basic.get(cell) == ample.get(cell)));
                     assert!((0..cells).all(|cell| basic.get(cell) == packed.get(cell)));
                     optimized.validate().unwrap();
+                    ample.validate().unwrap();
                     packed.validate().unwrap();
                     copies_hold_the_same(&basic, cells);
                     copies_hold_the_same(&optimized, cells);
@@ -145,24 +150,27 @@ mod tests {
 
     #[test]
     fn the_optimized_layout_is_never_a_tenth_larger_and_gives_memory_back() {
-        for bits in [16, 32] {
-            let cells = 128 * 400;
-            let basic = BasicCells::zeroed(cells, bits).unwrap().bytes() + 400 * 8;
-            let optimized = OptimizedCells::zeroed(cells, bits).unwrap();
-            let empty = optimized.bytes();
-            assert_eq!(empty, OptimizedCells::bytes_of(cells));
-            let mut draw = numbers(7);
-            for _ in 0..cells * 12 {
-                optimized
-                    .set(draw(cells), (draw(1 << 31) as u32 * 2) >> (32 - bits) | 1 << (bits - 1));
-            }
-            let full = optimized.bytes() + 400 * 8;
-            assert!(full as f64 <= 1.1 * basic as f64, "{full} {basic}");
-            let decay = Decay::new(0.5, Rounding::Strict);
-            (0..400).for_each(|block| optimized.fade(block, &decay.of_age(40)));
-            assert!((0..cells).all(|cell| optimized.get(cell) <= 1));
-            assert!(optimized.bytes() <= empty + 13 * IDLE_BYTES, "{}", optimized.bytes());
+        never_a_tenth_larger::<SCANT>(16);
+        never_a_tenth_larger::<SCANT>(32);
+        never_a_tenth_larger::<AMPLE>(32);
+    }
+
+    fn never_a_tenth_larger<const ROOM: usize>(bits: u32) {
+        let cells = 128 * 400;
+        let basic = BasicCells::zeroed(cells, bits).unwrap().bytes() + 400 * 8;
+        let optimized = OptimizedCells::<ROOM>::zeroed(cells, bits).unwrap();
+        let empty = optimized.bytes();
+        assert_eq!(empty, OptimizedCells::<ROOM>::bytes_of(cells));
+        let mut draw = numbers(7);
+        for _ in 0..cells * 12 {
+            optimized.set(draw(cells), (draw(1 << 31) as u32 * 2) >> (32 - bits) | 1 << (bits - 1));
         }
+        let full = optimized.bytes() + 400 * 8;
+        assert!(full as f64 <= 1.1 * basic as f64, "{full} {basic}");
+        let decay = Decay::new(0.5, Rounding::Strict);
+        (0..400).for_each(|block| optimized.fade(block, &decay.of_age(40)));
+        assert!((0..cells).all(|cell| optimized.get(cell) <= 1));
+        assert!(optimized.bytes() <= empty + 13 * IDLE_BYTES, "{}", optimized.bytes());
     }
 
     #[test]

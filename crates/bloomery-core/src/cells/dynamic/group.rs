@@ -13,27 +13,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A base counter: its word and its place in it.
 #[derive(Clone, Copy)]
-struct Base<'a> {
+pub(super) struct Base<'a> {
     word: &'a AtomicU64,
     shift: u32,
 }
 
 impl Base<'_> {
     #[inline(always)]
-    fn get(self, max: u64) -> u64 {
+    pub(super) fn get(self, max: u64) -> u64 {
         (self.word.load(Ordering::Relaxed) >> self.shift) & max
     }
 
     /// Adds to a counter with room for it; the caller is the only writer.
     #[inline(always)]
-    fn add(self, by: u64) {
+    pub(super) fn add(self, by: u64) {
         let word = self.word.load(Ordering::Relaxed);
         self.word.store(word + (by << self.shift), Ordering::Relaxed);
     }
 
     /// Gives a counter another value.
     #[inline(always)]
-    fn set(self, value: u64, max: u64) {
+    pub(super) fn set(self, value: u64, max: u64) {
         let word = self.word.load(Ordering::Relaxed) & !(max << self.shift);
         self.word.store(word | value << self.shift, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl DynamicCells {
 
     /// The base counter of a cell where `takes_groups`.
     #[inline(always)]
-    fn base_of(&self, cell: u64) -> Base<'_> {
+    pub(super) fn base_of(&self, cell: u64) -> Base<'_> {
         let bit = cell << self.shape.width.trailing_zeros();
         debug_assert!(bit / 64 < self.base.atomics().len() as u64);
         // SAFETY: cells are below m, and the base has room for all of them.
@@ -150,28 +150,27 @@ impl DynamicCells {
             }
             // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
             let (overflow, edged) = entry.edged(unsafe { epoch::unprotected() });
-            // Those without room; zero, too: only the overflow counter knows whether the key is new.
-            let mut longer =
-                u64::MAX << (max + 1).saturating_sub(by) | u64::from(overflow.is_some());
+            // Those without room.
+            let mut longer = u64::MAX << (max + 1).saturating_sub(by);
             if let Some(overflow) = overflow.filter(|_| edged) {
                 let edge = overflow.threshold & max;
                 longer |= (1 << edge) - (1 << edge.saturating_sub(by));
             }
             let bases: [Base<'_>; K] = own.map(|cell| self.base_of(cell));
             let seen = bases.iter().fold(0, |seen, base| seen | 1u64 << base.get(max));
-            let even = overflow.and_then(Overflow::even);
-            if seen & longer == 0 {
-                // Only the overflow counter of one that is zero knows whether the key is new.
-                let fresh = match (seen & 1 != 0, overflow, even) {
-                    (false, ..) => false,
-                    (true, None, _) => true,
-                    (true, Some(_), Some(even)) => self.any_zero(even, &bases, &own, slot),
-                    (true, Some(overflow), None) => bases.iter().zip(own).any(|(base, cell)| {
-                        base.get(max) == 0 && overflow.get(slot + (cell - own[0])) == 0
-                    }),
-                };
+            if seen & (longer | u64::from(overflow.is_some())) == 0 {
                 bases.iter().for_each(|base| base.add(by));
-                new[key] = fresh;
+                new[key] = seen & 1 != 0;
+                continue;
+            }
+            let even = overflow.and_then(Overflow::even);
+            // Only the overflow counter of one that is zero knows whether the key is new.
+            if seen & longer == 0
+                && let Some(even) = even
+            {
+                let slots = own.map(|cell| slot + (cell - own[0]));
+                new[key] = self.any_zero(even, &bases, &slots);
+                bases.iter().for_each(|base| base.add(by));
                 continue;
             }
             let raised = match even {
@@ -183,21 +182,20 @@ impl DynamicCells {
         Ok(())
     }
 
-    /// Whether a counter of a key is zero in both parts.
+    /// Whether a counter of a key is zero in both parts: without a branch, which would be hard to foresee.
     #[inline(always)]
     fn any_zero<const K: usize>(
         &self,
         even: Even<'_>,
         bases: &[Base<'_>; K],
-        cells: &[u64; K],
-        slot: u64,
+        slots: &[u64; K],
     ) -> bool {
-        let zero = |(base, cell): (&Base<'_>, &u64)| {
+        let zero = |(base, slot): (&Base<'_>, &u64)| {
             // SAFETY: a cut locates cells within their partition.
-            let high = unsafe { even.get(slot + (cell - cells[0])) };
+            let high = unsafe { even.get(*slot) };
             (high | base.get(self.base_max())) == 0
         };
-        bases.iter().zip(cells).fold(false, |any, of| any | zero(of))
+        bases.iter().zip(slots).fold(false, |any, of| any | zero(of))
     }
 
     /// `raise_even`, compiled for the processor at hand, and out of the way of the shorter one.

@@ -23,6 +23,7 @@ mod group;
 mod overflow;
 mod rebuild;
 mod shift;
+mod short;
 #[cfg(test)]
 mod tests;
 
@@ -346,6 +347,18 @@ impl GrowingCells for DynamicCells {
     #[inline(always)]
     fn shift(&self, cells: &[u64], change: i64) -> Option<u64> {
         if self.shape.width.is_power_of_two() { self.shift_scattered(cells, change) } else { None }
+    }
+
+    fn raises_shortly(&self, hashes: u32) -> bool {
+        matches!(hashes, 4 | 8) && self.raises_groups(hashes as usize)
+    }
+
+    #[inline(always)]
+    fn raise_shortly(&self, block: u64, choice: u64, hashes: u32, by: u64) -> Option<bool> {
+        match hashes {
+            4 => self.raise_chosen::<4>(block, choice, by),
+            _ => self.raise_chosen::<8>(block, choice, by),
+        }
     }
 
     #[inline(always)]

@@ -86,10 +86,21 @@ impl DynamicCells {
             true => Overflow::in_parts(cells, &needed())?,
             false => Overflow::flat(cells, y)?,
         };
+        let (threshold, mut above) = (self.threshold(made.width()), 0);
         if let Some(old) = old {
-            old.each_set(|slot, high| made.set(slot, high));
+            let from = threshold >> self.shape.width;
+            old.each_set(|slot, high| {
+                made.set(slot, high);
+                above += u64::from(high >= from);
+            });
         }
-        self.recount(partition, &mut made);
+        if threshold == 0 || threshold & self.base_max() != 0 {
+            self.recount(partition, &mut made);
+        } else {
+            // Overflow counters alone say who is at or above it.
+            made.threshold = threshold;
+            made.above.store(above, Ordering::Relaxed);
+        }
         Ok(made)
     }
 

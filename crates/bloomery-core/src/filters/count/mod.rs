@@ -137,7 +137,21 @@ impl<C: GrowingCells> CountFilter<C> {
     #[inline(always)]
     pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64) -> Result<bool> {
         // SAFETY: the caller's promise.
-        self.add_in(&mut unsafe { Turn::alone() }, hash, count)
+        match unsafe { self.add_shortly(hash, count) } {
+            Some(new) => Ok(new),
+            // SAFETY: likewise.
+            None => self.add_in(&mut unsafe { Turn::alone() }, hash, count),
+        }
+    }
+
+    /// The same if it is short: None if it is not, and then nothing was changed.
+    ///
+    /// # Safety
+    /// As of `add_unsynchronised`.
+    #[inline(always)]
+    pub unsafe fn add_shortly(&self, hash: KeyHash, count: u64) -> Option<bool> {
+        // SAFETY: nobody replaces the state meanwhile.
+        self.state(unsafe { epoch::unprotected() }).raise_shortly(hash, count)
     }
 
     #[inline(always)]

@@ -17,6 +17,8 @@ pub(super) struct State<C: GrowingCells> {
     pub(super) plan: CountPlan<C::Shape>,
     pub(super) cells: C,
     pub(super) recurring: Option<Recurring<C>>,
+    /// Whether one key may be added the short way.
+    short: bool,
 }
 
 /// Which of a state's cells are meant: the primary or, under recurring minimum, the secondary ones.
@@ -34,7 +36,24 @@ impl<C: GrowingCells> State<C> {
             Policy::RecurringMinimum => Some(Recurring::new(&plan, pauses)?),
             _ => None,
         };
-        Ok(State { plan, cells, recurring })
+        Ok(Self::of(plan, cells, recurring))
+    }
+
+    fn of(plan: CountPlan<C::Shape>, cells: C, recurring: Option<Recurring<C>>) -> Self {
+        let short = plan.policy == Policy::Plain
+            && plan.placement.layout == Layout::Blocked
+            && cells.raises_shortly(plan.hashes());
+        State { plan, cells, recurring, short }
+    }
+
+    /// Adds a key the short way: whether it was new, or None if nothing was changed. The only writer.
+    #[inline(always)]
+    pub(super) fn raise_shortly(&self, hash: KeyHash, count: u64) -> Option<bool> {
+        if !self.short {
+            return None;
+        }
+        let placement = &self.plan.placement;
+        self.cells.raise_shortly(placement.block(hash), hash.h2, placement.hashes, count)
     }
 
     /// Whether somebody rebuilds a partition.
@@ -61,7 +80,7 @@ impl<C: GrowingCells> State<C> {
             Some(recurring) => Some(recurring.again(&self.plan, pauses)?),
             None => None,
         };
-        Ok(State { plan: self.plan, cells, recurring })
+        Ok(Self::of(self.plan, cells, recurring))
     }
 
     fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
@@ -73,7 +92,7 @@ impl<C: GrowingCells> State<C> {
             Some(recurring) => Some(recurring.again(&plan, pauses)?),
             None => None,
         };
-        Ok(State { plan, cells, recurring })
+        Ok(Self::of(plan, cells, recurring))
     }
 
     #[inline(always)]

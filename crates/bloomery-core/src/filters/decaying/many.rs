@@ -1,6 +1,6 @@
 //! Batches of a time-decaying filter: rows one by one in order, their cells asked for ahead.
 
-use super::{DecayLayout, FEW, MOST, PoolPolicy, Refused, TimeDecayingBloomFilter, When};
+use super::{DecayLayout, FEW, IN_CACHE, MOST, PoolPolicy, Refused, TimeDecayingBloomFilter, When};
 use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
 use crate::crew::Crew;
 use crate::filters::Policy;
@@ -29,9 +29,6 @@ impl Epochs<'_> {
         }
     }
 }
-
-/// Filters up to this size stay in a core's own cache, where asking ahead only costs.
-const IN_CACHE: u64 = 1 << 20;
 
 impl TimeDecayingBloomFilter {
     /// Adds every key, once or as often as `counts` says, in order; `out[i]` as `add` would have answered.

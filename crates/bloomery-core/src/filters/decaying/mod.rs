@@ -50,6 +50,8 @@ pub use time::{Fade, SHORTEST_EPOCH};
 
 const FEW: usize = 8;
 const MOST: usize = MAX_HASHES as usize;
+/// Filters up to this size stay in a core's own cache, where asking ahead only costs.
+const IN_CACHE: u64 = 1 << 20;
 /// Blocks that one `advance` brings up to date.
 const SWEPT_BY_ADVANCE: u64 = 1024;
 /// The time of a filter that has none yet.
@@ -83,6 +85,8 @@ pub struct TimeDecayingBloomFilter {
     decay: Decay,
     store: Store,
     gate: Gate,
+    /// Whether a block is in several lines, and these are seldom near.
+    asks_ahead: bool,
     /// The filter's time: the latest epoch that it was told of.
     now: AtomicI64,
     history: History,
@@ -96,6 +100,7 @@ impl TimeDecayingBloomFilter {
             plan,
             hasher,
             decay: Decay::new(plan.fade.decay, plan.rounding),
+            asks_ahead: plan.layout == DecayLayout::Optimized && plan.bytes() > IN_CACHE,
             store: Store::new(&plan)?,
             gate: Gate::default(),
             now: AtomicI64::new(NEVER),
@@ -201,9 +206,19 @@ impl TimeDecayingBloomFilter {
     #[inline(always)]
     fn add_to_cells(&self, hash: KeyHash, count: u64, when: When) -> Added {
         match self.plan.hashes() as usize {
-            ..=FEW => self.raise(self.cells::<FEW>(hash).as_slice(), hash, count, when),
-            _ => self.raise(self.cells::<MOST>(hash).as_slice(), hash, count, when),
+            ..=FEW => self.raise_one(self.cells::<FEW>(hash).as_slice(), hash, count, when),
+            _ => self.raise_one(self.cells::<MOST>(hash).as_slice(), hash, count, when),
         }
+    }
+
+    /// `raise` for a key that comes alone: the lines of all its cells are asked for before one that must fade
+    /// first makes the others wait.
+    #[inline(always)]
+    fn raise_one(&self, cells: &[u64], hash: KeyHash, count: u64, when: When) -> Added {
+        if self.asks_ahead {
+            self.store.prefetch(cells);
+        }
+        self.raise(cells, hash, count, when)
     }
 
     /// Raises a key's cells; true iff it was certainly absent before. The only writer.

@@ -3,7 +3,9 @@
 use super::pool::PoolPolicy;
 use super::tiers;
 use super::time::Fade;
-use crate::cells::{BasicCells, DECAY_BLOCK, OptimizedCells, PackedCells, Rounding, bytes_for};
+use crate::cells::{
+    AMPLE, BasicCells, DECAY_BLOCK, OptimizedCells, PackedCells, Rounding, SCANT, bytes_for,
+};
 use crate::error::{Error, Result};
 use crate::filters::{Policy, check_capacity, check_error_rate};
 use crate::placement::Placement;
@@ -136,6 +138,12 @@ impl DecayingPlan {
         self.counter_bits == 16 && self.fraction_bits >= 4
     }
 
+    /// Whether its records have room for an entry of every key that is planned for: an occurrence takes more
+    /// than a digit, and cells are wide enough for that to be worth it.
+    pub(super) fn is_ample(&self) -> bool {
+        self.counter_bits == 32 && self.fraction_bits >= 4
+    }
+
     /// What one occurrence adds to a cell.
     pub fn one(&self) -> u64 {
         1 << self.fraction_bits
@@ -153,7 +161,10 @@ impl DecayingPlan {
         let cells = match self.layout {
             DecayLayout::Basic => BasicCells::bytes_of(self.cells(), self.counter_bits),
             DecayLayout::Optimized if self.is_packed() => PackedCells::bytes_of(self.cells()),
-            DecayLayout::Optimized => OptimizedCells::bytes_of(self.cells()),
+            DecayLayout::Optimized if self.is_ample() => {
+                OptimizedCells::<AMPLE>::bytes_of(self.cells())
+            }
+            DecayLayout::Optimized => OptimizedCells::<SCANT>::bytes_of(self.cells()),
             DecayLayout::Tiered => BasicCells::bytes_of(self.cells(), tiers::FIRST_BITS)
                 .saturating_add(BasicCells::bytes_of(levels[1], self.counter_bits)),
         };

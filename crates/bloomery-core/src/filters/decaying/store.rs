@@ -7,7 +7,7 @@ use super::level::{Asked, Level};
 use super::plan::{DecayLayout, DecayingPlan};
 use super::pool::{Pool, Refused};
 use super::tiers::Tiers;
-use crate::cells::{BasicCells, BlockValues, Decay, OptimizedCells, PackedCells};
+use crate::cells::{AMPLE, BasicCells, BlockValues, Decay, OptimizedCells, PackedCells, SCANT};
 use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::hash::KeyHash;
@@ -16,7 +16,9 @@ use crate::hash::KeyHash;
 #[derive(Debug)]
 pub(super) enum Store {
     Basic(Level<BasicCells>),
-    Optimized(Level<OptimizedCells>),
+    Optimized(Level<OptimizedCells<SCANT>>),
+    /// The same where an occurrence is more than a digit.
+    Ample(Level<OptimizedCells<AMPLE>>),
     Packed(Level<PackedCells>),
     Tiered(Box<Tiers>),
 }
@@ -37,6 +39,7 @@ macro_rules! every {
         match $store {
             Store::Basic($level) => $work,
             Store::Optimized($level) => $work,
+            Store::Ample($level) => $work,
             Store::Packed($level) => $work,
             Store::Tiered(tiers) => {
                 let $level = &tiers.first;
@@ -54,6 +57,7 @@ macro_rules! both {
         match ($store, $other) {
             (Store::Basic($level), Store::Basic($theirs)) => $work,
             (Store::Optimized($level), Store::Optimized($theirs)) => $work,
+            (Store::Ample($level), Store::Ample($theirs)) => $work,
             (Store::Packed($level), Store::Packed($theirs)) => $work,
             (Store::Tiered(ours), Store::Tiered(others)) => {
                 let ($level, $theirs) = (&ours.first, &others.first);
@@ -74,6 +78,7 @@ macro_rules! first {
         match $store {
             Store::Basic($level) => $work,
             Store::Optimized($level) => $work,
+            Store::Ample($level) => $work,
             Store::Packed($level) => $work,
             Store::Tiered(tiers) => {
                 let $level = &tiers.first;
@@ -91,9 +96,12 @@ impl Store {
             DecayLayout::Optimized => {
                 let pool = Pool::new(plan.pool);
                 if plan.is_packed() {
-                    return Ok(Store::Packed(Level { pool, ..Level::new(placement, bits)? }));
+                    Store::Packed(Level { pool, ..Level::new(placement, bits)? })
+                } else if plan.is_ample() {
+                    Store::Ample(Level { pool, ..Level::new(placement, bits)? })
+                } else {
+                    Store::Optimized(Level { pool, ..Level::new(placement, bits)? })
                 }
-                Store::Optimized(Level { pool, ..Level::new(placement, bits)? })
             }
             DecayLayout::Tiered => Store::Tiered(Box::new(Tiers::new(plan)?)),
         })
@@ -102,7 +110,7 @@ impl Store {
     /// Whether readers must hold the gate.
     #[inline(always)]
     pub(super) fn tears(&self) -> bool {
-        matches!(self, Store::Optimized(_) | Store::Packed(_))
+        matches!(self, Store::Optimized(_) | Store::Ample(_) | Store::Packed(_))
     }
 
     #[inline(always)]
@@ -142,6 +150,7 @@ impl Store {
         match self {
             Store::Basic(level) => level.raise(cells, weight, policy, now, decay),
             Store::Optimized(level) => level.raise(cells, weight, policy, now, decay),
+            Store::Ample(level) => level.raise(cells, weight, policy, now, decay),
             Store::Packed(level) => level.raise(cells, weight, policy, now, decay),
             Store::Tiered(tiers) => tiers.raise(cells, hash, weight, policy, now, decay),
         }
@@ -158,6 +167,7 @@ impl Store {
     ) -> std::result::Result<(), Refused> {
         match self {
             Store::Optimized(level) => level.room_to_raise(cells, weight, policy, now, decay),
+            Store::Ample(level) => level.room_to_raise(cells, weight, policy, now, decay),
             Store::Packed(level) => level.room_to_raise(cells, weight, policy, now, decay),
             _ => Ok(()),
         }
@@ -174,6 +184,7 @@ impl Store {
             (Store::Optimized(level), Store::Optimized(theirs)) => {
                 level.room_to_merge(theirs, now, decay)
             }
+            (Store::Ample(level), Store::Ample(theirs)) => level.room_to_merge(theirs, now, decay),
             (Store::Packed(level), Store::Packed(theirs)) => {
                 level.room_to_merge(theirs, now, decay)
             }
@@ -193,6 +204,7 @@ impl Store {
         match self {
             Store::Basic(level) => u64::from(level.smallest(cells, asked, decay)),
             Store::Optimized(level) => u64::from(level.smallest(cells, asked, decay)),
+            Store::Ample(level) => u64::from(level.smallest(cells, asked, decay)),
             Store::Packed(level) => u64::from(level.smallest(cells, asked, decay)),
             Store::Tiered(tiers) => tiers.units(cells, hash, asked, decay),
         }
@@ -203,6 +215,7 @@ impl Store {
         match self {
             Store::Basic(level) => u64::from(level.get(cell, asked, decay)),
             Store::Optimized(level) => u64::from(level.get(cell, asked, decay)),
+            Store::Ample(level) => u64::from(level.get(cell, asked, decay)),
             Store::Packed(level) => u64::from(level.get(cell, asked, decay)),
             Store::Tiered(tiers) => u64::from(tiers.first.get(cell, asked, decay)) << tiers.shift,
         }
@@ -218,6 +231,7 @@ impl Store {
         match self {
             Store::Basic(level) => level.was_full(cells),
             Store::Optimized(level) => level.was_full(cells),
+            Store::Ample(level) => level.was_full(cells),
             Store::Packed(level) => level.was_full(cells),
             // A merge may have filled the first level.
             Store::Tiered(tiers) => {

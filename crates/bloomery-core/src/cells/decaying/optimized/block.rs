@@ -1,11 +1,11 @@
-//! One block of the optimized layout: a record of two lines, and a table elsewhere if that is not enough.
+//! One block of the optimized layout: a record of whole lines, and a table elsewhere if that is not enough.
 //!
 //! ```text
-//! sparse   link | map: 128 bits, which cells have more | 128 low digits | room for 40 bytes of entries
+//! sparse   link | map: 128 bits, which cells have more | 128 low digits | room for entries
 //!          An entry is the rest of a cell's value. All of a block have 2 or 4 bytes and lie in the order
-//!          of the cells: a cell's entry is found by counting the bits before its own. More than 40
-//!          bytes of them are in a table, whose size then stands in the room.
-//! wide     link | values of 2 or 4 bytes: the first 120 bytes of them, the others in a table
+//!          of the cells: a cell's entry is found by counting the bits before its own. More than fit the
+//!          room are in a table, whose size then stands in the room.
+//! wide     link | values of 2 or 4 bytes: as many as fit into the record, the others in a table
 //! ```
 //!
 //! Adding mostly changes one digit, or one entry if the weight has no low digit; a carry out of the digit goes
@@ -14,13 +14,9 @@
 use super::BLOCK;
 use super::table::{self, Link, Pool};
 
-/// Words of the map, of the digits and of the room, which follow each other: most digits are in the first line.
+/// Words of the map and of the digits, which follow each other: most digits are in the first line.
 pub(super) const MAP: usize = BLOCK / 64;
-pub(super) const ROOM_AT: usize = MAP + BLOCK / 16;
-const ROOM: usize = 5;
-pub(super) const BODY: usize = ROOM_AT + ROOM;
-pub(super) const BODY_BYTES: usize = BODY * 8;
-pub(super) const ROOM_BYTES: usize = ROOM * 8;
+pub(super) const DIGITS: usize = BLOCK / 16;
 /// Entries beyond so many bytes are worth a wide block, if its values have two bytes or four.
 pub(super) const SPARSE: [usize; 2] = [120, 288];
 
@@ -30,12 +26,14 @@ pub(super) const SPARSE32: usize = 1;
 pub(super) const WIDE16: usize = 2;
 pub(super) const WIDE32: usize = 3;
 
-/// 128 cells. All zeroes are an empty block.
+/// 128 cells, with so many words of room. All zeroes are an empty block.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct Block<const ROOM: usize> {
     pub(super) link: Link,
-    pub(super) body: [u64; BODY],
+    pub(super) map: [u64; MAP],
+    pub(super) digits: [u64; DIGITS],
+    pub(super) room: [u64; ROOM],
 }
 
 /// An entry, or the value of a wide block.
@@ -90,37 +88,47 @@ macro_rules! by_form {
 
 pub(super) use by_form;
 
-impl Block {
+impl<const ROOM: usize> Block<ROOM> {
+    /// Bytes of room, and of everything behind the link.
+    pub(super) const ROOM_BYTES: usize = ROOM * 8;
+    pub(super) const BODY_BYTES: usize = (MAP + DIGITS + ROOM) * 8;
+
     // ---- where things are
 
     #[inline(always)]
     pub(super) fn has_more(&self, place: usize) -> bool {
-        self.body[place / 64] >> (place % 64) & 1 == 1
+        self.map[place / 64] >> (place % 64) & 1 == 1
     }
 
     /// How many entries lie before that of a cell.
     #[inline(always)]
     fn rank(&self, place: usize) -> usize {
-        let below = self.body[place / 64] & ((1 << (place % 64)) - 1);
-        let before = if place < 64 { 0 } else { self.body[0].count_ones() };
+        let below = self.map[place / 64] & ((1 << (place % 64)) - 1);
+        let before = if place < 64 { 0 } else { self.map[0].count_ones() };
         (before + below.count_ones()) as usize
     }
 
     /// The number of entries.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
-        (self.body[0].count_ones() + self.body[1].count_ones()) as usize
+        (self.map[0].count_ones() + self.map[1].count_ones()) as usize
     }
 
     /// Bytes that there are for entries. Sparse blocks only.
     #[inline(always)]
     pub(super) fn capacity(&self) -> usize {
-        if self.link.is_null() { ROOM_BYTES } else { self.body[ROOM_AT] as usize }
+        if self.link.is_null() { Self::ROOM_BYTES } else { self.room[0] as usize }
+    }
+
+    /// The room, or the size of a table for so many bytes.
+    #[inline(always)]
+    pub(super) fn capacity_for(bytes: usize) -> usize {
+        if bytes <= Self::ROOM_BYTES { Self::ROOM_BYTES } else { table::size_for(bytes) }
     }
 
     #[inline(always)]
     pub(super) fn entries<E: Entry>(&mut self) -> *mut E {
-        let room = self.body[ROOM_AT..].as_mut_ptr();
+        let room = self.room.as_mut_ptr();
         if self.link.is_null() { room.cast() } else { self.link.table().cast() }
     }
 
@@ -128,7 +136,7 @@ impl Block {
     #[inline(always)]
     pub(super) fn entry<E: Entry>(&self, rank: usize) -> E {
         debug_assert!((rank + 1) * E::BYTES <= self.capacity());
-        let room = self.body[ROOM_AT..].as_ptr();
+        let room = self.room.as_ptr();
         let entries =
             if self.link.is_null() { room.cast() } else { self.link.table().cast_const() };
         // SAFETY: a set bit of the map has an entry inside the capacity, aligned since room and tables are
@@ -143,11 +151,22 @@ impl Block {
         unsafe { &mut *self.entries::<E>().add(rank) }
     }
 
+    /// Where the values of a wide block begin: behind the link.
+    #[inline(always)]
+    pub(super) fn body(&self) -> *const u8 {
+        std::ptr::from_ref(self).cast::<u8>().wrapping_add(size_of::<Link>())
+    }
+
+    #[inline(always)]
+    pub(super) fn body_mut(&mut self) -> *mut u8 {
+        std::ptr::from_mut(self).cast::<u8>().wrapping_add(size_of::<Link>())
+    }
+
     /// A value of a wide block.
     #[inline(always)]
     pub(super) fn wide<V: Entry>(&self, place: usize) -> V {
-        let first = BODY_BYTES / V::BYTES;
-        let (body, table) = (self.body.as_ptr().cast::<V>(), self.link.table().cast::<V>());
+        let first = Self::BODY_BYTES / V::BYTES;
+        let (body, table) = (self.body().cast::<V>(), self.link.table().cast::<V>());
         debug_assert!(place < BLOCK);
         // SAFETY: places below 128 are in the body or in the table that a wide block has.
         unsafe { if place < first { *body.add(place) } else { *table.add(place - first) } }
@@ -155,8 +174,8 @@ impl Block {
 
     #[inline(always)]
     pub(super) fn wide_mut<V: Entry>(&mut self, place: usize) -> &mut V {
-        let first = BODY_BYTES / V::BYTES;
-        let (body, table) = (self.body.as_mut_ptr().cast::<V>(), self.link.table().cast::<V>());
+        let first = Self::BODY_BYTES / V::BYTES;
+        let (body, table) = (self.body_mut().cast::<V>(), self.link.table().cast::<V>());
         debug_assert!(place < BLOCK);
         // SAFETY: as above, and nobody else reaches the table (O2).
         unsafe { &mut *if place < first { body.add(place) } else { table.add(place - first) } }
@@ -177,7 +196,7 @@ impl Block {
 
     #[inline(always)]
     fn get_sparse<E: Entry>(&self, place: usize) -> u32 {
-        let low = (self.body[MAP + place / 16] >> (place % 16 * 4)) as u32 & 15;
+        let low = (self.digits[place / 16] >> (place % 16 * 4)) as u32 & 15;
         if !self.has_more(place) {
             return low;
         }
@@ -223,7 +242,7 @@ impl Block {
 
     #[inline(always)]
     fn set_digit(&mut self, place: usize, digit: u32) {
-        let (word, shift) = (&mut self.body[MAP + place / 16], place % 16 * 4);
+        let (word, shift) = (&mut self.digits[place / 16], place % 16 * 4);
         *word = *word & !(15 << shift) | u64::from(digit) << shift;
     }
 
@@ -236,7 +255,7 @@ impl Block {
             if bytes > SPARSE[0] {
                 return false;
             }
-            self.resize(count * E::BYTES, table::capacity_for(bytes), pool);
+            self.resize(count * E::BYTES, Self::capacity_for(bytes), pool);
         }
         // SAFETY: there is room for one more behind the last; entries before and after do not leave it.
         unsafe {
@@ -244,7 +263,7 @@ impl Block {
             std::ptr::copy(entry, entry.add(1), count - rank);
             entry.write(E::of(high));
         }
-        self.body[place / 64] |= 1 << (place % 64);
+        self.map[place / 64] |= 1 << (place % 64);
         true
     }
 
@@ -252,24 +271,22 @@ impl Block {
     #[inline(never)]
     pub(super) fn resize(&mut self, bytes: usize, capacity: usize, pool: &Pool) {
         let (old, old_capacity) = (self.link, self.capacity());
-        if capacity > ROOM_BYTES {
+        if capacity > Self::ROOM_BYTES {
             let new = table::take(capacity, old.form(), pool);
             // SAFETY: both have room for the entries, and they are different memory.
             unsafe {
                 new.table().copy_from_nonoverlapping(self.entries::<u16>().cast::<u8>(), bytes)
             };
             self.link = new;
-            self.body[ROOM_AT] = capacity as u64;
+            self.room[0] = capacity as u64;
         } else {
-            let mut room = [0; ROOM_BYTES];
-            // SAFETY: entries of `bytes` bytes, which fit the room since they fit the capacity.
+            // SAFETY: entries of `bytes` bytes, which fit the room since they fit the capacity; the table they
+            // are in, if they move, is other memory.
             unsafe {
-                self.entries::<u16>().cast::<u8>().copy_to_nonoverlapping(room.as_mut_ptr(), bytes)
-            };
-            self.link = Link::none(old.form());
-            for (word, eight) in self.body[ROOM_AT..].iter_mut().zip(room.chunks_exact(8)) {
-                *word = eight.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+                let entries = self.entries::<u16>().cast::<u8>();
+                entries.copy_to(self.room.as_mut_ptr().cast(), bytes);
             }
+            self.link = Link::none(old.form());
         }
         if !old.is_null() {
             table::give_back(old, old_capacity, pool);
@@ -287,13 +304,6 @@ impl Block {
         max: u32,
         pool: &Pool,
     ) -> (bool, bool) {
-        // Mostly a digit changes, and nothing else.
-        if weight < 16
-            && self.link.form() < WIDE16
-            && let Some(was_zero) = self.raise_digit(place, weight)
-        {
-            return (was_zero, false);
-        }
         let done = by_form!(
             self,
             E => self.raise_sparse::<E>(place, weight, max),
@@ -303,19 +313,6 @@ impl Block {
             Some(was_zero) => (was_zero, false),
             None => self.raise_anew(place, weight, max, pool),
         }
-    }
-
-    /// Whether the cell was zero, if its digit is enough.
-    #[inline(always)]
-    fn raise_digit(&mut self, place: usize, weight: u64) -> Option<bool> {
-        let (word, shift) = (MAP + place / 16, place % 16 * 4);
-        let digits = self.body[word];
-        let low = digits >> shift & 15;
-        if low + weight > 15 {
-            return None;
-        }
-        self.body[word] = digits + (weight << shift);
-        Some(low == 0 && !self.has_more(place))
     }
 
     /// The same for several cells of the block: (was one zero, a bit for each that could not rise so far).
@@ -364,16 +361,19 @@ impl Block {
             *entry = if high <= most { E::of(high as u32) } else { *entry };
             return (high <= most).then_some(false);
         }
-        if let Some(was_zero) = self.raise_digit(place, weight) {
-            return Some(was_zero);
+        let (word, shift) = (place / 16, place % 16 * 4);
+        let digits = self.digits[word];
+        let low = digits >> shift & 15;
+        let sum = low + weight;
+        // Mostly a digit changes, and nothing else.
+        if sum <= 15 {
+            self.digits[word] = digits + (weight << shift);
+            // Not `&&`: whether a digit is zero is hard to foresee.
+            return Some((low == 0) & !self.has_more(place));
         }
         if !self.has_more(place) {
             return None;
         }
-        let (word, shift) = (MAP + place / 16, place % 16 * 4);
-        let digits = self.body[word];
-        let low = digits >> shift & 15;
-        let sum = low + weight;
         let rank = self.rank(place);
         let entry = self.entry_mut::<E>(rank);
         let high = u64::from(entry.get()) + (sum >> 4);
@@ -381,7 +381,7 @@ impl Block {
             return None;
         }
         *entry = E::of(high as u32);
-        self.body[word] = digits ^ (low ^ sum & 15) << shift;
+        self.digits[word] = digits ^ (low ^ sum & 15) << shift;
         Some(false)
     }
 

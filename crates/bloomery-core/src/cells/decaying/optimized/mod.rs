@@ -4,11 +4,13 @@
 //!          and is linked to them through a lookup table, behind a Bloom filter of the cells in use.
 //!          Each link costs more than the digits it leads to (specification 6.3), so here there is
 //!          one link for a block of 128 cells instead of one for each cell.
-//! Here     A block is a record of 128 bytes with its digits and the entries of the cells that have more;
-//!          where these need more room they are in a table of their own, and where most cells have more
-//!          the block is kept as plain values (`block.rs`). An empty block takes half of what the basic
-//!          layout takes for 16 bits, a quarter for 32; a full one 280 bytes where that takes 264, 536
-//!          against 520. Links, maps and what the allocator keeps are among them.
+//! Here     A block is a record with its digits and the entries of the cells that have more; where these
+//!          need more room they are in a table of their own, and where most cells have more the block is kept
+//!          as plain values (`block.rs`). A record has 128 bytes, half of what the basic layout takes for 16
+//!          bits; where one occurrence is more than a digit it has 192 (of 512), and the entries of a
+//!          filter that is as full as it was planned fit in. A full block takes 280 bytes where
+//!          the basic layout takes 264, 536 against 520. Links, maps and what the allocator keeps are
+//!          among them.
 //!
 //! # Invariants
 //! O1  A bit of a sparse block's map is set if and only if the cell's value is 16 or more.
@@ -18,31 +20,39 @@
 
 mod block;
 mod table;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 mod whole;
 
 use super::{BlockValues, DECAY_BLOCK, DecayingCells, Fading};
-use crate::batch::{on_the_best_processor, prefetch};
+use crate::batch::{at_best, prefetch};
 use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
 use block::Block;
 use table::Pool;
 
 const BLOCK: usize = DECAY_BLOCK as usize;
-const RECORD: u64 = size_of::<Block>() as u64;
 
-/// Cells that have as many digits as they need.
+/// Words of room in records of two lines, and of three.
+pub const SCANT: usize = 5;
+/// See `SCANT`.
+pub const AMPLE: usize = 13;
+
+/// Cells that have as many digits as they need, in records with so many words of room.
 #[derive(Debug)]
-pub struct OptimizedCells {
+pub struct OptimizedCells<const ROOM: usize> {
     /// Records; all zeroes are an empty one.
     records: Words,
     cells: u64,
     pool: Pool,
 }
 
-impl OptimizedCells {
+impl<const ROOM: usize> OptimizedCells<ROOM> {
+    const RECORD: u64 = size_of::<Block<ROOM>>() as u64;
+
     /// Memory that empty cells take, in bytes.
     pub fn bytes_of(cells: u64) -> u64 {
-        bytes_for(cells.div_ceil(DECAY_BLOCK).saturating_mul(8 * RECORD))
+        bytes_for(cells.div_ceil(DECAY_BLOCK).saturating_mul(8 * Self::RECORD))
     }
 
     fn blocks(&self) -> u64 {
@@ -51,28 +61,27 @@ impl OptimizedCells {
 
     #[allow(clippy::mut_from_ref, reason = "guarded by the gate")]
     #[inline(always)]
-    fn block(&self, block: u64) -> &mut Block {
+    fn block(&self, block: u64) -> &mut Block<ROOM> {
         debug_assert!(block < self.blocks());
         // SAFETY: there is a record for each block, and callers divide a cell that exists. The words are
         // aligned to a line. The caller holds the gate (`TEARS`), so no other reference is alive.
-        unsafe { &mut *self.records.base().cast::<Block>().add(block as usize) }
+        unsafe { &mut *self.records.base().cast::<Block<ROOM>>().add(block as usize) }
     }
 }
 
-impl DecayingCells for OptimizedCells {
+impl<const ROOM: usize> DecayingCells for OptimizedCells<ROOM> {
     const TEARS: bool = true;
 
     fn zeroed(cells: u64, _: u32) -> Result<Self> {
         let blocks = cells.div_ceil(DECAY_BLOCK);
-        let records = Words::zeroed(blocks.saturating_mul(8 * RECORD))?;
+        let records = Words::zeroed(blocks.saturating_mul(8 * Self::RECORD))?;
         Ok(OptimizedCells { records, cells, pool: Pool::default() })
     }
 
     #[inline(always)]
     fn prefetch(&self, cell: u64) {
-        let word = (cell / DECAY_BLOCK * RECORD / 8) as usize;
-        self.records.prefetch(word);
-        self.records.prefetch(word + 8);
+        let word = (cell / DECAY_BLOCK * Self::RECORD / 8) as usize;
+        (0..Self::RECORD as usize / 64).for_each(|line| self.records.prefetch(word + 8 * line));
     }
 
     #[inline(always)]
@@ -115,7 +124,13 @@ impl DecayingCells for OptimizedCells {
     }
 
     fn fade(&self, block: u64, fading: &Fading) {
-        fade(self.block(block), fading, &self.pool);
+        let block = self.block(block);
+        #[cfg(target_arch = "x86_64")]
+        if vectors::available() {
+            // SAFETY: the processor has the instructions.
+            return unsafe { vectors::fade(block, fading, &self.pool) };
+        }
+        at_best(|| block.fade(fading, &self.pool));
     }
 
     /// Record by record: whoever keeps writers out for a copy does so for milliseconds.
@@ -154,9 +169,7 @@ impl DecayingCells for OptimizedCells {
     }
 }
 
-on_the_best_processor!(fade(&mut Block, fading: &Fading, pool: &Pool));
-
-impl Drop for OptimizedCells {
+impl<const ROOM: usize> Drop for OptimizedCells<ROOM> {
     fn drop(&mut self) {
         (0..self.blocks()).for_each(|block| self.clear(block));
     }

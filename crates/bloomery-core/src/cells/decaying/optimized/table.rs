@@ -53,8 +53,8 @@ impl Link {
 
 /// The size of a table for so many bytes, and a few more. Allocators hand out multiples of 16 less their own 8.
 #[inline(always)]
-pub(super) fn capacity_for(bytes: usize) -> usize {
-    if bytes <= 40 { 40 } else { (bytes + EACH).next_multiple_of(16) + EACH }
+pub(super) fn size_for(bytes: usize) -> usize {
+    (bytes + EACH).next_multiple_of(16) + EACH
 }
 
 fn layout(size: usize) -> Layout {

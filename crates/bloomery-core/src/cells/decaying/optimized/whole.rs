@@ -1,44 +1,61 @@
 //! All cells of a block at once: fading, and laying a block out in the form that fits its values.
 
 use super::block::{
-    BODY, BODY_BYTES, Block, Entry, MAP, ROOM_AT, ROOM_BYTES, SPARSE, SPARSE16, SPARSE32, WIDE16,
-    WIDE32, by_form,
+    Block, DIGITS, Entry, MAP, SPARSE, SPARSE16, SPARSE32, WIDE16, WIDE32, by_form,
 };
 use super::table::{self, Link, Pool};
 use super::{BLOCK, Fading};
 
-impl Block {
+impl<const ROOM: usize> Block<ROOM> {
     /// Fades every cell. Memory that is no longer needed goes back.
     #[inline(always)]
     pub(super) fn fade(&mut self, fading: &Fading, pool: &Pool) {
-        if self.link.is_null() && self.body[..ROOM_AT].iter().all(|word| *word == 0) {
+        if self.is_zero() {
             return;
         }
-        let mut values = self.values();
-        values.iter_mut().for_each(|value| *value = fading.fade(*value));
-        let shape = Shape::of(&values);
-        // Another form only if it takes much less, or a block would go to and fro.
         by_form!(
             self,
             E => {
-                if E::BYTES == 4 && shape.largest < 1 << 19 {
-                    return self.lay_out(&values, pool);
-                }
+                let mut values = self.values();
+                values.iter_mut().for_each(|value| *value = fading.fade(*value));
                 self.store::<E>(&values);
-                let (used, now) = (shape.count * E::BYTES, self.capacity());
-                let wanted = table::capacity_for(used);
-                if wanted + 32 <= now || used + 8 <= ROOM_BYTES && now > ROOM_BYTES {
-                    self.resize(used, wanted, pool);
-                }
+                self.fit::<E>(Shape::of(&values), pool);
             },
-            V => {
-                let wide = V::BYTES == 4;
-                if shape.bytes() * 2 <= SPARSE[usize::from(wide)] || wide && shape.largest < 1 << 15 {
-                    return self.lay_out(&values, pool);
-                }
-                (0..BLOCK).for_each(|place| *self.wide_mut::<V>(place) = V::of(values[place]));
-            }
+            V => self.fade_wide::<V>(fading, pool)
         );
+    }
+
+    /// Whether every cell is.
+    #[inline(always)]
+    pub(super) fn is_zero(&self) -> bool {
+        self.link.is_null() && self.map == [0; MAP] && self.digits == [0; DIGITS]
+    }
+
+    /// Gives a sparse block another form, or less memory: only if it takes much less, or a block would go to
+    /// and fro.
+    #[inline(always)]
+    pub(super) fn fit<E: Entry>(&mut self, shape: Shape, pool: &Pool) {
+        if E::BYTES == 4 && shape.largest < 1 << 19 {
+            return self.lay_out(&self.values(), pool);
+        }
+        let (used, now) = (shape.count * E::BYTES, self.capacity());
+        let wanted = Self::capacity_for(used);
+        if wanted + 32 <= now || used + 8 <= Self::ROOM_BYTES && now > Self::ROOM_BYTES {
+            self.resize(used, wanted, pool);
+        }
+    }
+
+    /// Fades a wide block.
+    #[inline(always)]
+    pub(super) fn fade_wide<V: Entry>(&mut self, fading: &Fading, pool: &Pool) {
+        let mut values = self.values_of_wide::<V>();
+        values.iter_mut().for_each(|value| *value = V::of(fading.fade(value.get())));
+        let all = values.map(V::get);
+        let (shape, wide) = (Shape::of(&all), V::BYTES == 4);
+        if shape.bytes() * 2 <= SPARSE[usize::from(wide)] || wide && shape.largest < 1 << 15 {
+            return self.lay_out(&all, pool);
+        }
+        self.store_wide(&values);
     }
 
     /// Writes all values to a sparse block that has room for their entries.
@@ -49,7 +66,7 @@ impl Block {
             low[place] = (value & 15) as u8;
             more[place] = u8::from(*value > 15);
         }
-        for (word, sixteen) in self.body[MAP..ROOM_AT].iter_mut().zip(low.chunks_exact(16)) {
+        for (word, sixteen) in self.digits.iter_mut().zip(low.chunks_exact(16)) {
             *word = digits_of(&sixteen[..8]) | digits_of(&sixteen[8..]) << 32;
         }
         let entries = self.entries::<E>();
@@ -59,7 +76,7 @@ impl Block {
                 // Moves the eight flags to the upper byte.
                 map | word_of(flags).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i)
             });
-            self.body[half] = map;
+            self.map[half] = map;
             let mut left = map;
             while left != 0 {
                 let place = half * 64 + left.trailing_zeros() as usize;
@@ -78,14 +95,14 @@ impl Block {
         by_form!(
             self,
             E => {
-                for (sixteen, word) in values.chunks_exact_mut(16).zip(&self.body[MAP..ROOM_AT]) {
+                for (sixteen, word) in values.chunks_exact_mut(16).zip(&self.digits) {
                     for (i, value) in sixteen.iter_mut().enumerate() {
                         *value = (word >> (4 * i)) as u32 & 15;
                     }
                 }
                 let mut rank = 0;
                 for half in 0..MAP {
-                    let mut left = self.body[half];
+                    let mut left = self.map[half];
                     while left != 0 {
                         let place = half * 64 + left.trailing_zeros() as usize;
                         values[place] |= self.entry::<E>(rank).get() << 4;
@@ -94,9 +111,34 @@ impl Block {
                     }
                 }
             },
-            V => (0..BLOCK).for_each(|place| values[place] = self.wide::<V>(place).get())
+            V => values = self.values_of_wide::<V>().map(V::get)
         );
         values
+    }
+
+    /// Every value of a wide block.
+    #[inline(always)]
+    fn values_of_wide<V: Entry>(&self) -> [V; BLOCK] {
+        let mut values = [V::of(0); BLOCK];
+        let (first, others) = values.split_at_mut(Self::BODY_BYTES / V::BYTES);
+        // SAFETY: a wide block's record and its table hold just these.
+        unsafe {
+            self.body().cast::<V>().copy_to_nonoverlapping(first.as_mut_ptr(), first.len());
+            let table = self.link.table().cast::<V>();
+            table.copy_to_nonoverlapping(others.as_mut_ptr(), others.len());
+        }
+        values
+    }
+
+    #[inline(always)]
+    fn store_wide<V: Entry>(&mut self, values: &[V; BLOCK]) {
+        let (first, others) = values.split_at(Self::BODY_BYTES / V::BYTES);
+        // SAFETY: as above, and nobody else reaches the table (O2).
+        unsafe {
+            self.body_mut().cast::<V>().copy_from_nonoverlapping(first.as_ptr(), first.len());
+            let table = self.link.table().cast::<V>();
+            table.copy_from_nonoverlapping(others.as_ptr(), others.len());
+        }
     }
 
     /// Holds these values, in the form that fits them.
@@ -106,23 +148,23 @@ impl Block {
         self.clear(pool);
         let form = shape.form();
         let capacity = match form {
-            WIDE16 => BLOCK * 2 - BODY_BYTES,
-            WIDE32 => BLOCK * 4 - BODY_BYTES,
-            _ => table::capacity_for(shape.bytes()),
+            WIDE16 => BLOCK * 2 - Self::BODY_BYTES,
+            WIDE32 => BLOCK * 4 - Self::BODY_BYTES,
+            _ => Self::capacity_for(shape.bytes()),
         };
         self.link = Link::none(form);
-        if form >= WIDE16 || capacity > ROOM_BYTES {
+        if form >= WIDE16 || capacity > Self::ROOM_BYTES {
             self.link = table::take(capacity, form, pool);
         }
         by_form!(
             self,
             E => {
-                if capacity > ROOM_BYTES {
-                    self.body[ROOM_AT] = capacity as u64;
+                if capacity > Self::ROOM_BYTES {
+                    self.room[0] = capacity as u64;
                 }
                 self.store::<E>(values);
             },
-            V => (0..BLOCK).for_each(|place| *self.wide_mut::<V>(place) = V::of(values[place]))
+            V => self.store_wide(&values.map(V::of))
         );
     }
 
@@ -131,13 +173,19 @@ impl Block {
         if !self.link.is_null() {
             table::give_back(self.link, self.table_bytes(), pool);
         }
-        (self.link, self.body) = (Link::none(SPARSE16), [0; BODY]);
+        *self = Block {
+            link: Link::none(SPARSE16),
+            map: [0; MAP],
+            digits: [0; DIGITS],
+            room: [0; ROOM],
+        };
     }
 
     /// Holds what another block holds, in the same form.
-    pub(super) fn take_over(&mut self, other: &Block, pool: &Pool) {
+    pub(super) fn take_over(&mut self, other: &Self, pool: &Pool) {
         self.clear(pool);
-        (self.link, self.body) = (other.link, other.body);
+        (self.map, self.digits, self.room) = (other.map, other.digits, other.room);
+        self.link = other.link;
         if !other.link.is_null() {
             let size = other.table_bytes();
             self.link = table::take(size, other.link.form(), pool);
@@ -149,8 +197,8 @@ impl Block {
     /// Bytes of its table, which it has.
     fn table_bytes(&self) -> usize {
         match self.link.form() {
-            WIDE16 => BLOCK * 2 - BODY_BYTES,
-            WIDE32 => BLOCK * 4 - BODY_BYTES,
+            WIDE16 => BLOCK * 2 - Self::BODY_BYTES,
+            WIDE32 => BLOCK * 4 - Self::BODY_BYTES,
             _ => self.capacity(),
         }
     }
@@ -169,17 +217,18 @@ impl Block {
                 let short = self.count() * E::BYTES > self.capacity();
                 (size, short.then_some("a table is too short for its entries"))
             },
-            V => (BLOCK * V::BYTES - BODY_BYTES, None)
+            V => (BLOCK * V::BYTES - Self::BODY_BYTES, None)
         )
     }
 }
 
 /// What decides the form of a block.
 #[derive(Clone, Copy)]
-struct Shape {
+pub(super) struct Shape {
     /// Cells of 16 and more.
-    count: usize,
-    largest: u32,
+    pub(super) count: usize,
+    /// A number with as many bits as the largest value.
+    pub(super) largest: u32,
 }
 
 impl Shape {
