@@ -4,7 +4,7 @@ A key is added to the filter when its row is written, which is before its commit
 enough: a build that starts after the write and reads before the commit would see neither. So the
 keys of a transaction stay listed here until its end is known, and every new filter gets them too.
 
-Invariants, all under the lock of the keys they belong to:
+Invariants; the order in which a writer and a build do things takes the place of a lock (`held.py`):
 
 1. It is in the set `pendings` of its `HeldKeys` from the beginning, as long as anybody has it.
 2. `keys` has every key that the open transaction wrote, unless `unlisted` or `blind` is set. When
