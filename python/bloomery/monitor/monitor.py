@@ -282,7 +282,7 @@ class Monitor(Answers):
                 if self._closed:
                     return
                 if self.failure is None and self._is_changed():
-                    self._save()
+                    self._save(copy=False)
         finally:
             self._closed = True
             if self.history is not None:
@@ -366,8 +366,8 @@ class Monitor(Answers):
         finally:
             self._saving.release()
 
-    def _save(self) -> None:
-        """Who calls this holds `_saving`."""
+    def _save(self, *, copy: bool = True) -> None:
+        """Who calls this holds `_saving`, and without a copy `_lock` all along."""
         self._require_sound()
         ledger = self._ledger
         if ledger is None:
@@ -375,7 +375,8 @@ class Monitor(Answers):
         ledger.sync()  # so that little is left to sync inside the lock
         with self._lock:
             write = ledger.begin_rewrite()
-            structures, totals = self.structures.copy(), self._totals.copy()
+            structures = self.structures.copy() if copy else self.structures
+            totals = self._totals.copy()
         if self.history is not None:
             # The blocks that it has not yet are in journals that are about to go.
             self.history.checkpoint()
