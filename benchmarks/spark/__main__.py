@@ -50,7 +50,7 @@ RUNS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "kinds": {
         f"URLs, `build_files`, `{kind}`": ("files", "--form", "url", "--structure", kind)
-        for kind in ("counting", "pdcf", "tbf", "url")
+        for kind in ("counting", "pdcf", "url")
     },
     "shuffle": {"URLs, shuffled": ("shuffle", "--form", "url")},
     "scale": {

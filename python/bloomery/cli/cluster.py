@@ -35,9 +35,9 @@ VALUE = 2**31 - 2**20
 class Rates:
     """What one core does in a second, as measured on a core of a 2-core virtual machine."""
 
-    build: float = 8.0e6
+    build: float = 9.5e6
     """URLs from Parquet into a filter that no cache holds, by `build_files`."""
-    rows: float = 2.7e6
+    rows: float = 2.5e6
     """Keys from a DataFrame through the JVM into a filter: how shards are built."""
     shuffle: float = 5.0e7
     """Bytes of keys written to a shuffle and read again."""

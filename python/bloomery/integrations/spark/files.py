@@ -4,8 +4,8 @@ A DataFrame brings each row through the JVM, which takes several times the CPU o
 Where a build needs one column of files as they are, the workers read that column by Arrow, and the
 JVM only says who reads what and runs a lost task again.
 
-Parquet has to be decoded, which takes a third as long as the filter for whole numbers and longer
-than it for text. Arrow files (`.arrow`, `.feather`) hold what the core reads: nothing is decoded.
+Parquet has to be decoded, which is little for whole numbers and takes twice as long as the filter
+for text. Arrow files (`.arrow`, `.feather`) hold what the core reads: nothing is decoded.
 
 1. Task t of n reads the files t, t + n, ...; if there are fewer files than tasks, their row groups.
 2. One thread for each task: Spark has given the other cores to other tasks.
