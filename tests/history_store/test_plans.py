@@ -110,3 +110,16 @@ def test_a_file_that_was_unmapped_is_mapped_again_when_a_plan_needs_it(store: Hi
         trees._unmap(number)
     assert store.count("hot", START + 90, START + 50 * DAY + 90) == before
     assert trees._mapped
+
+
+def test_in_a_time_that_cannot_be_read_any_key_may_have_been_seen(store: History) -> None:
+    trees = store._view._state.forest
+    range_ = START + 3 * DAY, START + 4 * DAY
+    assert not store.contains("never seen", *range_)
+    for node in trees.nodes.values():
+        trees.set_damaged(node.entry, "a test says so")
+    assert store.contains("never seen", *range_)
+    assert not store.contains("never seen", START - 2 * DAY, START - DAY)
+    for node in trees.nodes.values():
+        trees.set_damaged(node.entry, None)
+    assert not store.contains("never seen", *range_)

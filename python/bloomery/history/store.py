@@ -253,7 +253,8 @@ class History:
     def contains(
         self, key: Key, start: Any = None, end: Any = None, *, last: Any = None, now: Any = None
     ) -> bool:
-        """Whether the key was seen in the range; False is certain, apart from missing times."""
+        """Whether the key may have been seen in the range. False is certain: with a damaged file in
+        the range it is True. What retention has dropped is not looked for."""
         first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.contains(key, first, stop))
 

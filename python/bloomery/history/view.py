@@ -85,8 +85,13 @@ class View:
         return _insist(answer)
 
     def contains(self, key: Key, start: int, end: int) -> bool:
-        """Whether the key may have been seen in the range."""
-        return self.count(key, start, end, True).upper > 0
+        """Whether the key may have been seen; any may, in a time that cannot be read."""
+
+        def answer() -> bool:
+            plan = self._plan(start, end, True)
+            return bool(plan.evaluate(self._state.forest, "count", key)[0] or plan.missing)
+
+        return _insist(answer)
 
     def series(self, key: Key, start: int, end: int, step: int) -> Series:
         """One key, step by step."""
