@@ -1,14 +1,14 @@
 //! Keys that come again within a window of a batch: under skew most do.
 //!
-//! Where additions commute, ten adds of one are one add of ten. Of the keys of a window the first of each
-//! stays, with the number of its occurrences and its row; what the rows of the others answer is known: not new.
-//! On a stream of web pages (Zipf 1.2) a fifth of the keys remains.
+//! Where additions commute, ten adds of one are one add of ten; and what was asked ten times has one answer. Of
+//! the keys of a window the first of each stays, with the number of its occurrences and its row; each other
+//! row knows the first of its key. On a stream of web pages (Zipf 1.2) a fifth of the keys remains.
 //!
 //! Whether a key came before is as good as random, so there is no branch: every row is written behind the last
 //! one kept and only the new ones are counted. Slots may be stale or shared: a key is known by its digest
 //! alone, and two that share a slot only miss each other.
 
-use crate::batch::{self, KeySource};
+use crate::batch::{self, GROUP, KeySource};
 use crate::hash::{Hasher, KeyHash};
 use std::ops::Range;
 
@@ -17,20 +17,20 @@ const WINDOW: usize = 1 << 15;
 /// Keys of the first window, which is to show whether it is worth it.
 const FIRST: usize = 1 << 10;
 
-/// The window of a batch that begins at a row.
-fn window(start: usize, len: usize) -> Range<usize> {
-    start..len.min(start + if start == 0 { FIRST } else { WINDOW })
-}
-
 /// Gathers window by window and hands out each, as long as enough keys come again: the rows that are left.
+/// A batch of one group has none: room for a window would cost more than its keys.
 pub(super) fn in_windows<S: KeySource + ?Sized, E>(
     keys: &S,
     hasher: &Hasher,
+    all: Range<usize>,
     mut take: impl FnMut(Range<usize>, &[KeyHash], &Repeated) -> Result<(), E>,
 ) -> Result<Range<usize>, E> {
+    if all.len() <= GROUP {
+        return Ok(all);
+    }
     let mut hashed = Vec::new();
-    let mut repeated = Repeated::of(keys.len());
-    let mut rows = window(0, keys.len());
+    let mut repeated = Repeated::of(all.len());
+    let mut rows = all.start..all.end.min(all.start + FIRST);
     while !rows.is_empty() {
         let digests = match keys.digests() {
             Some(all) => &all[rows.clone()],
@@ -43,12 +43,12 @@ pub(super) fn in_windows<S: KeySource + ?Sized, E>(
         repeated.gather(digests);
         take(rows.clone(), digests, &repeated)?;
         let few = repeated.are_few(rows.len());
-        rows = window(rows.end, keys.len());
+        rows = rows.end..all.end.min(rows.end + WINDOW);
         if few {
             break;
         }
     }
-    Ok(rows.start..keys.len())
+    Ok(rows.start..all.end)
 }
 
 /// The different keys of a window, in the order of their first occurrence.
@@ -58,6 +58,8 @@ pub(super) struct Repeated {
     kept: usize,
     /// By row: how often the key occurs that occurs first there.
     counts: Vec<u16>,
+    /// By row: where its key occurs first.
+    firsts: Vec<u16>,
     /// The row of the last new key with these low bits; twice as many as rows.
     slots: Vec<u16>,
 }
@@ -66,7 +68,8 @@ impl Repeated {
     /// Room for the windows of so many keys.
     fn of(keys: usize) -> Self {
         let most = keys.min(WINDOW).next_power_of_two();
-        Repeated { rows: vec![0; most], kept: 0, counts: vec![0; most], slots: vec![0; 2 * most] }
+        let rows = || vec![0; most];
+        Repeated { rows: rows(), kept: 0, counts: rows(), firsts: rows(), slots: vec![0; 2 * most] }
     }
 
     /// The row of each key.
@@ -78,6 +81,13 @@ impl Repeated {
     #[inline(always)]
     pub(super) fn count(&self, row: u16) -> u64 {
         u64::from(self.counts[usize::from(row)])
+    }
+
+    /// Gives every row of the window what the first row of its key has.
+    pub(super) fn spread<T: Copy>(&self, window: &mut [T]) {
+        for row in 0..window.len() {
+            window[row] = window[usize::from(self.firsts[row])];
+        }
     }
 
     /// Whether so few keys came again that gathering costs more than it saves.
@@ -99,6 +109,7 @@ impl Repeated {
             let at = row ^ ((row ^ known) & usize::from(again).wrapping_neg());
             self.counts[row] = 0;
             self.counts[at] += 1;
+            self.firsts[row] = at as u16;
             *slot = at as u16;
             // Overwritten by the next key unless this one is new.
             self.rows[kept] = row as u16;
@@ -147,6 +158,12 @@ mod tests {
                     repeated.rows().iter().filter(same).map(|row| repeated.count(*row)).sum();
                 assert_eq!(counted, keys.iter().filter(|other| *other == key).count() as u64);
             }
+            let mut spread: Vec<KeyHash> = vec![KeyHash::default(); window];
+            for row in repeated.rows() {
+                spread[usize::from(*row)] = keys[usize::from(*row)];
+            }
+            repeated.spread(&mut spread);
+            assert_eq!(spread, keys);
         }
     }
 

@@ -18,6 +18,7 @@ use crate::filters::repeated::{self, Gathered, Repeated};
 use crate::hash::KeyHash;
 use crate::placement::{BLOCK_CELLS, Layout};
 use crossbeam_epoch::{self as epoch, Guard};
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -94,7 +95,7 @@ impl<C: GrowingCells> CountFilter<C> {
             self.add_repeated(window, repeated, &mut out[rows])
                 .map_err(|(row, error)| (first + row, error))
         };
-        let rest = repeated::in_windows(keys, &self.hasher, add)?;
+        let rest = repeated::in_windows(keys, &self.hasher, 0..keys.len(), add)?;
         self.add_groups(keys, rest, None, out)
     }
 
@@ -296,37 +297,55 @@ impl<C: GrowingCells> CountFilter<C> {
         self.ask_many(keys, out, crew, |count| count != 0);
     }
 
-    fn ask_many<S: KeySource + ?Sized, T: Send>(
+    /// Asks for every key; one that comes again only once, as long as enough do.
+    fn ask_many<S: KeySource + ?Sized, T: Copy + Send>(
         &self,
         keys: &S,
         out: &mut [T],
         crew: &mut Crew,
-        ask: impl Fn(u64) -> T + Sync,
+        answer: impl Fn(u64) -> T + Sync,
     ) {
         batch::split(out, crew, |rows, out| {
             let first = rows.start;
-            let mut least = [0; GROUP];
-            let asked = self.by_groups(keys, rows, |rows, digests, positions| {
-                let guard = &epoch::pin();
-                let state = self.state(guard);
+            let once = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
                 let out = &mut out[rows.start - first..rows.end - first];
-                match positions {
-                    Some(group) => {
-                        state.smallest_of_group(group, &mut least, guard);
-                        for ((out, digest), least) in out.iter_mut().zip(digests).zip(least) {
-                            *out = ask(state.refined(*digest, least, guard));
-                        }
-                    }
-                    None => {
-                        for (out, digest) in out.iter_mut().zip(digests) {
-                            *out = ask(state.count(*digest, guard));
-                        }
+                let keys = Gathered { window, rows: repeated.rows() };
+                self.ask(&keys, 0..keys.len(), |key, count| {
+                    out[usize::from(keys.rows[key])] = answer(count);
+                });
+                repeated.spread(out);
+                Ok::<(), Infallible>(())
+            };
+            let Ok(rest) = repeated::in_windows(keys, &self.hasher, rows, once);
+            self.ask(keys, rest, |row, count| out[row - first] = answer(count));
+        });
+    }
+
+    /// Tells the count of each of these rows.
+    fn ask<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        rows: Range<usize>,
+        mut tell: impl FnMut(usize, u64),
+    ) {
+        let mut least = [0; GROUP];
+        let Ok(()) = self.by_groups(keys, rows, |rows, digests, positions| {
+            let guard = &epoch::pin();
+            let state = self.state(guard);
+            match positions {
+                Some(group) => {
+                    state.smallest_of_group(group, &mut least, guard);
+                    for ((row, digest), least) in rows.zip(digests).zip(least) {
+                        tell(row, state.refined(*digest, least, guard));
                     }
                 }
-                Ok::<(), Error>(())
-            });
-            // Asking cannot fail.
-            debug_assert!(asked.is_ok());
+                None => {
+                    for (row, digest) in rows.zip(digests) {
+                        tell(row, state.count(*digest, guard));
+                    }
+                }
+            }
+            Ok::<(), Infallible>(())
         });
     }
 

@@ -215,6 +215,11 @@ fn keys_that_come_again<C: GrowingCells<Shape: ShapeRecord>>(shape: C::Shape) {
             assert_eq!(out, one_by_one.collect::<Vec<_>>());
             assert!(filter.same_as(&model));
             filter.validate().unwrap();
+            let mut found = vec![0; keys.len()];
+            filter.count_many(&keys, &mut found, &mut Crew::of(1));
+            let guard = &epoch::pin();
+            let one_by_one = keys.0.iter().map(|key| model.count(digest(*key), guard));
+            assert_eq!(found, one_by_one.collect::<Vec<_>>());
         }
     }
 }

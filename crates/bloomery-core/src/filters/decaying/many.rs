@@ -100,7 +100,7 @@ impl TimeDecayingBloomFilter {
             }
             Ok(())
         };
-        let rest = repeated::in_windows(keys, &self.hasher, add)?;
+        let rest = repeated::in_windows(keys, &self.hasher, 0..keys.len(), add)?;
         self.add_groups(keys, rest, None, times, out)
     }
 
