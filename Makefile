@@ -79,7 +79,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 plots: $(VENV)/.build $(VENV)/.docs ## draw the plots of the documentation again and print their numbers
-	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading url_layers history_segments; do \
+	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading hot_decay url_layers history_segments; do \
 		$(BIN)/python -m docs.plots.$$plot || exit 1; done
 
 # Stable Rust refuses the sanitizer's flags unless RUSTC_BOOTSTRAP is set.
