@@ -17,12 +17,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 from sqlalchemy.engine import Dialect
 
 Info = dict[Any, Any]
+
+
+_kept = attrgetter("_connection_record.info")
+"""The `info` of a connection from the pool, where it lies. Its own attribute makes a dictionary at
+each checkout; but that one is promised, so whoever fails here asks `info_of`."""
+NOT_KEPT = (AttributeError, KeyError)
 
 
 def info_of(connection: Any) -> Info:
@@ -37,11 +43,13 @@ def info_of(connection: Any) -> Info:
 class Transaction(Protocol):
     """What one connection has under way, for one watcher; the same object for one after another."""
 
-    in_use: bool
-    """There is something to end."""
+    keys: list[Any]
+    """What it has written so far, to be forgotten when it ends; all that most of them have."""
+    more: bool
+    """There is more to its end, so it has to be told."""
 
     def see_nothing(self, reason: str) -> None:
-        """It writes what the watcher cannot know; that is something to end."""
+        """It writes what the watcher cannot know; then there is more to its end."""
 
     def rolled_back(self) -> None: ...
     def committing(self) -> None: ...
@@ -77,14 +85,14 @@ class Told:
     def __init__(self, dialect: Dialect) -> None:
         self.watchers: tuple[Watcher, ...] = ()
         """Replaced as a whole: somebody may come or go while all are told."""
-        self._begin = dialect.do_begin
+        self._begin = unless_empty(dialect.do_begin)
         self._rollback = dialect.do_rollback
+        self._commit = dialect.do_commit
         self._commit_twophase = dialect.do_commit_twophase
-        commit = partial(self._around, dialect.do_commit, False)
         for name, telling in (
             ("do_begin", self._do_begin),
             ("do_rollback", self._do_rollback),
-            ("do_commit", commit),
+            ("do_commit", self._do_commit),
             ("do_commit_twophase", self._do_commit_twophase),
             ("execution_ctx_cls", _telling(self, dialect.execution_ctx_cls)),
         ):
@@ -107,57 +115,72 @@ class Told:
         info[self] = watchers, transactions
         return transactions
 
+    def _known(self, connection: Any) -> Known:
+        known: Known = info_of(connection).setdefault(self, _NOBODY)
+        return known
+
     def _do_begin(self, connection: Any) -> None:
-        info = connection.info
-        watchers, transactions = info.get(self, _NOBODY)
+        try:
+            watchers, transactions = _kept(connection)[self]
+        except NOT_KEPT:
+            watchers, transactions = self._known(connection)
         if watchers is not self.watchers:
-            transactions = self.meet(info, begins=True)
+            transactions = self.meet(info_of(connection), begins=True)
         for transaction in transactions:
-            if transaction.in_use:
+            if transaction.more:
                 transaction.rolled_back()
-        self._begin(connection)
+            elif transaction.keys:
+                transaction.keys = []
+        if self._begin is not None:
+            self._begin(connection)
 
     def _do_rollback(self, connection: Any) -> None:
         try:
-            transactions = connection.info.get(self, _NOBODY)[1]
-        except NotImplementedError:  # it is no member of a pool yet
-            transactions = ()
+            transactions = _kept(connection)[self][1]
+        except NOT_KEPT:
+            transactions = self._known(connection)[1]
         for transaction in transactions:
-            if transaction.in_use:
+            if transaction.more:
                 transaction.rolled_back()
+            elif transaction.keys:
+                transaction.keys = []
         self._rollback(connection)
 
     def _do_commit_twophase(
         self, connection: Any, xid: Any, is_prepared: bool = True, recover: bool = False
     ) -> None:
-        self._around(self._commit_twophase, recover, connection, xid, is_prepared, recover)
-
-    def _around(
-        self, commit: Callable[..., None], written_elsewhere: bool, connection: Any, *rest: Any
-    ) -> None:
-        info = connection.info
-        watchers, transactions = info.get(self, _NOBODY)
-        if watchers is not self.watchers:
-            transactions = self.meet(info)
-        for transaction in transactions:
-            if written_elsewhere:
+        if recover:
+            for transaction in self.meet(info_of(connection)):
                 transaction.see_nothing("a transaction is committed that was prepared elsewhere")
-            if transaction.in_use:
+        self._do_commit(connection, lambda it: self._commit_twophase(it, xid, is_prepared, recover))
+
+    def _do_commit(self, connection: Any, commit: Callable[[Any], None] | None = None) -> None:
+        try:
+            watchers, transactions = _kept(connection)[self]
+        except NOT_KEPT:
+            watchers, transactions = self._known(connection)
+        if watchers is not self.watchers:
+            transactions = self.meet(info_of(connection))
+        for transaction in transactions:
+            if transaction.more:
                 transaction.committing()
         try:
-            commit(connection, *rest)
+            (commit or self._commit)(connection)
         except BaseException:
             for transaction in transactions:
-                if transaction.in_use:
+                if transaction.more or transaction.keys:
                     transaction.uncertain()
             raise
         for transaction in transactions:
-            if transaction.in_use:
+            if transaction.more:
                 transaction.committed()
+            else:
+                transaction.keys = []
 
 
 def _telling(told: Told, kind: Any) -> Any:
     """An execution context that tells what it does."""
+    pre_exec, post_exec = unless_empty(kind.pre_exec), unless_empty(kind.post_exec)
 
     class Telling(kind):  # type: ignore[misc]
         waiting: tuple[Watcher, ...] = ()
@@ -167,14 +190,36 @@ def _telling(told: Told, kind: Any) -> Any:
             for watcher in told.watchers:
                 if watcher.executes(self):
                     self.waiting += (watcher,)
-            kind.pre_exec(self)
+            if pre_exec is not None:
+                pre_exec(self)
 
         def post_exec(self) -> None:
-            kind.post_exec(self)
+            if post_exec is not None:
+                post_exec(self)
             for watcher in self.waiting:
                 watcher.executed(self)
 
     return Telling
+
+
+def _bare() -> None: ...
+
+
+def _documented() -> None:
+    """Nothing but this."""
+
+
+_EMPTY = (_bare.__code__.co_code, _documented.__code__.co_code)
+
+
+def unless_empty(function: Callable[..., None]) -> Callable[..., None] | None:
+    """The function; None if its body is empty, so that nobody need call it.
+
+    As a rule a dialect has nothing to do before and after a statement, nor when a transaction
+    begins. Then what is told there costs no call more than SQLAlchemy makes by itself.
+    """
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return None if getattr(code, "co_code", None) in _EMPTY else function
 
 
 _TOLD = "_bloomery_told"

@@ -152,6 +152,15 @@ class HeldKeys:
             else:
                 each.add_many(keys)
 
+    def write_one(self, pending: Pending, key: Key) -> None:
+        """As `write`, for most statements write one row."""
+        keys = pending.keys
+        keys.append(key)  # first, see above
+        if len(keys) > pending.most:
+            pending.unlist()
+        for each in self._live:
+            each.add(key)
+
     def add_many(self, keys: Sequence[Key]) -> None:
         """Adds keys that are committed already."""
         for each in self._live:

@@ -8,7 +8,8 @@ Invariants; the order in which a writer and a build do things takes the place of
 
 1. It is in the set `pendings` of its `HeldKeys` from the beginning, as long as anybody has it.
 2. `keys` has every key that the open transaction wrote, unless `unlisted` or `blind` is set. When
-   it has ended, all is as it was in the beginning.
+   it has ended, all is as it was in the beginning. Unless `more` is set, its keys are all there is
+   to forget, and whoever ends it may do so by himself.
 3. Removals are applied once, after the commit has succeeded, and only to the filter that was in
    use when the row was deleted: only of that one it is certain that the key is inside.
 """
@@ -63,8 +64,8 @@ class Pending:
         "_hold",
         "awaiting",
         "blind",
-        "in_use",
         "keys",
+        "more",
         "unlisted",
     )
 
@@ -79,8 +80,7 @@ class Pending:
 
     def reset(self) -> None:
         """Nothing is written yet."""
-        self.in_use = False
-        """Up to its owner, who need not say the end of what was not begun."""
+        self.more = False
         self.keys: list[Key] = []
         self.awaiting: object = None
         """The statement that was sent last, if only the database knows its keys so far."""
@@ -94,11 +94,13 @@ class Pending:
 
     def unlist(self) -> None:
         """There are too many keys; called by the `Keys` that have listed them."""
+        self.more = True
         self.unlisted = True  # first: whoever finds no keys must find this
         self.keys = []
 
     def _deletes(self) -> _Deleted:
         if self._deleted is None:
+            self.more = True
             self._deleted = _Deleted()
         return self._deleted
 
@@ -115,7 +117,7 @@ class Pending:
 
     def see_nothing(self, reason: str) -> None:
         """It writes keys that cannot be seen."""
-        self.in_use = self.blind = True
+        self.more = self.blind = True
         self._held.distrust(reason)
 
     def forget_removals(self) -> None:
@@ -171,6 +173,7 @@ class Pending:
 
     def await_keys(self, statement: object, *, hold: bool) -> None:
         """A statement is about to be sent whose keys only the database knows."""
+        self.more = True
         self.awaiting = statement
         if hold and self._hold is None:
             self._hold = self._held.hold()

@@ -216,6 +216,7 @@ class SharedKeys(SharedProgress):
     def write(self, pending: Pending, keys: Sequence[Key]) -> None:
         """Adds keys that an open transaction writes."""
         with self._lock:
+            pending.more = True  # others have to know of its end
             first = not pending.keys and not pending.unlisted
             pending.keys.extend(keys)
             if len(pending.keys) > pending.most:
@@ -309,6 +310,7 @@ class SharedKeys(SharedProgress):
     def committing(self, pending: Pending) -> None:
         """The commit is about to be sent: the last look at which generations there are."""
         with self._lock:
+            pending.more = True
             if self.detached:
                 return
             if pending not in self._sections:

@@ -65,6 +65,8 @@ class Effect:
     """Its rows lose their keys: it deletes them, or gives them new ones."""
     generated: bool = False
     """Some key is known only after the execution."""
+    sole: Reader | None = None
+    """Takes the key out of a set of parameters, if each writes one row with a key of its own."""
 
 
 NOTHING = Effect()
@@ -143,7 +145,8 @@ class Statements:
         if isinstance(statement, Insert):
             written = self._inserted(compiled, statement)
             rows = tuple(Row(names, self._reader(names)) for names in written)
-            return Effect(rows=rows, generated=any(row.key is None for row in rows))
+            sole = rows[0].key if len(rows) == 1 else None
+            return Effect(rows=rows, sole=sole, generated=any(row.key is None for row in rows))
         old = self._equal_to(compiled, statement)
         if isinstance(statement, Delete):
             return Effect(old=self._reader(old), loses=True)

@@ -21,12 +21,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, event
 
 from bloomery.errors import KeyTypeError
-from bloomery.guard.commits import Info, info_of, told_by
+from bloomery.guard.commits import NOT_KEPT, Info, info_of, told_by
 from bloomery.guard.held import HeldKeys
 from bloomery.guard.pending import Key, Pending
 from bloomery.guard.returned import returned_rows
@@ -37,6 +38,9 @@ from bloomery.guard.values import Normal, Unseen
 OWN = "bloomery_own"
 """An option of connections that a guard uses for itself."""
 
+_kept = attrgetter("_dbapi_connection._connection_record.info")
+"""What is kept with the connection of a statement; where that fails, the long way is gone."""
+_UNUSUAL = (*NOT_KEPT, Unseen, KeyTypeError)
 _COMMITS_NOTHING = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH|VALUES|SAVEPOINT)\b", re.I)
 
 
@@ -55,14 +59,15 @@ class Writes:
         self._normal = normal
         self._held = held
         self._shared = held if isinstance(held, SharedKeys) else None
+        self._alone = held if isinstance(held, HeldKeys) else None
         self._statements = Statements(columns, normal)
         self._table = columns[0].table.name
         primary = list(columns[0].table.primary_key.columns)
         self._primary = [primary.index(c) if c in primary else None for c in columns]
-        self._listeners: list[tuple[str, Callable[..., None]]] = [
-            ("handle_error", self._failed),
-            ("invalidate", self._invalidate),
-        ]
+        self._listeners: list[tuple[str, Callable[..., None]]] = [("invalidate", self._invalidate)]
+        if held.shared or held.removals == "commit":
+            # Else an error changes nothing, and a dialect with an event is slower.
+            self._listeners.append(("handle_error", self._failed))
         if any(place is not None for place in self._primary):
             self._listeners.append(("after_execute", self._after))
         for name, listener in self._listeners:
@@ -88,7 +93,6 @@ class Writes:
         if pending is None:
             self._told.meet(info)
             pending = self.transaction(info, False)
-        pending.in_use = True
         return pending
 
     def executes(self, context: Any) -> bool:
@@ -96,8 +100,18 @@ class Writes:
         last, effect = self._statements.last  # as a rule it is that one again
         if context.compiled is not last or last is None:
             effect = self._statements.read(context.compiled, context.statement)
-        if effect is NOTHING and self._shared is None:
-            return False
+        if self._alone is not None:
+            if effect is NOTHING:
+                return False
+            if effect.sole is not None and len(given := context.compiled_parameters) == 1:
+                try:
+                    key = effect.sole(given[0])
+                    pending: Pending = _kept(context)[self]
+                except _UNUSUAL:
+                    key = None
+                if key is not None:
+                    self._alone.write_one(pending, key)
+                    return False
         connection: Connection = context.root_connection
         if effect.rows:
             self._add(connection, context, effect)
@@ -126,7 +140,7 @@ class Writes:
         # SQLite commits when it releases a savepoint that nothing was begun before, MySQL before it
         # makes a table; so whatever is not known to leave a transaction open may end it.
         pending = info_of(connection.connection).get(self)
-        return pending is not None and pending.in_use and not _COMMITS_NOTHING.match(statement)
+        return pending is not None and pending.more and not _COMMITS_NOTHING.match(statement)
 
     def executed(self, context: Any) -> None:
         """A statement has been carried out."""
@@ -263,7 +277,7 @@ class Writes:
         connection: Connection | None = context.connection
         if connection is not None and not connection.invalidated and not connection.closed:
             pending: Pending | None = info_of(connection.connection).get(self)
-            if pending is not None and pending.in_use:
+            if pending is not None and (pending.more or pending.keys):
                 pending.forget_removals()
                 pending.landed()
 
