@@ -1275,11 +1275,13 @@ class Keyspace:
     read_only: str | None
     loading: bool
     max_memory: int | None
+    max_keys: int | None
     journal: bool
     def __new__(
         cls,
         *,
         max_memory: int | None = None,
+        max_keys: int | None = None,
         max_bulk: int = 536870912,
         foreign: Sequence[str] | None = None,
         journal: bool = True,

@@ -182,6 +182,16 @@ def test_what_does_not_fit_is_refused() -> None:
     assert keyspace.stats()["bytes"] > 100_000
 
 
+def test_a_key_that_is_one_too_many_is_refused() -> None:
+    keyspace = Keyspace(max_keys=1)
+    session = keyspace.session()
+    assert session.execute(request("BF.ADD", "a", "x"), NOW) == b":1\r\n"
+    assert session.execute(request("BF.ADD", "b", "x"), NOW).startswith(b"-ERR max number of keys")
+    assert (keyspace.max_keys, keyspace.stats()["max_keys"], len(keyspace)) == (1, 1, 1)
+    keyspace.max_keys = None
+    assert session.execute(request("BF.ADD", "b", "x"), NOW) == b":1\r\n"
+
+
 def test_a_protocol_error_ends_the_session() -> None:
     session = Keyspace().session()
     answer = session.execute(b"*1\r\n$9223372036854775808\r\n", NOW)

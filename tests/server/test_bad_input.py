@@ -174,6 +174,35 @@ def test_nothing_is_allocated_beyond_maxmemory() -> None:
         assert wire.line() == b"+OK"
 
 
+def test_no_key_is_made_beyond_maxkeys(tmp_path: Path) -> None:
+    with running(tmp_path / "data", "--maxkeys", "3") as server:
+        client = server.client()
+        for name in ("a", "b", "c"):
+            assert client.execute_command("BF.ADD", name, "x") == 1
+        for words in (["BF.ADD", "d", "x"], ["COUNT.RESERVE", "d", "100", "0.01"]):
+            with pytest.raises(redis.ResponseError, match="'maxkeys' is 3; DEL one"):
+                client.execute_command(*words)
+        assert client.info("memory")["maxkeys"] == 3
+        assert client.config_set("maxkeys", 4)
+        assert client.config_get("maxkeys") == {"maxkeys": "4"}
+        assert client.execute_command("BF.ADD", "d", "x") == 1
+        server.kill()
+    with running(tmp_path / "data", "--maxkeys", "1") as server:
+        client = server.client()
+        assert client.dbsize() == 4, "what is there stays"
+        assert client.execute_command("BF.ADD", "d", "y") == 1
+        with pytest.raises(redis.ResponseError, match="'maxkeys' is 1"):
+            client.execute_command("BF.ADD", "e", "x")
+        assert client.delete("a", "b", "c", "d") == 4
+        assert client.execute_command("BF.ADD", "e", "x") == 1
+        client.execute_command("HISTORY.RESERVE", "web")
+        with pytest.raises(redis.ResponseError, match="histories reached: 'maxkeys' is 1"):
+            client.execute_command("HISTORY.RESERVE", "shop")
+        assert client.execute_command("HISTORY.LIST") == [b"web"]
+        client.config_set("maxkeys", 0)
+        client.execute_command("HISTORY.RESERVE", "shop")
+
+
 def add_until_refused(client: Any) -> tuple[int, str]:
     """Numbers from 0 on: how many were acknowledged, and why the next one was not."""
     acknowledged = 0

@@ -35,6 +35,8 @@ def test_a_file_like_redis_conf_is_read(tmp_path: Path) -> None:
         ("port", "many"),
         ("maxmemory", "2 apples"),
         ("maxmemory", "9" * 40),
+        ("maxkeys", "-1"),
+        ("maxkeys", "some"),
         ("maxclients", "0"),
         ("appendfsync", "sometimes"),
         ("appendonly", "perhaps"),

@@ -24,6 +24,13 @@ impl Failure {
     /// The key's chunks have not all arrived.
     pub const ARRIVING: Failure = Failure::new("ERR the key is still being loaded by chunks");
 
+    /// There are as many keys as there may be.
+    #[cold]
+    pub fn too_many_keys(most: u64) -> Self {
+        let way_out = "DEL one, or raise it by CONFIG SET maxkeys";
+        Failure::said(format!("ERR max number of keys reached: 'maxkeys' is {most}; {way_out}"))
+    }
+
     /// A failure of that text.
     pub const fn new(text: &'static str) -> Self {
         Failure(Cow::Borrowed(text))

@@ -305,11 +305,14 @@ impl Keyspace {
 
     /// Does changes again that were taken from a keyspace. What was done before a damaged record stays done.
     pub fn replay(&mut self, payload: &[u8]) -> Result<()> {
-        let (kept, limit) = (self.changes.kept(), self.store.limit());
+        // What was acknowledged under other limits is kept under these.
+        let (kept, limit, most) = (self.changes.kept(), self.store.limit(), self.store.most());
         self.changes.keep(false);
         self.store.set_limit(None);
+        self.store.set_most(None);
         let result = self.replay_all(payload);
         self.store.set_limit(limit);
+        self.store.set_most(most);
         self.changes.keep(kept);
         result
     }

@@ -34,6 +34,7 @@ pub struct Store {
     seed: u64,
     used: u64,
     limit: Option<u64>,
+    most: Option<u64>,
     /// Where the last name was found: in a pipeline the next is mostly the same.
     last: Slot,
     /// Questions about names that were there, and that were not.
@@ -51,6 +52,7 @@ impl Store {
             seed,
             used: 0,
             limit,
+            most: None,
             last: 0,
             asked: (0, 0),
         }
@@ -79,6 +81,16 @@ impl Store {
     /// Changes the memory there may be. What is there stays.
     pub fn set_limit(&mut self, limit: Option<u64>) {
         self.limit = limit;
+    }
+
+    /// Names there may be.
+    pub fn most(&self) -> Option<u64> {
+        self.most
+    }
+
+    /// Changes how many names there may be. Those that are there stay.
+    pub fn set_most(&mut self, most: Option<u64>) {
+        self.most = most;
     }
 
     /// Questions by `get` about names that were there, and that were not.
@@ -177,7 +189,7 @@ impl Store {
         self.iter_from(0).map(|(_, name, structure)| (name, structure))
     }
 
-    // ---- memory
+    // ---- limits
 
     /// Refuses what does not fit, before it is made.
     pub fn admit(&self, bytes: u64) -> Answer {
@@ -187,8 +199,14 @@ impl Store {
         }
     }
 
-    /// The same for what a new name will stand for.
+    /// The same for what a name will stand for, and refuses a new name if there are as many as there may be.
     pub fn admit_as(&self, name: &[u8], bytes: u64) -> Answer {
+        if let Some(most) = self.most
+            && self.len as u64 >= most
+            && self.look_up(name).is_none()
+        {
+            return Err(Failure::too_many_keys(most));
+        }
         self.admit(bytes.saturating_add(EACH + name.len() as u64))
     }
 
@@ -254,9 +272,8 @@ impl Store {
 
     /// Forgets all names.
     pub fn clear(&mut self) {
-        let asked = self.asked;
-        *self = Store::new(self.seed, self.limit);
-        self.asked = asked;
+        let (most, asked) = (self.most, self.asked);
+        *self = Store { most, asked, ..Store::new(self.seed, self.limit) };
     }
 
     fn widen(&mut self) {
@@ -356,5 +373,22 @@ mod tests {
         assert_eq!(store.admit(1001), Err(Failure::OUT_OF_MEMORY));
         store.insert(b"a", text("x"));
         assert_eq!(store.admit(1000), Err(Failure::OUT_OF_MEMORY));
+    }
+
+    #[test]
+    fn a_new_name_is_refused_while_there_are_as_many_as_there_may_be() {
+        let mut store = Store::new(0, None);
+        store.set_most(Some(2));
+        store.insert(b"a", text("x"));
+        assert_eq!(store.admit_as(b"b", 1), Ok(()));
+        store.insert(b"b", text("x"));
+        assert_eq!(store.admit_as(b"c", 1), Err(Failure::too_many_keys(2)));
+        assert_eq!(store.admit_as(b"a", 1), Ok(()), "the name is there already");
+        store.remove(b"a");
+        assert_eq!(store.admit_as(b"c", 1), Ok(()));
+        store.set_most(Some(0));
+        assert_eq!(store.admit_as(b"c", 1), Err(Failure::too_many_keys(0)));
+        store.clear();
+        assert_eq!(store.admit_as(b"c", 1), Err(Failure::too_many_keys(0)), "the limit stays");
     }
 }

@@ -176,6 +176,93 @@ fn what_does_not_fit_is_refused_before_it_is_made() {
     assert_eq!(bench.again().digest(), bench.digest());
 }
 
+/// The head of a dump of that key, as LOADCHUNK takes it.
+fn head_of(bench: &mut Bench, family: &str, key: &str) -> Vec<u8> {
+    let ask = format!("{family}.SCANDUMP {key} 0\r\n");
+    bench.keyspace.execute(&mut bench.session, ask.as_bytes(), 1000.0);
+    let answer = bench.session.reply.bytes().to_vec();
+    bench.session.reply.clear();
+    parse_chunk(&answer).1
+}
+
+#[test]
+fn no_command_makes_one_key_more_than_there_may_be() {
+    let mut bench = Bench::new();
+    bench.say("BF.ADD bloom a");
+    bench.say("CF.ADD cuckoo a");
+    bench.say("SET text a");
+    let heads = [head_of(&mut bench, "BF", "bloom"), head_of(&mut bench, "CF", "cuckoo")];
+    bench.keyspace.store.set_most(Some(3));
+    let (digest, noted) = (bench.digest(), bench.keyspace.changes.bytes().to_vec());
+    let refused = "-ERR max number of keys reached: 'maxkeys' is 3; \
+                   DEL one, or raise it by CONFIG SET maxkeys|";
+    let makers = [
+        "SET new a",
+        "BF.RESERVE new 0.01 100",
+        "BF.ADD new a",
+        "BF.MADD new a b",
+        "BF.INSERT new ITEMS a",
+        "CF.RESERVE new 100",
+        "CF.ADD new a",
+        "CF.ADDNX new a",
+        "CF.INSERT new ITEMS a",
+        "CF.INSERTNX new ITEMS a",
+        "CMS.INITBYDIM new 10 2",
+        "CMS.INITBYPROB new 0.1 0.1",
+        "TOPK.RESERVE new 10",
+        "COUNT.RESERVE new 100 0.01",
+        "DECAY.RESERVE new 100 0.01 HALFLIFE 1h",
+        "URL.RESERVE new 100 0.01",
+    ];
+    for line in makers {
+        assert_eq!(bench.say(line), refused, "{line}");
+    }
+    for (family, head) in [("BF", &heads[0]), ("CF", &heads[1])] {
+        let load = request(&[format!("{family}.LOADCHUNK").as_bytes(), b"new", b"1", head]);
+        assert_eq!(bench.send(&load), refused);
+    }
+    let exec = bench.send(b"MULTI\r\nBF.ADD new a\r\nEXEC\r\n");
+    assert_eq!(exec, format!("+OK|+QUEUED|*1|{refused}"));
+    assert_eq!(bench.digest(), digest);
+    assert_eq!(bench.keyspace.changes.bytes(), noted, "nothing is noted of what was refused");
+
+    // Keys that are there are changed as ever, and one that goes makes room.
+    assert_eq!(bench.say("BF.ADD bloom b"), ":1|");
+    assert_eq!(bench.say("SET text b"), "+OK|");
+    assert_eq!(bench.say("RENAME text other"), "+OK|");
+    for line in makers {
+        assert_eq!(bench.say("DEL other new"), ":1|");
+        assert!(!bench.say(line).starts_with('-'), "{line}");
+        assert_eq!(bench.keyspace.store.len(), 3, "{line}");
+    }
+}
+
+#[test]
+fn what_was_kept_under_a_higher_limit_of_keys_is_kept() {
+    let mut bench = Bench::new();
+    for key in 0..5 {
+        bench.say(&format!("BF.ADD f{key} a"));
+    }
+    let mut other = Bench::new();
+    other.keyspace.store.set_most(Some(2));
+    other.keyspace.replay(bench.keyspace.changes.bytes()).expect("our own");
+    assert_eq!(other.digest(), bench.digest());
+    let mut file = Vec::new();
+    crate::file::write(&bench.keyspace.store, &mut file).expect("memory");
+    let mut loaded = Bench::new();
+    loaded.keyspace.store.set_most(Some(2));
+    crate::file::read(&mut loaded.keyspace.store, &file).expect("our own");
+    assert_eq!(loaded.digest(), bench.digest());
+    for mut bench in [other, loaded] {
+        assert_eq!(bench.say("BF.ADD f4 b"), ":1|");
+        assert!(bench.say("BF.ADD new a").starts_with("-ERR max number of keys"));
+        assert_eq!(bench.say("DEL f0 f1 f2"), ":3|");
+        assert!(bench.say("BF.ADD new a").starts_with("-ERR max number of keys"));
+        assert_eq!(bench.say("DEL f3"), ":1|");
+        assert_eq!(bench.say("BF.ADD new a"), ":1|");
+    }
+}
+
 #[test]
 fn another_kind_is_a_wrong_type_but_no_key_of_a_set() {
     let mut bench = Bench::new();

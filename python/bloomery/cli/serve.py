@@ -60,6 +60,11 @@ def serve(
         typer.Option(metavar="SIZE", help="Refuse filters beyond this: 4gb. 0 for no limit.",
                      show_default=False),
     ] = None,
+    maxkeys: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", help="Refuse new names beyond so many. 0 for no limit.",
+                     show_default=False),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of the file.",
@@ -83,7 +88,7 @@ def serve(
         return _repair(repair, json)
     given = {
         "port": port, "http-port": http_port, "dir": dir, "appendfsync": appendfsync,
-        "maxmemory": maxmemory, "bind": " ".join(bind) if bind else None,
+        "maxmemory": maxmemory, "maxkeys": maxkeys, "bind": " ".join(bind) if bind else None,
         "appendonly": "no" if memory else None,
         "requirepass": os.environ.get("BLOOMERY_PASSWORD") or None,
         "http-token": os.environ.get("BLOOMERY_HTTP_TOKEN") or None,

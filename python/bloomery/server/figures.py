@@ -11,12 +11,11 @@ from bloomery.server.listener import Server
 def figures(server: Server) -> Iterator[Family]:
     """Clients, memory and durability."""
     durability = server.durability
-    journal = durability.about()
+    journal, stats = durability.about(), server.keyspace.stats()
     gauges = {
         "bloomery_connected_clients": (len(server.clients), "Clients of the Redis protocol."),
-        "bloomery_used_memory_bytes": (
-            server.keyspace.stats()["bytes"], "Memory of all named structures.",
-        ),
+        "bloomery_keys": (stats["keys"], "Named structures."),
+        "bloomery_used_memory_bytes": (stats["bytes"], "Memory of all named structures."),
         "bloomery_last_save_timestamp_seconds": (
             durability.last_save, "When the last snapshot was complete.",
         ),

@@ -40,6 +40,13 @@ class Histories:
                     f"there is a history {name!r} already", hint="choose another name",
                     name="name", got=name, allowed="a new name",
                 )  # fmt: skip
+            most = self._settings.maxkeys
+            if most and len(self.names()) >= most:
+                raise ParameterError(
+                    f"max number of histories reached: 'maxkeys' is {most}",
+                    hint="raise it by CONFIG SET maxkeys", name="maxkeys", got=most,
+                    allowed="more than there are histories",
+                )  # fmt: skip
             self._open[name] = self._opened(path, options)
 
     def get(self, name: str) -> History:
@@ -71,6 +78,10 @@ class Histories:
             for path in root.iterdir()
             if path.name.startswith(_PREFIX)
         )
+
+    def change(self, settings: Settings) -> None:
+        """Takes other settings; what is open stays as it is."""
+        self._settings = settings
 
     def close(self) -> None:
         """Brings all of them to the disk and closes them."""

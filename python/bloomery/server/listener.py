@@ -36,6 +36,7 @@ class Server:
         self.monitor = monitor
         self.keyspace = Keyspace(
             max_memory=settings.maxmemory or None,
+            max_keys=settings.maxkeys or None,
             max_bulk=settings.proto_max_bulk_len,
             foreign=sorted(HANDLERS),
             journal=settings.appendonly,
@@ -162,7 +163,9 @@ class Server:
     def change(self, settings: Settings) -> None:
         """Takes other settings while it runs."""
         self.settings = settings
+        self.keyspace.max_keys = settings.maxkeys or None
         self.durability.change(settings)
+        self.histories.change(settings)
 
 
 def user_lines(settings: Settings) -> list[str]:

@@ -24,7 +24,7 @@ CHANGEABLE = frozenset(
     {
         "appendfsync", "auto_aof_rewrite_percentage", "auto_aof_rewrite_min_size", "timeout",
         "auth_timeout", "maxclients", "client_query_buffer_limit", "client_output_buffer_limit",
-        "client_output_seconds", "shutdown_timeout", "http_timeout",
+        "client_output_seconds", "shutdown_timeout", "http_timeout", "maxkeys",
     }
 )  # fmt: skip
 """Settings that CONFIG SET may change while the server runs."""
@@ -66,6 +66,8 @@ class Settings:
     """Seconds in which a client of HTTP must have sent the head of a request."""
     maxmemory: int = 0
     """Bytes for all structures together; 0 for no limit."""
+    maxkeys: int = 0
+    """Names of structures, and by themselves of histories; 0 for no limit."""
     maxclients: int = 10_000
     timeout: int = 0
     """Seconds after which a silent client is closed; 0 for never."""
@@ -94,7 +96,7 @@ class Settings:
             port = getattr(self, name)
             require(shown(name), port, "a port, 0 to 65535, or auto", AUTO <= port <= 65535)
         for name in (
-            "maxmemory", "timeout", "tcp_keepalive", "shutdown_timeout",
+            "maxmemory", "maxkeys", "timeout", "tcp_keepalive", "shutdown_timeout",
             "auto_aof_rewrite_percentage", "auto_aof_rewrite_min_size",
         ):  # fmt: skip
             require(shown(name), getattr(self, name), "0 or more", getattr(self, name) >= 0)

@@ -64,12 +64,13 @@ impl Keyspace {
 impl Keyspace {
     #[new]
     #[pyo3(
-        signature = (*, max_memory=None, max_bulk=512 << 20, foreign=None, journal=true),
-        text_signature = "(*, max_memory=None, max_bulk=536870912, foreign=None, journal=True)"
+        signature = (*, max_memory=None, max_keys=None, max_bulk=512 << 20, foreign=None, journal=true),
+        text_signature = "(*, max_memory=None, max_keys=None, max_bulk=536870912, foreign=None, journal=True)"
     )]
     fn new(
         py: Python<'_>,
         max_memory: Option<u64>,
+        max_keys: Option<u64>,
         max_bulk: usize,
         foreign: Option<Vec<String>>,
         journal: bool,
@@ -81,6 +82,7 @@ impl Keyspace {
         // Unknown to whoever chooses names, and different in each process.
         let seed = RandomState::new().hash_one(0u8);
         let mut core = Core::new(seed, max_memory, max_bulk, &foreign.unwrap_or_default());
+        core.store.set_most(max_keys);
         core.changes.keep(journal);
         Ok(Keyspace(Arc::new(Mutex::new(core))))
     }
@@ -138,7 +140,7 @@ impl Keyspace {
 
     /// Numbers about the whole.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (told, limit, calls) = {
+        let (told, limits, calls) = {
             let core = waited_for(py, &self.0);
             let (hits, misses) = core.store.asked();
             let told = [
@@ -151,7 +153,7 @@ impl Keyspace {
             ];
             let calls: Vec<_> =
                 core.calls().map(|(command, calls)| (command.name, calls)).collect();
-            (told, core.store.limit(), calls)
+            (told, (core.store.limit(), core.store.most()), calls)
         };
         let (stats, commands) = (PyDict::new(py), PyDict::new(py));
         let (mut all, mut errors) = (0, 0);
@@ -166,7 +168,8 @@ impl Keyspace {
         for (name, value) in told {
             stats.set_item(name, value)?;
         }
-        stats.set_item("max_memory", limit)?;
+        stats.set_item("max_memory", limits.0)?;
+        stats.set_item("max_keys", limits.1)?;
         stats.set_item("calls", all + unknown)?;
         stats.set_item("errors", errors + unknown)?;
         stats.set_item("commands", commands)?;
@@ -229,6 +232,17 @@ impl Keyspace {
     #[setter]
     fn set_max_memory(&self, limit: Option<u64>) {
         locked(&self.0).store.set_limit(limit);
+    }
+
+    /// Names there may be.
+    #[getter]
+    fn max_keys(&self) -> Option<u64> {
+        locked(&self.0).store.most()
+    }
+
+    #[setter]
+    fn set_max_keys(&self, most: Option<u64>) {
+        locked(&self.0).store.set_most(most);
     }
 
     /// Whether changes are kept for `take_changes`.

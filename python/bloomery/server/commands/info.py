@@ -66,6 +66,7 @@ def about_memory(server: Server) -> Fields:
         "used_memory_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10,
         "maxmemory": server.settings.maxmemory,
         "maxmemory_policy": "noeviction",
+        "maxkeys": server.settings.maxkeys,
         "mem_allocator": "libc",
     }
 
