@@ -132,6 +132,50 @@ mod tests {
         }
     }
 
+    /// Of every form that a block has, and from each to the next: cells come one by one, and a few are raised
+    /// by what has a low digit, has none, is nothing at all, or more than a cell holds.
+    fn raised_alike<C: DecayingCells>(bits: u32, seed: u64) {
+        let (cells, max) = (128 * 3, ((1u64 << bits) - 1) as u32);
+        let basic = BasicCells::zeroed(cells, bits).unwrap();
+        let other = C::zeroed(cells, bits).unwrap();
+        let mut draw = numbers(seed);
+        for step in 0..6000 {
+            let weight = match draw(40) {
+                0 => 0,
+                1 => draw(1 << 31) >> draw(31) << draw(10),
+                2..20 => 256 * draw(4),
+                _ => 1 + draw(20),
+            };
+            let block = draw(3) * 128;
+            let some = [draw(32), 32 + draw(32), 64 + draw(32), 96 + draw(32)].map(|i| block + i);
+            let apart = [some[0], (some[1] + 128) % cells, some[2], (some[3] + 256) % cells];
+            for (cells, together) in [(some, true), (apart, false)] {
+                let raised = basic.raise(&cells, weight, max, together);
+                assert_eq!(raised, other.raise(&cells, weight, max, together), "{weight}");
+            }
+            if step % 50 == 0 {
+                let decay = Decay::new(draw(1000) as f64 / 1000.0, Rounding::Strict);
+                let (block, fading) = (draw(3), decay.of_age(1 + draw(3)));
+                basic.fade(block, &fading);
+                other.fade(block, &fading);
+            }
+            let block = draw(3);
+            assert_eq!(basic.values(block), other.values(block));
+        }
+        other.validate().unwrap();
+    }
+
+    #[test]
+    fn all_layouts_rise_alike_and_tell_alike_what_was_zero_or_full() {
+        for seed in 0..4 {
+            for bits in [16, 32] {
+                raised_alike::<OptimizedCells<SCANT>>(bits, seed);
+                raised_alike::<OptimizedCells<AMPLE>>(bits, seed);
+                raised_alike::<PackedCells>(bits, seed);
+            }
+        }
+    }
+
     /// And go their own way: a copy that is cleared takes nothing from where it came from.
     fn copies_hold_the_same<C: DecayingCells>(original: &C, cells: u64) {
         let before: Vec<u32> = (0..cells).map(|cell| original.get(cell)).collect();

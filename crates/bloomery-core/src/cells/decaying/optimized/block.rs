@@ -13,12 +13,11 @@
 
 use super::BLOCK;
 use super::table::{self, Link, Pool};
+use std::hint::select_unpredictable;
 
 /// Words of the map and of the digits, which follow each other: most digits are in the first line.
 pub(super) const MAP: usize = BLOCK / 64;
 pub(super) const DIGITS: usize = BLOCK / 16;
-/// Entries beyond so many bytes are worth a wide block, if its values have two bytes or four.
-pub(super) const SPARSE: [usize; 2] = [120, 288];
 
 /// How the values of a block are kept: the three low bits of its link.
 pub(super) const SPARSE16: usize = 0;
@@ -92,6 +91,9 @@ impl<const ROOM: usize> Block<ROOM> {
     /// Bytes of room, and of everything behind the link.
     pub(super) const ROOM_BYTES: usize = ROOM * 8;
     pub(super) const BODY_BYTES: usize = (MAP + DIGITS + ROOM) * 8;
+    /// Entries beyond so many bytes are worth a wide block, if its values have two bytes or four. For two a
+    /// table would be smaller up to 120, but slower than plain values, and so are blocks of both forms in turn.
+    pub(super) const SPARSE: [usize; 2] = [Self::ROOM_BYTES, 288];
 
     // ---- where things are
 
@@ -104,7 +106,8 @@ impl<const ROOM: usize> Block<ROOM> {
     #[inline(always)]
     fn rank(&self, place: usize) -> usize {
         let below = self.map[place / 64] & ((1 << (place % 64)) - 1);
-        let before = if place < 64 { 0 } else { self.map[0].count_ones() };
+        // No branch: half of the places are in the second word.
+        let before = self.map[0].count_ones() & (place as u32 / 64).wrapping_neg();
         (before + below.count_ones()) as usize
     }
 
@@ -165,20 +168,24 @@ impl<const ROOM: usize> Block<ROOM> {
     /// A value of a wide block.
     #[inline(always)]
     pub(super) fn wide<V: Entry>(&self, place: usize) -> V {
-        let first = Self::BODY_BYTES / V::BYTES;
-        let (body, table) = (self.body().cast::<V>(), self.link.table().cast::<V>());
-        debug_assert!(place < BLOCK);
         // SAFETY: places below 128 are in the body or in the table that a wide block has.
-        unsafe { if place < first { *body.add(place) } else { *table.add(place - first) } }
+        unsafe { *Self::wide_at(self.body().cast::<V>().cast_mut(), self.link, place) }
     }
 
     #[inline(always)]
     pub(super) fn wide_mut<V: Entry>(&mut self, place: usize) -> &mut V {
-        let first = Self::BODY_BYTES / V::BYTES;
-        let (body, table) = (self.body_mut().cast::<V>(), self.link.table().cast::<V>());
-        debug_assert!(place < BLOCK);
+        let body = self.body_mut().cast::<V>();
         // SAFETY: as above, and nobody else reaches the table (O2).
-        unsafe { &mut *if place < first { body.add(place) } else { table.add(place - first) } }
+        unsafe { &mut *Self::wide_at(body, self.link, place) }
+    }
+
+    /// Where a value of a wide block is. No branch: half of the places are in the table.
+    #[inline(always)]
+    fn wide_at<V: Entry>(body: *mut V, link: Link, place: usize) -> *mut V {
+        debug_assert!(place < BLOCK);
+        let first = Self::BODY_BYTES / V::BYTES;
+        let table = link.table().cast::<V>().wrapping_sub(first);
+        select_unpredictable(place < first, body, table).wrapping_add(place)
     }
 
     /// The table, for asking ahead.
@@ -252,7 +259,7 @@ impl<const ROOM: usize> Block<ROOM> {
         let (count, rank) = (self.count(), self.rank(place));
         let bytes = (count + 1) * E::BYTES;
         if bytes > self.capacity() {
-            if bytes > SPARSE[0] {
+            if bytes > Self::SPARSE[0] {
                 return false;
             }
             self.resize(count * E::BYTES, Self::capacity_for(bytes), pool);
@@ -397,8 +404,41 @@ impl<const ROOM: usize> Block<ROOM> {
         Some(old == 0)
     }
 
-    #[inline(never)]
+    /// The same where a cell gets its first entry, mostly.
+    #[inline(always)]
     fn raise_anew(&mut self, place: usize, weight: u64, max: u32, pool: &Pool) -> (bool, bool) {
+        let low = self.digits[place / 16] >> (place % 16 * 4) & 15;
+        let sum = low + weight;
+        let high = sum >> 4;
+        let small = high != 0 && high <= u16::MOST.min(u64::from(max >> 4));
+        let fits = self.link.is_null()
+            && self.link.form() == SPARSE16
+            && self.count() < Self::ROOM_BYTES / 2;
+        if !small || !fits || self.has_more(place) {
+            return self.raise_slowly(place, weight, max, pool);
+        }
+        self.insert_in_room(place, high);
+        self.set_digit(place, (sum & 15) as u32);
+        (low == 0, false)
+    }
+
+    /// Gives a cell an entry of two bytes in the room, where there is one left. Word by word, for all of the room:
+    /// how many entries move is hard to foresee.
+    #[inline(always)]
+    fn insert_in_room(&mut self, place: usize, high: u64) {
+        let rank = self.rank(place);
+        let (at, shift) = (rank / 4, rank % 4 * 16);
+        for i in (1..ROOM).rev() {
+            let moved = self.room[i] << 16 | self.room[i - 1] >> 48;
+            self.room[i] = select_unpredictable(i > at, moved, self.room[i]);
+        }
+        let (word, below) = (self.room[at], (1 << shift) - 1);
+        self.room[at] = word & below | high << shift | (word & !below) << 16;
+        self.map[place / 64] |= 1 << (place % 64);
+    }
+
+    #[inline(never)]
+    fn raise_slowly(&mut self, place: usize, weight: u64, max: u32, pool: &Pool) -> (bool, bool) {
         let old = self.get(place);
         let new = u64::from(old) + weight;
         self.set(place, new.min(u64::from(max)) as u32, pool);

@@ -4,13 +4,13 @@
 //!          and is linked to them through a lookup table, behind a Bloom filter of the cells in use.
 //!          Each link costs more than the digits it leads to (specification 6.3), so here there is
 //!          one link for a block of 128 cells instead of one for each cell.
-//! Here     A block is a record with its digits and the entries of the cells that have more; where these
-//!          need more room they are in a table of their own, and where most cells have more the block is kept
-//!          as plain values (`block.rs`). A record has 128 bytes, half of what the basic layout takes for 16
-//!          bits; where one occurrence is more than a digit it has 192 (of 512), and the entries of a
-//!          filter that is as full as it was planned fit in. A full block takes 280 bytes where
-//!          the basic layout takes 264, 536 against 520. Links, maps and what the allocator keeps are
-//!          among them.
+//! Here     A block is a record with its digits and the entries of the cells that have more. Where these do not
+//!          fit, the block is kept as plain values; if those would have four bytes, the entries go to a table
+//!          of their own first, until most cells have more (`block.rs`). A record has 128 bytes, half of
+//!          what the basic layout takes for 16 bits; where one occurrence is more than a digit it has 192
+//!          (of 512), and the entries of a filter that is as full as it was planned fit in. A full block
+//!          takes 280 bytes where the basic layout takes 264, 536 against 520. Links, maps and what the
+//!          allocator keeps are among them.
 //!
 //! # Invariants
 //! O1  A bit of a sparse block's map is set if and only if the cell's value is 16 or more.

@@ -1,8 +1,6 @@
 //! All cells of a block at once: fading, and laying a block out in the form that fits its values.
 
-use super::block::{
-    Block, DIGITS, Entry, MAP, SPARSE, SPARSE16, SPARSE32, WIDE16, WIDE32, by_form,
-};
+use super::block::{Block, DIGITS, Entry, MAP, SPARSE16, SPARSE32, WIDE16, WIDE32, by_form};
 use super::table::{self, Link, Pool};
 use super::{BLOCK, Fading};
 
@@ -52,7 +50,7 @@ impl<const ROOM: usize> Block<ROOM> {
         values.iter_mut().for_each(|value| *value = V::of(fading.fade(value.get())));
         let all = values.map(V::get);
         let (shape, wide) = (Shape::of(&all), V::BYTES == 4);
-        if shape.bytes() * 2 <= SPARSE[usize::from(wide)] || wide && shape.largest < 1 << 15 {
+        if shape.bytes() * 2 <= Self::SPARSE[usize::from(wide)] || wide && shape.largest < 1 << 15 {
             return self.lay_out(&all, pool);
         }
         self.store_wide(&values);
@@ -146,7 +144,7 @@ impl<const ROOM: usize> Block<ROOM> {
     pub(super) fn lay_out(&mut self, values: &[u32; BLOCK], pool: &Pool) {
         let shape = Shape::of(values);
         self.clear(pool);
-        let form = shape.form();
+        let form = shape.form(Self::SPARSE);
         let capacity = match form {
             WIDE16 => BLOCK * 2 - Self::BODY_BYTES,
             WIDE32 => BLOCK * 4 - Self::BODY_BYTES,
@@ -247,9 +245,9 @@ impl Shape {
         self.count * self.entry_bytes()
     }
 
-    fn form(self) -> usize {
+    fn form(self, sparse: [usize; 2]) -> usize {
         let narrow = self.largest <= u32::from(u16::MAX);
-        if self.bytes() > SPARSE[usize::from(!narrow)] {
+        if self.bytes() > sparse[usize::from(!narrow)] {
             return if narrow { WIDE16 } else { WIDE32 };
         }
         if self.entry_bytes() == 2 { SPARSE16 } else { SPARSE32 }
