@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, insert
+from sqlalchemy.exc import IntegrityError
 
 from bloomery import DatabaseGuard
 from bloomery.guard.commits import unless_empty
 from bloomery.guard.pending import Pending
+from bloomery.guard.shared import SharedKeys
 from bloomery.guard.state import State
 from tests.guard.shop import ABSENT, Basket
 
@@ -42,6 +45,12 @@ def calls(work: Callable[[], object]) -> int:
 def open_keys(guard: DatabaseGuard) -> list[Any]:
     """The keys of transactions that have not ended, as far as the guard knows."""
     return [key for pending in guard._held.pendings for key in pending.keys]
+
+
+def under_way(guard: DatabaseGuard) -> int:
+    """How many commits a shared guard has under way in this process."""
+    assert isinstance(guard._held, SharedKeys)
+    return len(guard._held._sections)
 
 
 def test_an_insert_and_its_commit_take_five_calls_more_than_without_a_guard(engine: Engine) -> None:
@@ -126,7 +135,60 @@ def test_a_connection_that_leaves_its_pool_takes_its_open_keys_along(engine: Eng
         assert guard.state is State.READY
 
 
-def test_what_a_dialect_does_at_the_same_moments_is_still_done(engine: Engine) -> None:
+def test_the_key_of_a_commit_that_broke_off_stays_for_ever(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_off(connection: Any) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(engine.dialect, "do_commit", break_off)
+    with DatabaseGuard(engine, Basket.owner, 1e-6) as guard:
+        with engine.connect() as connection:
+            connection.execute(insert(Basket), {"customer_id": 100})
+            with pytest.raises(ConnectionError):
+                connection.commit()
+        assert guard.build()
+        assert guard.filter_many([100, ABSENT]) == [100], "though its row was not to be seen"
+
+
+def test_a_commit_of_one_key_is_a_section_of_a_shared_guard(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sections: list[int] = []
+    commit = engine.dialect.do_commit
+
+    def look(connection: Any) -> None:
+        sections.append(under_way(guard))
+        commit(connection)
+
+    monkeypatch.setattr(engine.dialect, "do_commit", look)
+    with DatabaseGuard(engine, Basket.owner, 1e-6, shared=tmp_path / "guard") as guard:
+        assert guard.build()
+        sections.clear()
+        add(engine, 100)
+        assert sections == [1]
+        assert under_way(guard) == 0
+        assert guard.filter_many([100, ABSENT]) == [100]
+
+
+def test_a_statement_without_a_key_that_fails_to_commit_itself_ends_its_section(
+    engine: Engine, tmp_path: Path
+) -> None:
+    with DatabaseGuard(engine, Basket.owner, 1e-6, shared=tmp_path / "guard") as guard:
+        assert guard.build()
+        at_once = engine.execution_options(isolation_level="AUTOCOMMIT")
+        with at_once.connect() as connection:
+            row = {"id": 1, "customer_id": None}
+            connection.execute(insert(Basket), row)
+            assert under_way(guard) == 0
+            with pytest.raises(IntegrityError):
+                connection.execute(insert(Basket), row)
+            assert under_way(guard) == 0
+
+
+def test_what_a_dialect_does_at_the_same_moments_is_still_done(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done: list[str] = []
     original = engine.dialect.execution_ctx_cls
 
@@ -140,8 +202,8 @@ def test_what_a_dialect_does_at_the_same_moments_is_still_done(engine: Engine) -
     def begin(connection: Any) -> None:
         done.append("begin")
 
-    engine.dialect.execution_ctx_cls = Busy
-    engine.dialect.do_begin = begin  # type: ignore[method-assign]
+    monkeypatch.setattr(engine.dialect, "execution_ctx_cls", Busy)
+    monkeypatch.setattr(engine.dialect, "do_begin", begin)
     with DatabaseGuard(engine, Basket.owner, 1e-6) as guard:
         assert guard.build()
         done.clear()
