@@ -34,26 +34,58 @@ pub struct Stopped {
     pub refused: Refused,
 }
 
+/// The values that cells shall have. A function of a cell is one.
+pub trait CellValues {
+    /// The values of the cells from `first` on. Quickest for cells that lie in one chunk.
+    fn fill(&self, first: u64, values: &mut [u64]);
+}
+
+impl<F: Fn(u64) -> u64> CellValues for F {
+    #[inline(always)]
+    fn fill(&self, first: u64, values: &mut [u64]) {
+        (first..).zip(values).for_each(|(cell, value)| *value = self(cell));
+    }
+}
+
+/// Cells that are asked for together.
+pub const CHUNK: usize = 128;
+
+/// Hands out the values of some cells, chunk by chunk: the first cell, and the values from there on.
+#[inline(always)]
+pub fn each_chunk(
+    cells: Range<u64>,
+    values: &impl CellValues,
+    mut take: impl FnMut(u64, &mut [u64]),
+) {
+    let (mut held, mut first) = ([0; CHUNK], cells.start);
+    while first < cells.end {
+        let end = cells.end.min((first / CHUNK as u64 + 1) * CHUNK as u64);
+        let held = &mut held[..(end - first) as usize];
+        values.fill(first, held);
+        take(first, held);
+        first = end;
+    }
+}
+
 /// Counters that grow.
 pub trait GrowingCells: Send + Sync + Sized {
     /// What such cells are like, beside their number and their partitions.
     type Shape: Copy + std::fmt::Debug + PartialEq + Send + Sync;
 
-    /// Cells of given values. `stuck` says which of them have lost count.
+    /// Cells of given values. `stuck` are those that have lost count, in order.
     fn laid_out(
         cut: Cut,
         shape: Self::Shape,
         pauses: Arc<Pauses>,
-        value: impl Fn(u64) -> u64,
-        stuck: impl Fn(u64) -> bool,
+        values: impl CellValues,
+        stuck: &[u64],
     ) -> Result<Self>;
 
     /// A copy that counts its own rebuilds. No writer is inside meanwhile.
     fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
         let guard = &crossbeam_epoch::pin();
         let value = |cell| self.get(cell, guard);
-        let stuck = |cell| self.is_stuck(cell, guard);
-        Self::laid_out(*self.cut(), *self.shape(), pauses, value, stuck)
+        Self::laid_out(*self.cut(), *self.shape(), pauses, value, &self.stuck(guard))
     }
 
     /// Refuses to go on when cells of one shape cannot take the place of cells of the other.

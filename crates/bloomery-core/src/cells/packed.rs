@@ -87,6 +87,20 @@ impl Packer {
         Some(full)
     }
 
+    /// Puts one number after the other, each of `width` bits; hands out the words that they fill.
+    #[inline(always)]
+    pub fn push_all(&mut self, values: &[u64], width: u32, mut put: impl FnMut(u64)) {
+        // Eight narrow ones become one number first.
+        let (eights, rest) = if width <= 8 { values.as_chunks::<8>() } else { (&[][..], values) };
+        for eight in eights {
+            let join = |all, (i, value): (u32, &u64)| all | value << (i * width);
+            self.push((0..).zip(eight).fold(0, join), 8 * width).map(&mut put);
+        }
+        for value in rest {
+            self.push(*value, width).map(&mut put);
+        }
+    }
+
     /// The last word, and how many bits of it are in use.
     pub fn rest(self) -> (u64, u32) {
         (self.open, self.used)
@@ -138,6 +152,11 @@ mod tests {
             packed.extend((used > 0).then_some(last));
             let written: Vec<u64> = words.iter().map(|w| w.load(Ordering::Relaxed)).collect();
             assert_eq!(packed, written, "width {width}");
+            let (mut packer, mut together) = (Packer::default(), Vec::new());
+            let values: Vec<u64> = (0..count).map(value).collect();
+            packer.push_all(&values, width, |word| together.push(word));
+            together.extend((used > 0).then_some(packer.rest().0));
+            assert_eq!(together, written, "width {width}");
         }
     }
 

@@ -15,6 +15,7 @@ use super::count::Frozen;
 use super::header::{Header, Kind, u64_at};
 use super::record::{RECORD, Record};
 use super::values::{self, Values};
+use crate::batch::at_best;
 use crate::cells::{DECAY_BLOCK, Rounding, Words, bytes_for, packed};
 use crate::error::{Error, Result};
 use crate::filters::{
@@ -162,16 +163,11 @@ impl Promised {
         }
         let levels: Vec<_> = (kept.iter())
             .map(|(cells, stamps, values)| {
-                let (value, cells) = (values.in_order(), *cells);
                 FrozenCells {
-                    cells,
+                    cells: *cells,
                     stored: Box::new(|block| packed::read(stamps.atomics(), block * 32, 32) as u32),
-                    values: Box::new(move |block| {
-                        std::array::from_fn(|i| match block * DECAY_BLOCK + i as u64 {
-                            cell if cell < cells => value(cell) as u32,
-                            _ => 0,
-                        })
-                    }),
+                    // A block is a run.
+                    values: Box::new(|block| at_best(|| values.narrow_run(block))),
                 }
             })
             .collect();

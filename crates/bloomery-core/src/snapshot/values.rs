@@ -8,20 +8,19 @@
 //! It is about as small as the filter in memory, whatever the partitions are, and says nothing about them.
 //! There is one encoding of given counters: a width that is larger than needed is damage.
 
-use crate::cells::{Words, packed};
+use crate::cells::{CellValues, Words, packed};
 use crate::error::{Error, Result};
-use std::cell::RefCell;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters in one run.
-const RUN: u64 = 128;
+const RUN: usize = 128;
 
 /// (directory, fields) of `len` counters. Each is asked for once, in order.
 pub(crate) fn encode(len: u64, value: impl Fn(u64) -> u64) -> Result<(Words, Words)> {
-    let runs = len.div_ceil(RUN);
+    let runs = len.div_ceil(RUN as u64);
     let directory = Words::zeroed(runs * 8)?;
     let (mut packer, mut full) = (packed::Packer::default(), Vec::new());
-    let mut values = [0; RUN as usize];
+    let mut values = [0; RUN];
     for run in 0..runs {
         let cells = cells(run, len);
         let values = &mut values[..(cells.end - cells.start) as usize];
@@ -32,9 +31,9 @@ pub(crate) fn encode(len: u64, value: impl Fn(u64) -> u64) -> Result<(Words, Wor
         }
         let width = u64::BITS - any.leading_zeros();
         set_width(&directory, run, width);
-        let needed = (full.len() as u64 + RUN) * 8;
+        let needed = (full.len() + RUN) as u64 * 8;
         let refused = |_| Error::Capacity { needed, limit: isize::MAX as u64 };
-        full.try_reserve(RUN as usize).map_err(refused)?;
+        full.try_reserve(RUN).map_err(refused)?;
         if width > 0 {
             values.iter().for_each(|value| full.extend(packer.push(*value, width)));
         }
@@ -49,7 +48,7 @@ pub(crate) fn encode(len: u64, value: impl Fn(u64) -> u64) -> Result<(Words, Wor
 }
 
 fn cells(run: u64, len: u64) -> std::ops::Range<u64> {
-    run * RUN..len.min((run + 1) * RUN)
+    run * RUN as u64..len.min((run + 1) * RUN as u64)
 }
 
 fn width_of(directory: &Words, run: u64) -> u32 {
@@ -73,13 +72,13 @@ pub(crate) struct Values {
 impl Values {
     /// Bytes that the directory of `len` counters must have.
     pub(crate) fn directory_bytes(len: u64) -> u64 {
-        crate::cells::bytes_for(len.div_ceil(RUN).saturating_mul(8))
+        crate::cells::bytes_for(len.div_ceil(RUN as u64).saturating_mul(8))
     }
 
     /// The counters, if this is how `encode` would have written them.
     pub(crate) fn new(len: u64, directory: Words, fields: Words) -> Result<Self> {
         let wrong = |what: &str| Err(Error::Field { name: "cells", got: what.to_owned() });
-        let runs = len.div_ceil(RUN);
+        let runs = len.div_ceil(RUN as u64);
         if directory.bytes() != Self::directory_bytes(len) {
             return wrong("a directory of another length");
         }
@@ -92,7 +91,8 @@ impl Values {
             if width > 64 {
                 return wrong("a counter of more than 64 bits");
             }
-            bit += (cells(run, len).end - run * RUN) * u64::from(width);
+            let cells = cells(run, len);
+            bit += (cells.end - cells.start) * u64::from(width);
         }
         if fields.bytes() != crate::cells::bytes_for(bit) {
             return wrong("fields of another length than the directory says");
@@ -101,47 +101,144 @@ impl Values {
         if !this.directory.is_zero_from(runs * 8) || !this.fields.is_zero_from(bit) {
             return wrong("bits beyond the last counter");
         }
-        let mut held = [0; RUN as usize];
-        for run in 0..runs {
-            this.unpack(run, &mut held);
-            let any = held.iter().fold(0, |any, value| any | value);
-            if u64::BITS - any.leading_zeros() != width_of(&this.directory, run) {
-                return wrong("a run that is wider than its counters");
-            }
+        let mut tops = Tops::new();
+        if !(0..runs).all(|run| this.is_as_wide_as_said(run, &mut tops)) {
+            return wrong("a run that is wider than its counters");
         }
         Ok(this)
     }
 
-    /// The counters of a run; zeroes behind the last one.
-    fn unpack(&self, run: u64, held: &mut [u64; RUN as usize]) {
-        held.fill(0);
+    /// The words of a run that is whole: it begins and ends with a word, as those before it do.
+    #[inline(always)]
+    fn words_of(&self, run: u64, width: u32) -> Option<&[AtomicU64]> {
+        let first = (self.starts[run as usize] / 64) as usize;
+        let whole = (run + 1) * RUN as u64 <= self.len;
+        whole.then(|| &self.fields.atomics()[first..first + width as usize * RUN / 64])
+    }
+
+    /// Whether a counter of the run has the highest bit that its width allows.
+    #[inline(always)]
+    fn is_as_wide_as_said(&self, run: u64, tops: &mut Tops) -> bool {
         let width = width_of(&self.directory, run);
-        if width > 0 {
-            let mut bit = self.starts[run as usize];
-            for (value, _) in held.iter_mut().zip(cells(run, self.len)) {
-                *value = packed::read(self.fields.atomics(), bit, width);
-                bit += u64::from(width);
+        match self.words_of(run, width) {
+            _ if width == 0 => true,
+            Some(words) => {
+                let mut pairs = words.iter().zip(tops.of(width));
+                pairs.any(|(word, top)| word.load(Ordering::Relaxed) & top != 0)
+            }
+            None => {
+                let mut held = [0; RUN];
+                self.unpack(run, &mut held);
+                held.iter().fold(0, |any, value| any | value) >> (width - 1) != 0
             }
         }
+    }
+
+    /// The counters of a run; zeroes behind the last one.
+    #[inline(always)]
+    fn unpack(&self, run: u64, held: &mut [u64; RUN]) {
+        let width = width_of(&self.directory, run);
+        let Some(words) = self.words_of(run, width) else { return self.unpack_last(run, held) };
+        // As many at a time as fit a word.
+        match width {
+            0 => held.fill(0),
+            1..=4 => unpack_by::<16>(words, width, held),
+            5..=8 => unpack_by::<8>(words, width, held),
+            9..=16 => unpack_by::<4>(words, width, held),
+            17..=32 => unpack_by::<2>(words, width, held),
+            _ => unpack_by::<1>(words, width, held),
+        }
+    }
+
+    #[cold]
+    fn unpack_last(&self, run: u64, held: &mut [u64; RUN]) {
+        held.fill(0);
+        let width = width_of(&self.directory, run);
+        let bits = (self.starts[run as usize]..).step_by(width.max(1) as usize);
+        for ((value, _), bit) in held.iter_mut().zip(cells(run, self.len)).zip(bits) {
+            *value = if width == 0 { 0 } else { packed::read(self.fields.atomics(), bit, width) };
+        }
+    }
+
+    /// The counters of a run, each of which fits 32 bits; zeroes behind the last one.
+    #[inline(always)]
+    pub(crate) fn narrow_run(&self, run: u64) -> [u32; RUN] {
+        let mut held = [0; RUN];
+        self.unpack(run, &mut held);
+        held.map(|value| value as u32)
+    }
+
+    /// The cells that hold the largest number there is.
+    pub(crate) fn largest(&self) -> Vec<u64> {
+        let runs = 0..self.starts.len() as u64;
+        let wide = runs.filter(|run| width_of(&self.directory, *run) == u64::BITS);
+        let cells = wide.flat_map(|run| {
+            let mut held = [0; RUN];
+            self.unpack(run, &mut held);
+            cells(run, self.len).zip(held)
+        });
+        cells.filter(|(_, value)| *value == u64::MAX).map(|(cell, _)| cell).collect()
     }
 
     /// Bits of the largest counter.
     pub(crate) fn widest(&self) -> u32 {
-        let runs = self.len.div_ceil(RUN);
+        let runs = self.starts.len() as u64;
         (0..runs).map(|run| width_of(&self.directory, run)).max().unwrap_or(0)
     }
+}
 
-    /// The counters, for who asks mostly for one after the other: a run is unpacked once.
-    pub(crate) fn in_order(&self) -> impl Fn(u64) -> u64 {
-        let unpacked = RefCell::new((u64::MAX, [0; RUN as usize]));
-        move |cell| {
-            let (run, held) = &mut *unpacked.borrow_mut();
-            if *run != cell / RUN {
-                *run = cell / RUN;
-                self.unpack(*run, held);
+impl CellValues for Values {
+    #[inline(always)]
+    fn fill(&self, first: u64, values: &mut [u64]) {
+        let (mut cell, mut left) = (first, values);
+        while !left.is_empty() {
+            let (run, skip) = (cell / RUN as u64, (cell % RUN as u64) as usize);
+            let count = left.len().min(RUN - skip);
+            let (now, later) = left.split_at_mut(count);
+            if let Ok(whole) = now.try_into() {
+                self.unpack(run, whole);
+            } else {
+                let mut held = [0; RUN];
+                self.unpack(run, &mut held);
+                now.copy_from_slice(&held[skip..skip + count]);
             }
-            held[(cell % RUN) as usize]
+            (cell, left) = (cell + count as u64, later);
         }
+    }
+}
+
+/// Unpacks N numbers at a time; N times the width is no more than a word.
+#[inline(always)]
+fn unpack_by<const N: usize>(words: &[AtomicU64], width: u32, held: &mut [u64; RUN]) {
+    let (step, mask) = (N as u32 * width, packed::largest(width));
+    let mut bit = 0;
+    for some in held.as_chunks_mut::<N>().0 {
+        let joined = packed::read(words, bit, step);
+        for (i, value) in (0..).zip(some) {
+            *value = joined >> (i * width) & mask;
+        }
+        bit += u64::from(step);
+    }
+}
+
+/// For each width the words of a run in which every counter has its highest bit, and no other.
+struct Tops([Vec<u64>; 65]);
+
+impl Tops {
+    fn new() -> Self {
+        Tops([const { Vec::new() }; 65])
+    }
+
+    #[inline(always)]
+    fn of(&mut self, width: u32) -> &[u64] {
+        let tops = &mut self.0[width as usize];
+        if tops.is_empty() {
+            tops.resize(width as usize * RUN / 64, 0);
+            for bit in (1..=RUN).map(|cell| cell * width as usize - 1) {
+                tops[bit / 64] |= 1 << (bit % 64);
+            }
+        }
+        tops
     }
 }
 
@@ -159,9 +256,30 @@ mod tests {
             };
             let (directory, fields) = encode(len, value).unwrap();
             let values = Values::new(len, directory, fields).unwrap();
-            let get = values.in_order();
-            assert!((0..len).all(|cell| get(cell) == value(cell)));
-            assert!((0..len).rev().all(|cell| get(cell) == value(cell)));
+            let expected: Vec<u64> = (0..len).map(value).collect();
+            for first in [0, 1, 127, 128, 500].into_iter().filter(|first| *first < len) {
+                let mut found = vec![7; (len - first) as usize];
+                values.fill(first, &mut found);
+                assert_eq!(found, expected[first as usize..]);
+            }
+            let largest = (0..len).filter(|cell| value(*cell) == u64::MAX);
+            assert!(values.largest().into_iter().eq(largest));
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_width_come_back_as_they_were() {
+        for width in 1..=64 {
+            let value = |cell: u64| {
+                cell.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - width) | 1 << (width - 1)
+            };
+            let (directory, fields) = encode(300, value).unwrap();
+            let values = Values::new(300, directory, fields).unwrap();
+            let mut found = [0; 300];
+            values.fill(0, &mut found);
+            assert!((0..300).all(|cell| found[cell as usize] == value(cell)), "{width}");
+            let narrow = values.narrow_run(1);
+            assert!((0..128).all(|i| narrow[i] == value(128 + i as u64) as u32), "{width}");
         }
     }
 

@@ -20,6 +20,7 @@
 
 mod block;
 mod group;
+mod lay;
 mod overflow;
 mod rebuild;
 mod shift;
@@ -27,12 +28,11 @@ mod short;
 #[cfg(test)]
 mod tests;
 
-use crate::cells::growing::{self, Cut, GrowingCells, Pauses, Refused, STUCK, Stopped};
+use crate::cells::growing::{self, CellValues, Cut, GrowingCells, Pauses, Refused, STUCK, Stopped};
 use crate::cells::{Version, Words, packed};
 use crate::error::{Error, Result};
 use crossbeam_epoch::{self as epoch, Atomic, Guard};
 use overflow::Overflow;
-use rebuild::widest;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -121,50 +121,6 @@ impl DynamicCells {
         Ok(DynamicCells { cut, shape, stride, whole, base, partitions, pauses })
     }
 
-    /// Counters of given values, each partition as wide as it must be, or `least(partition)` bits.
-    pub fn from_values(
-        cut: Cut,
-        shape: DynamicShape,
-        pauses: Arc<Pauses>,
-        value: impl Fn(u64) -> u64,
-        least: impl Fn(u64) -> u32,
-    ) -> Result<Self> {
-        let this = Self::new(cut, shape, pauses)?;
-        for partition in 0..cut.partitions() {
-            let range = cut.range(partition);
-            let first = range.start;
-            // A partition begins with a word of its own.
-            let base = &this.base.atomics()[(this.bit(partition, 0) >> 6) as usize..];
-            let (mut words, mut packer) = (base.iter(), packed::Packer::default());
-            let mut put =
-                |word| words.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
-            let mut largest = 0;
-            for cell in range.clone() {
-                let value = value(cell);
-                largest = largest.max(value);
-                packer.push(value & this.base_max(), shape.width).map(&mut put);
-            }
-            let (last, used) = packer.rest();
-            if used > 0 {
-                put(last);
-            }
-            let least = if shape.adaptive { 0 } else { least(partition) };
-            let width = bits_of(largest >> shape.width).max(least);
-            if width > 0 {
-                let high = |slot| value(first + slot) >> shape.width;
-                let cells = (range.end - first) as usize;
-                let mut made = match shape.adaptive {
-                    true => Overflow::in_parts(cells, &widest(cells, |slot| bits_of(high(slot))))?,
-                    false => Overflow::flat(cells, width)?,
-                };
-                (0..cells as u64).for_each(|slot| made.set(slot, high(slot)));
-                this.recount(partition, &mut made);
-                this.put(partition, made);
-            }
-        }
-        Ok(this)
-    }
-
     /// Width of a partition's overflow counters, y.
     pub fn overflow_bits(&self, partition: u64) -> u32 {
         let guard = &epoch::pin();
@@ -215,11 +171,11 @@ impl GrowingCells for DynamicCells {
         cut: Cut,
         shape: DynamicShape,
         pauses: Arc<Pauses>,
-        value: impl Fn(u64) -> u64,
-        _stuck: impl Fn(u64) -> bool,
+        values: impl CellValues,
+        _stuck: &[u64],
     ) -> Result<Self> {
         // A counter is stuck at the largest value, so the values say it all.
-        Self::from_values(cut, shape, pauses, value, |_| 0)
+        Self::from_values(cut, shape, pauses, values)
     }
 
     /// Word by word: whoever keeps writers out for a copy does so for milliseconds.

@@ -176,9 +176,3 @@ impl DynamicCells {
         y
     }
 }
-
-/// The widest of each grain of cells.
-pub(super) fn widest(cells: usize, width_of: impl Fn(u64) -> u32) -> Vec<u32> {
-    let grain = |first: usize| (first..cells.min(first + GRAIN)).map(|slot| width_of(slot as u64));
-    (0..cells).step_by(GRAIN).map(|first| grain(first).max().unwrap_or(0)).collect()
-}

@@ -89,7 +89,7 @@ fn values_can_be_laid_out_at_once() {
     for adaptive in [false, true] {
         let shape = DynamicShape { width: 3, shrink: 0.5, adaptive };
         let cut = Cut::new(777, 12, 1);
-        let cells = DynamicCells::from_values(cut, shape, laws::pauses(), value, |_| 0).unwrap();
+        let cells = DynamicCells::from_values(cut, shape, laws::pauses(), value).unwrap();
         let guard = &epoch::pin();
         assert!((0..777).all(|cell| cells.get(cell, guard) == value(cell)));
         assert!(cells.validate().is_ok());

@@ -13,10 +13,13 @@
 
 use super::SpectralShape;
 use super::index::Index;
-use crate::cells::packed::{self, largest};
+use crate::batch::at_best;
+use crate::cells::growing::{CHUNK, CellValues, each_chunk};
+use crate::cells::packed::{self, Packer, largest};
 use crate::cells::version::Version;
 use crate::cells::words::{Words, bytes_for};
 use crate::error::{Error, Result};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The widest field.
@@ -40,48 +43,74 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Lays out `len` fields with the values given. Field j gets `need(j)` bits, no less than its value
-    /// takes, and an even share of what is left of `bits`; but `at_end` of these have the last fields.
+    /// Lays out a field for each of the cells, with the values given. A cell gets `need(cell, value)` bits, no
+    /// less than its value takes, and an even share of what is left of `bits`; but `at_end` of these have the
+    /// last fields.
     pub(super) fn lay(
-        len: u64,
+        cells: Range<u64>,
         bits: u64,
         at_end: u64,
-        need: impl Fn(u64) -> u32,
-        value: impl Fn(u64) -> u64,
+        need: impl Fn(u64, u64) -> u32,
+        values: &impl CellValues,
     ) -> Result<Self> {
-        let content = (0..len).map(|field| u64::from(need(field))).sum();
+        let len = cells.end - cells.start;
+        let content = content(cells.clone(), values, &need);
         let bits = bits.clamp(content, len.saturating_mul(WIDEST));
         let (at, index) = Self::shape(len, bits);
         let words = Words::zeroed(at.saturating_add(index.bits()))?;
         let at_end = at_end.min(bits - content);
         let mut share = Share::new(bits - content - at_end, len);
-        let tail = Self::tail(len, at_end, &need);
+        let tail = Self::tail(cells.clone(), at_end, &need, values);
+        let (base, rest) = words.atomics().split_at((at >> 6) as usize);
+        let (mut base, mut packer) = (base.iter(), Packer::default());
+        let mut put =
+            |word| base.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
+        let mut starts = index.entering(rest);
         let (mut start, mut used) = (0, 0);
-        for field in 0..len {
-            let value = value(field);
-            if field == tail {
-                share.held += at_end;
-            }
-            let width = share.widen(need(field));
-            index.enter(words.atomics(), field, start);
-            packed::write(words.atomics(), start, width, value);
-            start += u64::from(width);
-            used += u64::from(needed(value));
+        at_best(|| {
+            each_chunk(cells, values, |first, held| {
+                for (cell, value) in (first..).zip(held) {
+                    if cell == tail {
+                        share.held += at_end;
+                    }
+                    let width = share.widen(need(cell, *value));
+                    starts.push(start);
+                    packer.push(*value, width).map(&mut put);
+                    start += u64::from(width);
+                    used += u64::from(needed(*value));
+                }
+            });
+        });
+        starts.push(start);
+        starts.end();
+        let (last, filled) = packer.rest();
+        if filled > 0 {
+            put(last);
         }
-        index.enter(words.atomics(), len, start);
         // The last fields may be as wide as fields get: then some bits found no taker.
         Ok(Fields { words, index, len, bits: start, spare: AtomicU64::new(start - used) })
     }
 
-    /// The first of the last fields that together can take so many more bits.
-    fn tail(len: u64, at_end: u64, need: impl Fn(u64) -> u32) -> u64 {
-        let mut left = at_end;
-        (0..len)
-            .rfind(|field| {
-                left = left.saturating_sub(WIDEST - u64::from(need(*field)));
-                left == 0
-            })
-            .unwrap_or(0)
+    /// The first of the last cells whose fields together can take so many more bits.
+    fn tail(
+        cells: Range<u64>,
+        at_end: u64,
+        need: impl Fn(u64, u64) -> u32,
+        values: &impl CellValues,
+    ) -> u64 {
+        let (mut left, mut end) = (at_end, cells.end);
+        // Chunk by chunk from the last.
+        while left > 0 && end > cells.start {
+            let first = cells.start.max((end - 1) / CHUNK as u64 * CHUNK as u64);
+            each_chunk(first..end, values, |_, held| {
+                while left > 0 && end > first {
+                    end -= 1;
+                    let need = need(end, held[(end - first) as usize]);
+                    left = left.saturating_sub(WIDEST - u64::from(need));
+                }
+            });
+        }
+        end
     }
 
     fn shape(len: u64, bits: u64) -> (u64, Index) {
@@ -186,9 +215,10 @@ impl Fields {
         field: u64,
         room: u32,
     ) -> Result<Self> {
-        let need = |j| needed(self.get(j)).max(if j == field { room } else { 1 });
+        let need = |j, value| needed(value).max(if j == field { room } else { 1 });
         let spare = bits.saturating_sub(self.bits - self.spare());
-        Fields::lay(self.len, bits, shape.at_end(self.len, spare), need, |j| self.get(j))
+        let at_end = shape.at_end(self.len, spare);
+        Fields::lay(0..self.len, bits, at_end, need, &|j| self.get(j))
     }
 
     /// Recounts the invariants.
@@ -222,6 +252,22 @@ impl Fields {
         }
         Ok(())
     }
+}
+
+/// Bits that the fields of some cells need together.
+pub(super) fn content(
+    cells: Range<u64>,
+    values: &impl CellValues,
+    need: impl Fn(u64, u64) -> u32,
+) -> u64 {
+    let mut content = 0;
+    at_best(|| {
+        each_chunk(cells, values, |first, held| {
+            let needs = (first..).zip(held).map(|(cell, value)| u64::from(need(cell, *value)));
+            content += needs.sum::<u64>();
+        });
+    });
+    content
 }
 
 /// Deals out spare bits evenly, field after field.

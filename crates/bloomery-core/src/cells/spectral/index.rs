@@ -17,8 +17,8 @@
 //! The struct is the shape only. The numbers are in the words of the owner, from bit `at` on.
 
 use crate::cells::divisor::Divisor;
-use crate::cells::packed;
-use std::sync::atomic::AtomicU64;
+use crate::cells::packed::{self, Packer};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Shape and place of an index.
 #[derive(Debug)]
@@ -125,18 +125,10 @@ impl Index {
         (start, end)
     }
 
-    /// Enters a start; those of all fields before are there.
-    pub(super) fn enter(&self, words: &[AtomicU64], field: u64, start: u64) {
-        let place = self.place(field);
-        if place.in_group == 0 {
-            packed::write(words, place.cv1, self.absolute, start);
-        }
-        let in_group = start - packed::read(words, place.cv1, self.absolute);
-        if place.in_chunk == 0 {
-            packed::write(words, place.cv2, self.relative, in_group);
-        }
-        let in_chunk = in_group - packed::read(words, place.cv2, self.relative);
-        packed::write(words, place.ov, self.relative, in_chunk);
+    /// Enters all starts, one after the other, into the words from its own first one on.
+    pub(super) fn entering<'a>(&'a self, words: &'a [AtomicU64]) -> Entering<'a> {
+        let words = words.iter();
+        Entering { index: self, words, packer: Packer::default(), group: [0; 64], held: 0 }
     }
 
     /// Moves the starts of the fields `first..end` by `by` bits. Few entries change: of a group that
@@ -170,12 +162,66 @@ impl Index {
         }
     }
 
-    /// Whether the entries of the field are as `enter` makes them: no head has an offset to itself.
+    /// Whether the entries of the field are as they were entered: no head has an offset to itself.
     pub(super) fn is_sound(&self, words: &[AtomicU64], field: u64) -> bool {
         let place = self.place(field);
         let cv2 = packed::read(words, place.cv2, self.relative);
         let ov = packed::read(words, place.ov, self.relative);
         (place.in_group != 0 || cv2 == 0) && (place.in_chunk != 0 || ov == 0)
+    }
+}
+
+/// An index that is being filled, a record at a time.
+pub(super) struct Entering<'a> {
+    index: &'a Index,
+    words: std::slice::Iter<'a, AtomicU64>,
+    packer: Packer,
+    /// Starts of the group that is open, and how many there are.
+    group: [u64; 64],
+    held: usize,
+}
+
+impl Entering<'_> {
+    /// Enters the next start.
+    #[inline(always)]
+    pub(super) fn push(&mut self, start: u64) {
+        self.group[self.held & 63] = start;
+        self.held += 1;
+        if self.held as u64 == self.index.group.get() {
+            self.close();
+        }
+    }
+
+    /// Writes the record of the open group; places of fields that are not there stay zero.
+    fn close(&mut self) {
+        let Index { absolute, relative, group, chunk, .. } = self.index;
+        let chunk = chunk.get() as usize;
+        let starts = &self.group[..self.held];
+        let mut put = |value: u64, width: u32| {
+            if let Some(word) = self.packer.push(value, width) {
+                self.words.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
+            }
+        };
+        put(starts[0], *absolute);
+        let heads = (0..group.get() as usize).step_by(chunk);
+        heads
+            .for_each(|head| put(starts.get(head).map_or(0, |start| start - starts[0]), *relative));
+        for some in starts.chunks(chunk) {
+            some.iter().for_each(|start| put(start - some[0], *relative));
+        }
+        (starts.len()..group.get() as usize).for_each(|_| put(0, *relative));
+        self.held = 0;
+    }
+
+    /// There are no more.
+    pub(super) fn end(mut self) {
+        if self.held > 0 {
+            self.close();
+        }
+        let (last, used) = self.packer.rest();
+        if let (Some(word), 1..) = (self.words.next(), used) {
+            word.store(last, Ordering::Relaxed);
+        }
     }
 }
 
@@ -222,7 +268,9 @@ mod tests {
             let words: Vec<AtomicU64> =
                 (0..packed::words_for(index.bits())).map(|_| AtomicU64::new(0)).collect();
             let mut plain: Vec<u64> = (0..=fields).map(|j| j * 30).collect();
-            plain.iter().enumerate().for_each(|(j, &s)| index.enter(&words, j as u64, s));
+            let mut entering = index.entering(&words);
+            plain.iter().for_each(|start| entering.push(*start));
+            entering.end();
             for _ in 0..300 {
                 seed ^= seed << 13;
                 seed ^= seed >> 7;

@@ -26,7 +26,7 @@ mod shift;
 #[cfg(test)]
 mod tests;
 
-use crate::cells::growing::{Cut, GrowingCells, Pauses, Refused, STUCK};
+use crate::cells::growing::{CellValues, Cut, GrowingCells, Pauses, Refused, STUCK};
 use crate::cells::words::physical_memory;
 use crate::error::{Error, Result};
 use crossbeam_epoch::{self as epoch, Guard};
@@ -108,7 +108,7 @@ pub struct SpectralCells {
 impl SpectralCells {
     /// Counters at zero.
     pub fn new(cut: Cut, shape: SpectralShape, pauses: Arc<Pauses>) -> Result<Self> {
-        Self::lay(cut, shape, pauses, |_| 0)
+        Self::lay(cut, shape, pauses, &|_| 0)
     }
 
     /// A partition gets the room of an empty one, or more if its values need more.
@@ -116,7 +116,7 @@ impl SpectralCells {
         cut: Cut,
         shape: SpectralShape,
         pauses: Arc<Pauses>,
-        value: impl Fn(u64) -> u64,
+        values: &impl CellValues,
     ) -> Result<Self> {
         shape.check()?;
         let needed_bytes = Self::bytes_of(&cut, &shape);
@@ -127,11 +127,11 @@ impl SpectralCells {
         let lay = |partition: u64| {
             let range = cut.range(partition);
             let len = range.end - range.start;
-            let content = range.clone().map(|cell| u64::from(needed(value(cell)))).sum();
-            let value = |field: u64| value(range.start + field);
+            let content = fields::content(range.clone(), values, |_, value| needed(value));
             let bits = shape.bits(len, content);
             let at_end = shape.at_end(len, bits - content);
-            Ok(Partition::new(Fields::lay(len, bits, at_end, |field| needed(value(field)), value)?))
+            let fields = Fields::lay(range, bits, at_end, |_, value| needed(value), values)?;
+            Ok(Partition::new(fields))
         };
         let parts = (0..cut.partitions()).map(lay).collect::<Result<_>>()?;
         Ok(SpectralCells { cut, parts, shape, pauses })
@@ -176,12 +176,12 @@ impl GrowingCells for SpectralCells {
         cut: Cut,
         shape: SpectralShape,
         pauses: Arc<Pauses>,
-        value: impl Fn(u64) -> u64,
-        stuck: impl Fn(u64) -> bool,
+        values: impl CellValues,
+        stuck: &[u64],
     ) -> Result<Self> {
-        let this = Self::lay(cut, shape, pauses, value)?;
-        for cell in (0..cut.cells()).filter(|cell| stuck(*cell)) {
-            let (part, field) = this.locate(cell);
+        let this = Self::lay(cut, shape, pauses, &values)?;
+        for cell in stuck {
+            let (part, field) = this.locate(*cell);
             part.stick(field)?;
         }
         Ok(this)

@@ -146,7 +146,7 @@ fn without_room_nothing_is_set() {
 fn the_nearest_spare_bits_are_taken_and_only_what_lies_between_moves() {
     let shape = shape(1.0, 0.0, OnFull::Saturate);
     let lay = |widths: [u32; 11]| {
-        let fields = Fields::lay(11, 0, 0, |j| widths[j as usize], |j| j & 1).unwrap();
+        let fields = Fields::lay(0..11, 0, 0, |j, _| widths[j as usize], &|j| j & 1).unwrap();
         Partition::new(fields)
     };
     let check = |part: &Partition, value, moved, widths: [u32; 11]| {
@@ -171,7 +171,7 @@ fn spare_bits_come_from_far_away_in_stages() {
     let len = 20_000;
     for (value, donor) in [(u64::MAX, 0), (u64::MAX, len - 1), (1 << 40, 7_000)] {
         let fields =
-            Fields::lay(len, 0, 0, |j| if j == donor { 64 } else { 2 }, |j| j % 3).unwrap();
+            Fields::lay(0..len, 0, 0, |j, _| if j == donor { 64 } else { 2 }, &|j| j % 3).unwrap();
         let own = Partition::new(fields);
         let taker = 12_345;
         // The other cells have no bit to spare.
@@ -269,9 +269,7 @@ fn values_and_stuck_cells_survive_a_list_and_another_number_of_partitions() {
     for partitions in [1, 3, 8, 999, 1000] {
         let cut = Cut::new(1000, partitions, 1);
         let value = |cell| get(&first, cell);
-        let other = SpectralCells::laid_out(cut, first.shape, Arc::default(), value, |cell| {
-            lost.contains(&cell)
-        });
+        let other = SpectralCells::laid_out(cut, first.shape, Arc::default(), value, &lost);
         let other = other.unwrap();
         assert!(values(&other).eq(values(&first)));
         assert!(stuck(&other).eq(lost.iter().copied()));
@@ -284,7 +282,7 @@ fn a_list_of_values_keeps_the_room_of_an_empty_filter() {
     let shape = shape(3.0, 0.5, OnFull::Saturate);
     let lay = |values: &[u64]| {
         let value = |cell: u64| values.get(cell as usize).copied().unwrap_or(0);
-        SpectralCells::lay(Cut::new(10, 1, 1), shape, Arc::default(), value).unwrap()
+        SpectralCells::lay(Cut::new(10, 1, 1), shape, Arc::default(), &value).unwrap()
     };
     assert_eq!(lay(&[]).base_bits(), (35, 25));
     assert_eq!(lay(&[1 << 33]).base_bits(), (34 + 9 + 5, 5));

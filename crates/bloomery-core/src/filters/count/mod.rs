@@ -31,7 +31,7 @@ pub use plan::{
     CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
 };
 
-use crate::cells::{Gate, GrowingCells, Refused, STUCK};
+use crate::cells::{CellValues, Gate, GrowingCells, Refused, STUCK};
 use crate::error::{Error, Result};
 use crate::filters::{Estimate, Policy};
 use crate::hash::{Hasher, KeyHash};
@@ -71,17 +71,17 @@ impl<C: GrowingCells> Drop for CountFilter<C> {
 impl<C: GrowingCells> CountFilter<C> {
     /// An empty filter of these sizes.
     pub fn new(plan: CountPlan<C::Shape>, hasher: Hasher) -> Result<Self> {
-        Self::with_values(plan, hasher, |_| 0, |_| false)
+        Self::with_values(plan, hasher, |_| 0, &[])
     }
 
     /// A filter of given counters.
     pub fn with_values(
         plan: CountPlan<C::Shape>,
         hasher: Hasher,
-        value: impl Fn(u64) -> u64,
-        stuck: impl Fn(u64) -> bool,
+        values: impl CellValues,
+        stuck: &[u64],
     ) -> Result<Self> {
-        let state = State::laid_out(plan.checked()?, Arc::default(), value, stuck)?;
+        let state = State::laid_out(plan.checked()?, Arc::default(), values, stuck)?;
         Ok(Self::over(hasher, state))
     }
 

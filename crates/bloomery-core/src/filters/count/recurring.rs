@@ -13,7 +13,7 @@ use super::plan::CountPlan;
 use super::state::{Pick, State, smallest};
 use super::turn::Turn;
 use super::{CountFilter, MOST};
-use crate::cells::{GrowingCells, Pauses};
+use crate::cells::{CellValues, GrowingCells, Pauses};
 use crate::error::Result;
 use crate::filters::Policy;
 use crate::hash::KeyHash;
@@ -61,18 +61,18 @@ pub(crate) fn second_placement<S: Copy>(plan: &CountPlan<S>) -> Option<Placement
 impl<C: GrowingCells> Recurring<C> {
     /// Half as many cells as the first filter (the paper's m/2), as many for each key.
     pub(super) fn new(plan: &CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
-        Self::laid_out(plan, pauses, |_| 0, |_| false, HashSet::new())
+        Self::laid_out(plan, pauses, |_| 0, &[], HashSet::new())
     }
 
     pub(super) fn laid_out(
         plan: &CountPlan<C::Shape>,
         pauses: Arc<Pauses>,
-        value: impl Fn(u64) -> u64,
-        stuck: impl Fn(u64) -> bool,
+        values: impl CellValues,
+        stuck: &[u64],
         marked: HashSet<u128>,
     ) -> Result<Self> {
         let half = half(plan);
-        let cells = C::laid_out(half.cut(), plan.shape, pauses, value, stuck)?;
+        let cells = C::laid_out(half.cut(), plan.shape, pauses, values, stuck)?;
         Ok(Recurring { placement: half.placement, cells, marked: RwLock::new(marked) })
     }
 
@@ -80,8 +80,7 @@ impl<C: GrowingCells> Recurring<C> {
     pub(super) fn again(&self, plan: &CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
         let guard = &epoch::pin();
         let value = |cell| self.cells.get(cell, guard);
-        let stuck = |cell| self.cells.is_stuck(cell, guard);
-        Self::laid_out(plan, pauses, value, stuck, self.marks().clone())
+        Self::laid_out(plan, pauses, value, &self.cells.stuck(guard), self.marks().clone())
     }
 
     /// Looks at the second counters and the marks.

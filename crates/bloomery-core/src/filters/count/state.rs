@@ -3,7 +3,7 @@
 use super::plan::CountPlan;
 use super::recurring::Recurring;
 use super::{FEW, MOST};
-use crate::cells::{GrowingCells, Pauses};
+use crate::cells::{CellValues, GrowingCells, Pauses};
 use crate::error::Result;
 use crate::filters::Policy;
 use crate::hash::KeyHash;
@@ -28,10 +28,10 @@ impl<C: GrowingCells> State<C> {
     pub(super) fn laid_out(
         plan: CountPlan<C::Shape>,
         pauses: Arc<Pauses>,
-        value: impl Fn(u64) -> u64,
-        stuck: impl Fn(u64) -> bool,
+        values: impl CellValues,
+        stuck: &[u64],
     ) -> Result<Self> {
-        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, stuck)?;
+        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), values, stuck)?;
         let recurring = match plan.policy {
             Policy::RecurringMinimum => Some(Recurring::new(&plan, pauses)?),
             _ => None,
@@ -86,8 +86,8 @@ impl<C: GrowingCells> State<C> {
     fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
         let guard = &epoch::pin();
         let value = |cell| self.cells.get(cell, guard);
-        let stuck = |cell| self.cells.is_stuck(cell, guard);
-        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, stuck)?;
+        let stuck = self.cells.stuck(guard);
+        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, &stuck)?;
         let recurring = match &self.recurring {
             Some(recurring) => Some(recurring.again(&plan, pauses)?),
             None => None,

@@ -7,7 +7,7 @@ use super::recurring::Recurring;
 use super::state::State;
 use super::turn::Turn;
 use super::{CountFilter, CountPlan, wait_while};
-use crate::cells::{GrowingCells, Rebuilds};
+use crate::cells::{CellValues, GrowingCells, Rebuilds};
 use crate::error::Result;
 use crate::filters::Measure;
 use crossbeam_epoch::{self as epoch, Guard, Owned};
@@ -33,15 +33,17 @@ impl<C: GrowingCells> CountFilter<C> {
         self.replace(|ours| {
             let (a, b) = (&ours.cells, theirs);
             let value = |cell| a.get(cell, guard).saturating_add(b.get(cell, guard));
-            let stuck = |cell| a.is_stuck(cell, guard) || b.is_stuck(cell, guard);
-            State::laid_out(ours.plan, Arc::clone(a.pauses()), value, stuck)
+            let mut stuck = [a.stuck(guard), b.stuck(guard)].concat();
+            stuck.sort_unstable();
+            stuck.dedup();
+            State::laid_out(ours.plan, Arc::clone(a.pauses()), value, &stuck)
         })
     }
 
     /// Forgets everything.
     pub fn clear(&self) -> Result<()> {
         let empty = |ours: &State<C>| {
-            State::laid_out(ours.plan, Arc::clone(ours.cells.pauses()), |_| 0, |_| false)
+            State::laid_out(ours.plan, Arc::clone(ours.cells.pauses()), |_| 0, &[])
         };
         self.replace(empty)
     }
@@ -88,14 +90,14 @@ impl<C: GrowingCells> CountFilter<C> {
     /// Gives a fresh filter the second counters of a saved one.
     pub(crate) fn resume(
         &self,
-        value: impl Fn(u64) -> u64,
-        stuck: impl Fn(u64) -> bool,
+        values: impl CellValues,
+        stuck: &[u64],
         marked: HashSet<u128>,
     ) -> Result<()> {
         self.replace(|ours| {
             let mut state = ours.with_plan(ours.plan)?;
             let pauses = Arc::clone(ours.cells.pauses());
-            let second = Recurring::laid_out(&ours.plan, pauses, value, stuck, marked)?;
+            let second = Recurring::laid_out(&ours.plan, pauses, values, stuck, marked)?;
             state.recurring = Some(second);
             Ok(state)
         })

@@ -417,8 +417,9 @@ impl<C: DecayingCells> Level<C> {
         Frozen { cells: self.placement.cells, stored: Box::new(stored), values: Box::new(values) }
     }
 
-    /// Takes over what a file kept.
-    pub(super) fn restore(&self, kept: &Frozen<'_>, now: i64) -> Result<()> {
+    /// Takes over what a file kept; how old the oldest block is that holds something.
+    pub(super) fn restore(&self, kept: &Frozen<'_>, now: i64) -> Result<Option<u64>> {
+        let mut oldest = None;
         let wrong = |got: &str| Err(Error::Field { name: "cells", got: got.to_owned() });
         if kept.cells != self.placement.cells {
             return wrong("another number of them");
@@ -435,6 +436,9 @@ impl<C: DecayingCells> Level<C> {
             if stored >> 31 != 0 || largest == 0 && stored != self.stamps.stored(block, 0) {
                 return wrong("the stamp of an empty block, or more than a stamp");
             }
+            if largest != 0 {
+                oldest = oldest.max(Some(self.stamps.age(block, now)));
+            }
         }
         if let Some(pool) = &self.pool {
             pool.set_used(self.borrowed_by_all());
@@ -442,7 +446,7 @@ impl<C: DecayingCells> Level<C> {
                 return wrong("more digits than the pool has");
             }
         }
-        Ok(())
+        Ok(oldest)
     }
 }
 

@@ -301,11 +301,14 @@ impl Store {
         levels
     }
 
-    /// Takes over what a file kept.
-    pub(super) fn restore(&self, kept: &[Frozen<'_>], now: i64) -> Result<()> {
+    /// Takes over what a file kept; how old the oldest block is that holds something.
+    pub(super) fn restore(&self, kept: &[Frozen<'_>], now: i64) -> Result<Option<u64>> {
+        let mut oldest = None;
         let mut kept = kept.iter();
         let none = || Error::Field { name: "sections", got: "too few".to_owned() };
-        every!(self, level => level.restore(kept.next().ok_or_else(none)?, now)?);
-        Ok(())
+        every!(self, level => {
+            oldest = oldest.max(level.restore(kept.next().ok_or_else(none)?, now)?);
+        });
+        Ok(oldest)
     }
 }
