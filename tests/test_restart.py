@@ -10,6 +10,7 @@ pytest.importorskip("bloomery._core", reason="bloomery is not built")
 
 from benchmarks import restart
 from bloomery._core import Keyspace
+from bloomery.server.durability import FILE
 
 
 @pytest.mark.parametrize("name", restart.KINDS)
@@ -20,7 +21,7 @@ def test_every_kind_is_filled_and_found_in_the_file(
     used, length = restart.build([restart.KINDS[name]], 200_000, 2, tmp_path / "data")
     # A hot list grows by doubling, so its size is met only roughly.
     assert 100_000 < used < 1_000_000
-    files = list((tmp_path / "data").rglob(restart.FILE))
+    files = list((tmp_path / "data").rglob(FILE))
     assert [file.stat().st_size for file in files] == [length]
     found = Keyspace()
     found.load(files[0])
