@@ -49,8 +49,13 @@ RUNS: dict[str, dict[str, tuple[str, ...]]] = {
         "URLs, `df.dropDuplicates()`": ("drop", "--form", "url"),
     },
     "kinds": {
-        f"URLs, `build_files`, `{kind}`": ("files", "--form", "url", "--structure", kind)
-        for kind in ("counting", "pdcf", "url")
+        f"{label}, `build_files`, `{kind}`": ("files", "--form", form, "--structure", kind)
+        for label, form, kind in (
+            ("whole numbers", "long", "counting"),
+            ("whole numbers", "long", "pdcf"),
+            ("whole numbers", "long", "hot"),
+            ("URLs", "url", "url"),
+        )
     },
     "shuffle": {"URLs, shuffled": ("shuffle", "--form", "url")},
     "scale": {
