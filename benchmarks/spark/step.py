@@ -43,6 +43,10 @@ def session(folder: Path, executors: int) -> Any:
 
     settings = {
         "spark.ui.enabled": "false",
+        # Else both warm-up tasks may go to the executor that came first, and the other's worker is
+        # cold when it counts.
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",

@@ -77,6 +77,8 @@ __all__ = [
     "Keyspace",
     "LogCounter",
     "LogReader",
+    "ParquetPage",
+    "ParquetPages",
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
     "ScalableBloomFilter",
@@ -1173,6 +1175,29 @@ class LogReader:
     def settle(self) -> list[LogRecord]: ...
     def finish(self) -> list[LogRecord]: ...
     def report(self) -> LogReport: ...
+
+@final
+class ParquetPages:
+    """The pages of one chunk of a flat Parquet column without nulls: keys for any `add_many`."""
+
+    def __new__(
+        cls,
+        data: Buffer,
+        *,
+        physical: str,
+        codec: str,
+        values: int,
+        optional: bool,
+        text: bool = False,
+    ) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> ParquetPage: ...
+
+@final
+class ParquetPage:
+    """The keys of one page."""
+
+    def __len__(self) -> int: ...
 
 @final
 class Digests:

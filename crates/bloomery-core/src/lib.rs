@@ -27,6 +27,7 @@ pub mod instants;
 pub mod key;
 pub mod lines;
 pub mod logs;
+pub mod pages;
 pub mod placement;
 pub mod positions;
 pub mod sizing;

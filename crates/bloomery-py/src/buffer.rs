@@ -59,7 +59,7 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        // A view may be dropped by a worker's caller only, which holds the interpreter.
+        // Cheap if the interpreter is held already, as it nearly always is.
         Python::attach(|_| {
             // SAFETY: the view was filled by PyObject_GetBuffer and is released once.
             unsafe { ffi::PyBuffer_Release(&mut *self.0) };
@@ -69,3 +69,5 @@ impl Drop for View {
 
 // SAFETY: the memory is only read, through raw pointers, while the view keeps it in place.
 unsafe impl Sync for View {}
+// SAFETY: as above; whichever thread drops it holds the interpreter for that.
+unsafe impl Send for View {}

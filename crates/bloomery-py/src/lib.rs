@@ -21,6 +21,7 @@ mod keys;
 mod lines;
 mod logs;
 mod open;
+mod pages;
 mod params;
 mod records;
 mod resp;
@@ -63,6 +64,8 @@ mod _core {
     use super::lines::Dedup;
     #[pymodule_export]
     use super::logs::{LogCounter, LogReader};
+    #[pymodule_export]
+    use super::pages::{ParquetPage, ParquetPages};
     #[pymodule_export]
     use super::resp::{Keyspace, Session};
     #[pymodule_export]

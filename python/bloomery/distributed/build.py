@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from bloomery._core import BloomFilter, UrlFilter, from_bytes, parse_instant
+from bloomery._core import BloomFilter, ParquetPage, UrlFilter, from_bytes, parse_instant
 from bloomery.distributed.partial import (
     MAGIC,
     Partial,
@@ -147,6 +147,10 @@ class Spool:
         else:
             self.filter().merge(made)
 
+    def holds(self, nbytes: int) -> bool:
+        """Whether so many bytes of keys more would be held as they are."""
+        return self._made is None and self._bytes + nbytes <= self._budget
+
     @property
     def has_filter(self) -> bool:
         """Whether the keys have become a filter."""
@@ -171,11 +175,13 @@ class Spool:
         """Whether it can be held: keys alone, few enough, and of the type of those before."""
         alone = batch.schema.names == ["key"] and not self.recipe.fades
         same = not self._held or batch.schema.equals(self._held[0].schema)
-        return alone and same and self._bytes + batch.nbytes <= self._budget
+        return alone and same and self.holds(batch.nbytes)
 
     def _as_rows(self, batch: Any) -> Any:
         """A record batch with the columns that the structure takes, or what was given if it has no
         Arrow form."""
+        if isinstance(batch, ParquetPage):
+            return batch
         arrow = arrow_module()
         if isinstance(batch, arrow.Table):
             batch = batch.combine_chunks()
@@ -210,11 +216,13 @@ class Spool:
 
     def _add(self, made: Any, batch: Any) -> int:
         """Adds the rows; how many had a key."""
+        words = dict(self._words)
         if not hasattr(batch, "schema"):
-            made.add_many(batch, **self._words)
+            if self.recipe.fades:
+                words["at"] = self.recipe.at
+            made.add_many(batch, **words)
             return len(batch)
         keys = batch.column("key")
-        words = dict(self._words)
         names = batch.schema.names
         if "count" in names:
             words["counts"] = batch.column("count")

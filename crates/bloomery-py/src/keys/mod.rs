@@ -3,6 +3,7 @@
 //!   list, tuple                  hashed in chunks while the interpreter is held (`sequence.rs`, `items.rs`)
 //!   NumPy and other buffers      read in place (`array.rs`)
 //!   Arrow PyCapsule objects      read in place (`arrow.rs`, `arrow_ffi.rs`)
+//!   pages of Parquet             read in place (`paged.rs`)
 //!   any other iterable           the same, key by key
 //!
 //! A `Batch` is one verb over rows. Its answers come back as a NumPy array.
@@ -13,12 +14,14 @@ mod arrow_ffi;
 mod arrow_rows;
 mod items;
 mod kept;
+mod paged;
 mod sequence;
 
 pub(crate) use array::is_date;
 
 use crate::buffer::View;
 use crate::errors::{self, with_added};
+use crate::pages::ParquetPage;
 use bloomery_core::{Crew, Error, Hasher, KeyHash, KeySource};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -102,6 +105,9 @@ pub(crate) fn answers<B: Batch>(
     options: Options,
 ) -> PyResult<Answers<B>> {
     let py = keys.py();
+    if let Ok(page) = keys.cast::<ParquetPage>() {
+        return paged::run(py, batch, &page.get().0, options);
+    }
     if let Some(answers) = arrow::run(batch, keys, options)? {
         return Ok(answers);
     }

@@ -14,6 +14,8 @@ JVM into the compiled core; no row becomes a Python object.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 try:
     import pyspark as _pyspark  # noqa: F401
 except ImportError as error:
@@ -25,7 +27,9 @@ from bloomery.distributed import Recipe
 from bloomery.integrations.spark.asking import anti_join, contains, count, semi_filter
 from bloomery.integrations.spark.building import build, build_grouped, build_sharded, merge
 from bloomery.integrations.spark.files import build_files
-from bloomery.integrations.spark.streaming import dedup, history_sink, hot_table
+
+if TYPE_CHECKING:
+    from bloomery.integrations.spark.streaming import dedup, history_sink, hot_table
 
 __all__ = [
     "Recipe",
@@ -42,3 +46,13 @@ __all__ = [
     "merge",
     "semi_filter",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Streams, when they are first asked for: a store with its database takes half a second to
+    import, which no worker of a build should spend."""
+    if name in {"dedup", "history_sink", "hot_table"}:
+        from bloomery.integrations.spark import streaming
+
+        return getattr(streaming, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
