@@ -49,9 +49,10 @@ RUNS: dict[str, dict[str, tuple[str, ...]]] = {
         "URLs, `df.dropDuplicates()`": ("drop", "--form", "url"),
     },
     "kinds": {
-        f"URLs, `build_files`, `{kind}`": ("files", "--form", "url", "--structure", kind)
-        for kind in ("counting", "pdcf", "url")
-    },
+        f"whole numbers, `build_files`, `{kind}`": ("files", "--form", "long", "--structure", kind)
+        for kind in ("counting", "pdcf", "hot")
+    }
+    | {"URLs, `build_files`, `url`": ("files", "--form", "url", "--structure", "url")},
     "shuffle": {"URLs, shuffled": ("shuffle", "--form", "url")},
     "scale": {
         f"{label}, {name}": (step, "--form", form, "--executors", executors)

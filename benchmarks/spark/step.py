@@ -20,20 +20,17 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from benchmarks.spark.measure import Profile, Watch, moved
-from bloomery import (
-    BloomFilter,
-    CountingBloomFilter,
-    PartitionedDynamicCountFilter,
-    TimeDecayingBloomFilter,
-    UrlFilter,
-)
+from bloomery import BloomFilter, TimeDecayingBloomFilter
 from bloomery.distributed import Recipe, build_partition, merge
+from bloomery.distributed.recipe import CLASSES
 from bloomery.integrations.spark import build, build_files, semi_filter
 
 SPREAD = 0.8
 """Distinct keys of all rows."""
 TINY = 10_000
 AT = 1_800_000_000
+KINDS = ("counting", "sbf", "dcf", "psbf", "pdcf", "tbf", "url")
+"""Kinds whose merging is measured beside that of a plain Bloom filter."""
 PAYLOAD = "sha2(string(id), 256) as payload"
 
 
@@ -107,11 +104,9 @@ def recipe_of(structure: str, rows: int) -> Recipe:
     size = (int(rows * SPREAD), 0.01)
     if structure == "tbf":
         return Recipe.of(TimeDecayingBloomFilter.plan(*size, half_life="1d"), at=AT)
-    classes: dict[str, Any] = {
-        "bloom": BloomFilter, "counting": CountingBloomFilter,
-        "pdcf": PartitionedDynamicCountFilter, "url": UrlFilter,
-    }  # fmt: skip
-    return Recipe.of(classes[structure].plan(*size))
+    if structure == "hot":
+        return Recipe.hot_list(1000)
+    return Recipe.of(CLASSES[structure].plan(*size))
 
 
 def found(made: Any, recipe: Recipe, tasks: int) -> dict[str, Any]:
@@ -218,7 +213,19 @@ def run_rates(rows: int) -> dict[str, Any]:
         "long_keys_per_second": rows / (built - start),
         "url_keys_per_second": len(urls) * 10_000 / (added - began),
         "merge_bytes_per_second": 2 * recipe.size / (merged - built),
+    } | {
+        f"{kind}_merge_bytes_per_second": merge_rate(kind, numbers[: rows // 10]) for kind in KINDS
     }
+
+
+def merge_rate(kind: str, numbers: Any) -> float:
+    """Bytes of partials of a kind that one core unpacks, merges and packs again."""
+    recipe = recipe_of(kind, len(numbers))
+    keys = [f"https://example.org/{n}" for n in numbers] if kind == "url" else numbers
+    parts = [build_partition([keys[i::2]], recipe) for i in range(2)]
+    start = time.process_time()
+    merge(parts)
+    return 2 * recipe.size / (time.process_time() - start)
 
 
 def make(folder: Path, data: Path, options: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import BloomFilter
+from bloomery import BloomFilter, PartitionedDynamicCountFilter
 from bloomery.cli.cluster import SHARD, VALUE, Rates, forecast
 from bloomery.distributed.partial import LIMIT
 from tests.cli.command import refused, run
@@ -48,6 +48,15 @@ def test_time_and_price_follow_from_the_rates() -> None:
     assert row["dollars_per_billion"] == pytest.approx(row["build_hours"] * 100 * 0.1 / 10)
     twice = forecast(BloomFilter.plan(10**10, 0.01), 200, rates)
     assert twice["build_hours"] == pytest.approx(row["build_hours"] / 2)
+
+
+def test_partials_that_count_merge_at_their_own_rate() -> None:
+    slow, quick = Rates(build=1e12, merges={"pdcf": 1e6}), Rates(build=1e12, merges={"pdcf": 1e7})
+    plan = PartitionedDynamicCountFilter.plan(10**7, 0.01)
+    row = forecast(plan, 4, slow)
+    assert row["way"] == "merge"
+    assert row["build_hours"] == pytest.approx(10 * forecast(plan, 4, quick)["build_hours"], 1e-3)
+    assert row["build_hours"] * 3600 == pytest.approx(2 * plan.bytes / 1e6, 1e-3)
 
 
 def test_no_cores_are_refused() -> None:

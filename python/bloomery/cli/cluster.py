@@ -14,7 +14,7 @@ A model, not a promise: it assumes that cores do not wait for disks or for each 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bloomery.cli.quantities import show_bytes, show_count
@@ -29,6 +29,11 @@ SHARD = 1 << 30
 """Bytes of the largest shard."""
 VALUE = 2**31 - 2**20
 """Bytes of the largest filter that is handed on whole, as in `bloomery.distributed`."""
+MERGES = {
+    "counting": 1.1e8, "sbf": 1.3e7, "dcf": 3.5e7, "psbf": 1.3e7, "pdcf": 3.3e7, "tbf": 1.3e8,
+}  # fmt: skip
+"""Bytes a second of partials that count, as for `Rates.merge`: their counters are added one by one,
+and those that grow may have to be built anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,17 @@ class Rates:
     shuffle: float = 5.0e7
     """Bytes of keys written to a shuffle and read again."""
     merge: float = 1.6e8
-    """Bytes of partials unpacked, merged and packed again."""
+    """Bytes of partials unpacked, merged and packed again, if they are bits."""
+    merges: dict[str, float] = field(default_factory=MERGES.copy)
+    """The same of the kinds that count."""
     key_bytes: int = 57
     """Of one key in a shuffle: the mean URL of `bloomery.stream`."""
     core_hour: float = 0.05
     """Price of a core for an hour, in dollars."""
+
+    def of_merging(self, kind: str) -> float:
+        """Bytes a second of partials of a kind."""
+        return self.merges.get(kind, self.merge)
 
 
 def forecast(plan: Plan, cores: int, rates: Rates) -> dict[str, Any]:
@@ -57,7 +68,8 @@ def forecast(plan: Plan, cores: int, rates: Rates) -> dict[str, Any]:
     shuffled = plan.bytes * cores if by_merge else keys * rates.key_bytes
     seconds = keys / (rates.build if by_merge else rates.rows) / cores
     if by_merge:  # a tree: each core merges what it gets, log2 of them one after the other
-        seconds += plan.bytes * max(1, math.ceil(math.log2(cores or 1))) / rates.merge
+        steps = max(1, math.ceil(math.log2(cores or 1)))
+        seconds += plan.bytes * steps / rates.of_merging(plan.kind)
     else:
         seconds += shuffled / rates.shuffle / cores
     core_hours = seconds * cores / 3600
@@ -94,12 +106,12 @@ def table(rows: list[dict[str, Any]], cores: int) -> Table:
     return shown
 
 
-def assumptions(rates: Rates) -> str:
+def assumptions(rates: Rates, kind: str) -> str:
     """What the numbers rest on."""
     return (
         f"one core: {rates.build / 1e6:g} M keys/s, to shards {rates.rows / 1e6:g} M, "
         f"{rates.shuffle / 1e6:g} MB/s of shuffle, "
-        f"{rates.merge / 1e6:g} MB/s of merging; keys of {rates.key_bytes} bytes; "
+        f"{rates.of_merging(kind) / 1e6:g} MB/s of merging; keys of {rates.key_bytes} bytes; "
         f"${rates.core_hour:g} a core and hour"
     )
 

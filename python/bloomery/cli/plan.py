@@ -182,7 +182,7 @@ def _show_cluster(
     if json:
         console.write_json({"cores": cores, "error_rate": error, "kind": kind, "rows": rows})
     else:
-        console.show(cluster.table(rows, cores), cluster.assumptions(rates))
+        console.show(cluster.table(rows, cores), cluster.assumptions(rates, kind))
     return 0
 
 
