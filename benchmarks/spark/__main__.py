@@ -49,10 +49,14 @@ RUNS: dict[str, dict[str, tuple[str, ...]]] = {
         "URLs, `df.dropDuplicates()`": ("drop", "--form", "url"),
     },
     "kinds": {
-        f"whole numbers, `build_files`, `{kind}`": ("files", "--form", "long", "--structure", kind)
-        for kind in ("counting", "pdcf", "hot")
-    }
-    | {"URLs, `build_files`, `url`": ("files", "--form", "url", "--structure", "url")},
+        f"{label}, `build_files`, `{kind}`": ("files", "--form", form, "--structure", kind)
+        for label, form, kind in (
+            ("whole numbers", "long", "counting"),
+            ("whole numbers", "long", "pdcf"),
+            ("whole numbers", "long", "hot"),
+            ("URLs", "url", "url"),
+        )
+    },
     "shuffle": {"URLs, shuffled": ("shuffle", "--form", "url")},
     "scale": {
         f"{label}, {name}": (step, "--form", form, "--executors", executors)
