@@ -7,6 +7,8 @@
 pub(super) const ROOM: usize = 64;
 const STEP: usize = 16;
 const LITERAL: usize = 32;
+/// Literals up to here are copied in steps; beyond it the system's copy is quicker than any loop.
+const SHORT: usize = 64;
 
 /// The length of the unpacked bytes, and where the first piece starts.
 pub(super) fn unpacked_len(data: &[u8]) -> Option<(usize, usize)> {
@@ -37,7 +39,7 @@ pub(super) fn unpack(data: &[u8], out: &mut [u8]) -> Option<usize> {
                 at += high - 59;
             }
             let end = done.checked_add(len).filter(|end| *end <= size)?;
-            if at.checked_add(len)?.checked_add(LITERAL)? <= data.len() {
+            if len <= SHORT && at + len + LITERAL <= data.len() {
                 for step in (0..len).step_by(LITERAL) {
                     put::<LITERAL>(out, done + step, take(data, at + step)?)?;
                 }
