@@ -23,13 +23,13 @@ export NO_MKDOCS_2_WARNING := 1
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## set up everything and watch a site that does not exist: bloomery watch --demo
-	$(BIN)/bloomery watch --demo
+run: build ## set up everything and watch a site that does not exist: bloomtide watch --demo
+	$(BIN)/bloomtide watch --demo
 
 build: $(VENV)/.build ## the virtual environment with a release build of the package
 
 test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench $(VENV)/.spark ## every test: the Rust core, then Python with a quick benchmark
-	cargo test --locked --workspace --exclude bloomery-py
+	cargo test --locked --workspace --exclude bloomtide-py
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types, stubs and documentation
@@ -41,7 +41,7 @@ lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest bloomery._core
+	$(BIN)/python -m mypy.stubtest bloomtide._core
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench ## measure against the peers (long); writes benchmarks/results
@@ -64,10 +64,10 @@ spark: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## builds and joins beside tho
 	$(BIN)/python -m benchmarks.spark $(SPARK_ARGS)
 
 kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
-	BLOOMERY_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
-	BLOOMERY_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py
-	BLOOMERY_KILLS=3 $(BIN)/python -m pytest --timeout=3600 tests/integrations/spark/test_processes.py
-	BLOOMERY_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
+	BLOOMTIDE_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py
+	BLOOMTIDE_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py
+	BLOOMTIDE_KILLS=3 $(BIN)/python -m pytest --timeout=3600 tests/integrations/spark/test_processes.py
+	BLOOMTIDE_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch
 	$(BIN)/python examples/shop
@@ -98,7 +98,7 @@ lock: ## pin the Python requirements again (LOCK_ARGS=--upgrade for the newest)
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) target fuzz/target benchmarks/limit/target site .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -f python/bloomery/*.so
+	rm -f python/bloomtide/*.so
 
 # --- set-up -----------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ $(VENV)/.build: $(CORE) $(VENV)/.run
 		scripts/require.sh cargo && \
 		VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked; \
 	else \
-		echo "bloomery: no cargo, so pip brings Rust for this build (minutes, needs the network)" >&2; \
+		echo "bloomtide: no cargo, so pip brings Rust for this build (minutes, needs the network)" >&2; \
 		$(BIN)/python -m pip install --no-deps -C build-args=--locked --editable .; \
 	fi
 	@touch $@

@@ -1,4 +1,4 @@
-"""Side-by-side speed of bloomery and its peers, and the proof of its error rate at a billion keys.
+"""Side-by-side speed of bloomtide and its peers, and the proof of its error rate at a billion keys.
 
 python -m benchmarks          the full comparison; writes results/, docs/benchmarks.md, README.md
 python -m benchmarks --quick  the same code on tiny sizes, to see that it works

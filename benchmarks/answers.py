@@ -12,7 +12,7 @@ from benchmarks.engines.contract import Counting, Filter, Membership
 from benchmarks.workload import KeySet
 
 ALPHA = 1e-6
-OURS = "bloomery"
+OURS = "bloomtide"
 
 
 class WrongAnswerError(AssertionError):
@@ -91,7 +91,7 @@ def counting_quality(
 
 
 def _bounded(name: str, wrong: int, asked: int, error_rate: float) -> None:
-    """bloomery must keep the promised rate; a peer far above it would not be comparable."""
+    """bloomtide must keep the promised rate; a peer far above it would not be comparable."""
     allowed = error_rate if name.startswith(OURS) else 1.5 * error_rate
     _, most = interval(asked, allowed, ALPHA)
     if wrong > most:

@@ -1,4 +1,4 @@
-"""`bloomery dedup` beside `sort -u` and awk: whole commands, all cores, output to a file.
+"""`bloomtide dedup` beside `sort -u` and awk: whole commands, all cores, output to a file.
 
 The lines are URLs that a crawler meets: most are seen once or twice, some again and again. What
 our command prints is held against awk's: the same lines in the same order, but for the few that the
@@ -19,7 +19,7 @@ from benchmarks import process
 from benchmarks.answers import OURS
 from benchmarks.binomial import interval
 from benchmarks.engines.contract import Missing
-from bloomery.stream import web_stream
+from bloomtide.stream import web_stream
 
 DEDUP = f"{OURS} dedup"
 SORT = "sort -u"
@@ -50,7 +50,7 @@ class DedupSpeed:
 
 def measure(lines: int, rounds: int) -> tuple[list[DedupSpeed], list[Missing]]:
     """Every command on the file, and ours on a longer one with the same `--items`."""
-    with tempfile.TemporaryDirectory(prefix="bloomery-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bloomtide-bench-") as folder:
         file, longer = Path(folder) / "urls.txt", Path(folder) / "longer.txt"
         ours, theirs = Path(folder) / "ours.txt", Path(folder) / "theirs.txt"
         for path, count in ((file, lines), (longer, LONGER * lines)):
@@ -111,7 +111,7 @@ def compare(mine: Iterable[bytes], exact: Iterable[bytes]) -> tuple[int, int]:
 
 def _dedup(file: Path, items: int) -> list[str]:
     size = ["--items", str(items), "--error", str(ERROR)]
-    return [sys.executable, "-m", "bloomery", "dedup", *size, str(file)]
+    return [sys.executable, "-m", "bloomtide", "dedup", *size, str(file)]
 
 
 def _best(

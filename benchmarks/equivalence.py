@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-import bloomery
-from bloomery import (
+import bloomtide
+from bloomtide import (
     CountingBloomFilter,
     DynamicCountFilter,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,
     SpectralBloomFilter,
 )
-from bloomery.errors import AbsentKeyError
+from bloomtide.errors import AbsentKeyError
 
 OPERATIONS = 1_000_000
 KEYS = 4_000
@@ -102,7 +102,7 @@ def between(step: int, made: dict[str, Any], layout: str, policy: str) -> None:
             others[name].repartition(cut)
         others[name].add_many(np.arange(KEYS // 2, KEYS))
         one.merge(others[name])
-        made[name] = bloomery.from_bytes(one.to_bytes()) if step % 2 else one.copy()
+        made[name] = bloomtide.from_bytes(one.to_bytes()) if step % 2 else one.copy()
         made[name].validate()
     every = np.arange(2 * KEYS)
     agree(step, "cells", {n: one.cells().astype(np.uint64).tobytes() for n, one in made.items()})

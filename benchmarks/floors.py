@@ -24,9 +24,9 @@ from benchmarks.run import Run
 from benchmarks.server import DEEP, SERVE, peer_rate, rate
 from benchmarks.urls import LAYERED
 
-COUNTING = "bloomery, 32-bit counters"
-GROWING = "bloomery, PDCF"
-FADING = "bloomery, fading, basic"
+COUNTING = "bloomtide, 32-bit counters"
+GROWING = "bloomtide, PDCF"
+FADING = "bloomtide, fading, basic"
 HUGE_PAGE = 2 << 20
 
 _CALLS: tuple[tuple[Verb, float], ...] = (

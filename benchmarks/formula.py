@@ -1,6 +1,6 @@
 """The least memory each layout needs for an error rate, computed apart from the library.
 
-The planner's sizes are compared with these numbers, so nothing here calls bloomery.
+The planner's sizes are compared with these numbers, so nothing here calls bloomtide.
 """
 
 from __future__ import annotations

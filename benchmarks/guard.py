@@ -17,7 +17,7 @@ from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, create_
 
 from benchmarks.engines.contract import Missing
 from benchmarks.measure import per_key, turns
-from bloomery import DatabaseGuard
+from bloomtide import DatabaseGuard
 from tests.services.postgres import Postgres, why_not
 
 QUESTION = "may_exist"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.workload import zipf_stream
-from bloomery._core import HistoryBuffer
+from bloomtide._core import HistoryBuffer
 
 if TYPE_CHECKING:
     import pyarrow as pa

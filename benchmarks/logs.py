@@ -1,4 +1,4 @@
-"""`bloomery top` and `watch` on an access log, beside GoAccess: whole commands, each on one core.
+"""`bloomtide top` and `watch` on an access log, beside GoAccess: whole commands, each on one core.
 
 A command is timed from its start to its end, so what it takes to start is part of it. GoAccess is
 a program of its own, to be had from most systems' packages; where it is missing, that is said.
@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks import process
 from benchmarks.answers import OURS
 from benchmarks.engines.contract import Missing
-from bloomery.stream import web_log
+from bloomtide.stream import web_log
 
 TOP = f"{OURS} top"
 WATCH = f"{OURS} watch"
@@ -45,7 +45,7 @@ class LogSpeed:
 
 def measure(lines: int, rounds: int) -> tuple[list[LogSpeed], list[Missing]]:
     """Every command on the whole log, and ours on a tenth of it."""
-    with tempfile.TemporaryDirectory(prefix="bloomery-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bloomtide-bench-") as folder:
         log, tenth = Path(folder) / "access.log", Path(folder) / "tenth.log"
         for file, count in ((log, lines), (tenth, lines // TENTH)):
             with file.open("wb") as opened:
@@ -64,13 +64,13 @@ def measure(lines: int, rounds: int) -> tuple[list[LogSpeed], list[Missing]]:
 
 
 def _top(log: Path) -> list[str]:
-    return [sys.executable, "-m", "bloomery", "top", "--format", "combined", "--json", str(log)]
+    return [sys.executable, "-m", "bloomtide", "top", "--format", "combined", "--json", str(log)]
 
 
 def _watch(log: Path, folder: str) -> list[str]:
     # Each time a monitor of its own: one that knows the log has nothing to do.
     words = ["watch", "--no-server", "--format", "combined", "--data", tempfile.mkdtemp(dir=folder)]
-    return [sys.executable, "-m", "bloomery", *words, str(log)]
+    return [sys.executable, "-m", "bloomtide", *words, str(log)]
 
 
 def _goaccess(program: str, log: Path, report: Path) -> list[str]:

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 _LIBRARIES = (
-    "bloomery",
+    "bloomtide",
     "abloom",
     "rbloom",
     "fastbloom-rs",

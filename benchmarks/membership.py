@@ -56,7 +56,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class HugePages:
-    """How much of bloomery's large filter the system keeps in huge pages."""
+    """How much of bloomtide's large filter the system keeps in huge pages."""
 
     filter_bytes: int
     huge_bytes: int

@@ -1,4 +1,4 @@
-"""How long `bloomery serve` takes to answer at half of the rate it can reach.
+"""How long `bloomtide serve` takes to answer at half of the rate it can reach.
 
 A load is open: each request has a moment at which it leaves, whether or not earlier ones were
 answered, and its latency counts from that moment to its last reply. A server that stands still for

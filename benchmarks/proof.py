@@ -85,7 +85,7 @@ class Proof:
 
 def prove(case: Case) -> Proof:
     """Builds, fills and questions one filter."""
-    from bloomery import BloomFilter
+    from bloomtide import BloomFilter
 
     before = machine.resident_bytes()
     target = BloomFilter(case.keys, case.error_rate)
@@ -175,7 +175,7 @@ def report(proofs: list[Proof], *, quick: bool) -> str:
     about = machine.describe()
     where = (
         f"Made by `make proof` on {about['cpu']}, {about['cores']} cores, "
-        f"Python {about['python']}, bloomery {machine.versions().get('bloomery', 'unreleased')}, "
+        f"Python {about['python']}, bloomtide {machine.versions().get('bloomtide', 'unreleased')}, "
         f"{THREADS} threads."
     )
     size = " **Tiny sizes: a smoke test, not a proof.**" if quick else ""

@@ -25,7 +25,7 @@ Whole commands on one core, from start to end; the log is in the COMBINED format
 
 _DEDUP = """### Lines seen for the first time
 
-Whole commands with all cores in the C locale, from start to end, output to a file. bloomery has
+Whole commands with all cores in the C locale, from start to end, output to a file. bloomtide has
 `--error 0.0001` and the shorter file's number of lines as `--items`. Its output was held against
 awk's: the same lines in the same order, but for no more lost ones than that error allows."""
 
@@ -59,7 +59,7 @@ def full_report(run: Run) -> str:
     capacities = (run.sizes.small.capacity, run.sizes.large.capacity)
     distinct = run.counted[0].capacity
     stream = f"**Counting, {run.sizes.events:,} events, {distinct:,} distinct keys**"
-    parts = [machine_line(run), "### How many times faster bloomery is", _HOW_TO_READ]
+    parts = [machine_line(run), "### How many times faster bloomtide is", _HOW_TO_READ]
     for capacity in capacities:
         parts += [_heading(capacity), ratios(run.membership, capacity, OURS)]
     parts += [stream, ratios(run.counting, distinct, COUNTING, _as_planned)]
@@ -98,7 +98,7 @@ def readme_report(run: Run) -> str:
     ]
     parts = [
         machine_line(run),
-        "How many times faster bloomery is (above 1 it is faster):",
+        "How many times faster bloomtide is (above 1 it is faster):",
         table(rows, ["work", *peers]),
         ratios(run.counting, run.counted[0].capacity, COUNTING, _as_planned),
         _HOW_TO_READ + " Made by `make bench`; more in docs/benchmarks.md.",

@@ -1,4 +1,4 @@
-"""How long `bloomery serve` takes to answer again after kill -9, with much of one kind inside.
+"""How long `bloomtide serve` takes to answer again after kill -9, with much of one kind inside.
 
 Builds a data directory with about so many bytes of filters, starts a server on it, waits for the
 first PONG, kills the server and starts it again. What was just written or read comes from the page
@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bloomery._core import Keyspace, Session
-from bloomery.server.durability import FILE
-from bloomery.store import Ledger
+from bloomtide._core import Keyspace, Session
+from bloomtide.server.durability import FILE
+from bloomtide.store import Ledger
 
 LIMIT = 5.0
 """Seconds that a gigabyte may take."""
@@ -119,7 +119,7 @@ def build(kinds: list[Kind], size: float, pieces: int, directory: Path) -> tuple
 
 def start(directory: Path) -> float:
     """Starts a server, waits until it answers, and kills it: the seconds in between."""
-    command = [sys.executable, "-m", "bloomery", "serve", "--json", "--port", "auto"]
+    command = [sys.executable, "-m", "bloomtide", "serve", "--json", "--port", "auto"]
     command += ["--http-port", "0", "--dir", str(directory)]
     began = time.perf_counter()
     with subprocess.Popen(

@@ -174,7 +174,7 @@ def run(sizes: Sizes, say: Callable[[str], None]) -> Run:
     result.missing += [limit] if isinstance(limit, Missing) else []
     for lost in result.missing:
         if lost.name.startswith(OURS):
-            raise SystemExit(f"bloomery is not built ({lost.reason}): run `make bench`")
+            raise SystemExit(f"bloomtide is not built ({lost.reason}): run `make bench`")
         say(f"not measured: {lost.name} ({lost.reason})")
     result.lacks = {engine.name: engine.lacks for engine in members if engine.lacks}
     result.lacks |= {engine.name: engine.lacks for engine in counters if engine.lacks}

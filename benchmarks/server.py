@@ -1,7 +1,7 @@
-"""`bloomery serve` under redis-benchmark, beside Debian's redis-server in the same run.
+"""`bloomtide serve` under redis-benchmark, beside Debian's redis-server in the same run.
 
 Both keep everything in memory, so that the protocol and the structures are compared. RedisBloom is
-measured too where BLOOMERY_REDISBLOOM holds its URL (redis://host:port). Elsewhere its rate is
+measured too where BLOOMTIDE_REDISBLOOM holds its URL (redis://host:port). Elsewhere its rate is
 taken from redis-server: with -P 64 it makes BF.ADD at 1.23/3.2 of redis-server's PING, BF.EXISTS at
 1.26/3.2 and CMS.INCRBY at 1.35/3.2; without a pipeline the network is the work, and SETBIT stands
 in for it.
@@ -94,13 +94,13 @@ def measure(requests: int, rounds: int) -> tuple[list[ServerSpeed], list[Missing
         else:
             port = stack.enter_context(redis_serving(redis))
             places.append(Place(REDIS, "127.0.0.1", port, THEIRS))
-        if url := os.environ.get("BLOOMERY_REDISBLOOM"):
+        if url := os.environ.get("BLOOMTIDE_REDISBLOOM"):
             host, port = urlsplit(url).hostname or "127.0.0.1", urlsplit(url).port or 6379
             prepare(port, SETUP, host)
             commands = {name: words for name, words in OURS_TOO.items() if name != "COUNT.ADD"}
             places.append(Place(REDISBLOOM, host, port, commands))
         else:
-            missing.append(Missing(REDISBLOOM, "BLOOMERY_REDISBLOOM does not name one"))
+            missing.append(Missing(REDISBLOOM, "BLOOMTIDE_REDISBLOOM does not name one"))
         return _speeds(program, places, requests, rounds), missing
 
 
@@ -127,8 +127,8 @@ def peer_rate(rows: list[ServerSpeed], command: str, pipeline: int) -> tuple[flo
 def serving(
     *arguments: str, http_port: str = "0", told: dict[str, int] | None = None
 ) -> Iterator[int]:
-    """`bloomery serve`, in memory if nothing else is said: its port; `told` gets all its ports."""
-    command = [sys.executable, "-m", "bloomery", "serve", "--json", "--port", "auto"]
+    """`bloomtide serve`, in memory if nothing else is said: its port; `told` gets all its ports."""
+    command = [sys.executable, "-m", "bloomtide", "serve", "--json", "--port", "auto"]
     command += ["--http-port", http_port, "--set", "loglevel=warning"]
     with subprocess.Popen(
         [*command, *(arguments or ["--memory"])], stdout=subprocess.PIPE

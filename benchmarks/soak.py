@@ -1,4 +1,4 @@
-"""A long load on `bloomery serve`: is its memory flat?
+"""A long load on `bloomtide serve`: is its memory flat?
 
 Every family of commands, connections that come and go, live numbers and metrics over HTTP, a
 snapshot each minute. Keys are drawn from a set that is soon inside, so what grows later is a leak.

@@ -11,10 +11,10 @@ from typing import Any
 
 from benchmarks.measure import Form, Op, Timings, per_key, turns
 from benchmarks.workload import ABSENT_SET, KeySet
-from bloomery import BloomFilter, UrlFilter
+from bloomtide import BloomFilter, UrlFilter
 
-LAYERED = "bloomery, UrlFilter"
-FLAT = "bloomery, BloomFilter"
+LAYERED = "bloomtide, UrlFilter"
+FLAT = "bloomtide, BloomFilter"
 _MAKERS: dict[str, Callable[[int], Any]] = {
     LAYERED: lambda capacity: UrlFilter(capacity, 0.01),
     FLAT: lambda capacity: BloomFilter(capacity, 0.01),

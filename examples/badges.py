@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import Column, Integer, MetaData, Table, create_engine, func, insert, select
 from sqlalchemy.pool import StaticPool
 
-from bloomery import DatabaseGuard
-from bloomery.integrations import asgi, wsgi
+from bloomtide import DatabaseGuard
+from bloomtide.integrations import asgi, wsgi
 
 engine = create_engine("sqlite://", poolclass=StaticPool)
 lines = Table(
@@ -63,7 +63,7 @@ asgi_app = asgi.GuardMiddleware(badge, guard, asgi.cookie("customer", int), abse
 
 def page(environ: Any, start_response: Any) -> Iterable[bytes]:
     start_response("200 OK", [])
-    return [count_items(environ["HTTP_COOKIE"]) if environ["bloomery.may_exist"] else b"0"]
+    return [count_items(environ["HTTP_COOKIE"]) if environ["bloomtide.may_exist"] else b"0"]
 
 
 wsgi_app = wsgi.GuardMiddleware(page, guard, wsgi.cookie("customer", int))

@@ -9,8 +9,8 @@ import sys
 
 import pyarrow as pa
 
-from bloomery import PartitionedDynamicCountFilter
-from bloomery.stream import web_stream
+from bloomtide import PartitionedDynamicCountFilter
+from bloomtide.stream import web_stream
 
 # One hour of a site: what a log gives, a column of pages and a column of hits.
 hour = pa.table({"page": [url for part in web_stream(200_000, skew=1.2) for url in part]})

@@ -5,4 +5,4 @@
 set -eu
 state=$1
 shift
-exec bloomery dedup --url --state "$state" --stats "$@"
+exec bloomtide dedup --url --state "$state" --stats "$@"

@@ -1,6 +1,6 @@
 """Pass on each line of a stream once, whatever its length, and remember across runs.
 
-python examples/new_urls.py seen.bloomery < urls.txt > new.txt
+python examples/new_urls.py seen.bloom < urls.txt > new.txt
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 
 BATCH = 10_000
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from bloomery import CountingBloomFilter
-from bloomery.errors import AbsentKeyError
+from bloomtide import CountingBloomFilter
+from bloomtide.errors import AbsentKeyError
 
 baskets = CountingBloomFilter(capacity=100_000, error_rate=0.01, counter_bits=8)
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 
 WORKERS = 4
 PAGES = [f"https://example.org/page/{i}" for i in range(10_000)]
@@ -27,7 +27,7 @@ def work(path: str, worker: int) -> int:
 def main() -> None:
     """Run the workers and look at what they left behind."""
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "pages.bloomery")
+        path = str(Path(folder) / "pages.bloom")
         BloomFilter.open(path, len(PAGES), 0.001, mode="c").close()
         with multiprocessing.get_context("spawn").Pool(WORKERS) as pool:
             fetched = pool.starmap(work, [(path, worker) for worker in range(WORKERS)])

@@ -5,17 +5,17 @@
 A file has one URL a line, as the last field of the line if that has tabs; `.gz` and `.zst` are
 unpacked. For each depth it prints the distinct prefixes, and the URLs that are at least that
 deep, as shares of the distinct URLs; then the largest share of any file, which is what
-`crates/bloomery-core/src/filters/url/plan.rs` rounds up.
+`crates/bloomtide-core/src/filters/url/plan.rs` rounds up.
 """
 
 from __future__ import annotations
 
 import sys
 
-from bloomery import UrlFilter
-from bloomery.cli.keys import split_lines
-from bloomery.cli.sources import chunks
-from bloomery.errors import ParameterError
+from bloomtide import UrlFilter
+from bloomtide.cli.keys import split_lines
+from bloomtide.cli.sources import chunks
+from bloomtide.errors import ParameterError
 
 DEPTHS = 12
 

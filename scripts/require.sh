@@ -6,7 +6,7 @@ set -u
 python=${PYTHON:-python3}
 
 missing() {
-    echo "bloomery: $1" >&2
+    echo "bloomtide: $1" >&2
     exit 1
 }
 

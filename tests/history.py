@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bloomery.records import Stats
+from bloomtide.records import Stats
 
 
 def without_history(stats: Stats) -> Stats:

@@ -10,7 +10,7 @@ import math
 
 import pytest
 
-pytest.importorskip("bloomery._core", reason="bloomery is not built")
+pytest.importorskip("bloomtide._core", reason="bloomtide is not built")
 
 from beach.chance import near
 from beach.main import experiments, main

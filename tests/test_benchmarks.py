@@ -158,7 +158,7 @@ def test_every_counting_engine_counts(name: str) -> None:
 
 
 def test_a_filter_that_loses_keys_stops_the_run() -> None:
-    honest = _engine(engines.MEMBERSHIP, "bloomery")
+    honest = _engine(engines.MEMBERSHIP, "bloomtide")
 
     # Ten keys: a single one could be found all the same, as a false positive.
     def forgetful(target: Filter, keys: list[str]) -> None:
@@ -170,7 +170,7 @@ def test_a_filter_that_loses_keys_stops_the_run() -> None:
 
 
 def test_a_batch_that_answers_otherwise_stops_the_run() -> None:
-    honest = _engine(engines.MEMBERSHIP, "bloomery")
+    honest = _engine(engines.MEMBERSHIP, "bloomtide")
     broken = dataclasses.replace(
         honest, query_list=lambda target, keys, threads: [True] * len(keys)
     )
@@ -179,14 +179,14 @@ def test_a_batch_that_answers_otherwise_stops_the_run() -> None:
 
 
 def test_a_filter_that_errs_too_often_stops_the_run() -> None:
-    honest = _engine(engines.MEMBERSHIP, "bloomery")
+    honest = _engine(engines.MEMBERSHIP, "bloomtide")
     broken = dataclasses.replace(honest, build=lambda capacity, rate: honest.build(capacity, 0.03))
     with pytest.raises(WrongAnswerError, match="false positives"):
         membership.measure([broken], QUICK.small, None, Timings())
 
 
 def test_a_counter_below_the_truth_stops_the_run() -> None:
-    honest = _engine(engines.COUNTING, "bloomery, 32-bit counters")
+    honest = _engine(engines.COUNTING, "bloomtide, 32-bit counters")
 
     # Half of the events: a single one could hide behind a collision, which may only count up.
     def lazy(target: Filter, keys: list[str]) -> None:
@@ -253,7 +253,7 @@ def test_the_docs_have_their_markers(document: str, name: str) -> None:
 def test_the_quick_run_measures_everything(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("bloomery._core", reason="bloomery is not built")
+    pytest.importorskip("bloomtide._core", reason="bloomtide is not built")
     assert main(["--quick", "--results", str(tmp_path)]) == 0
     (file,) = tmp_path.iterdir()
     assert file.name.endswith(".quick.json")
@@ -275,7 +275,7 @@ def test_the_quick_run_measures_everything(
 
 
 def test_the_quick_proof_holds(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("bloomery._core", reason="bloomery is not built")
+    pytest.importorskip("bloomtide._core", reason="bloomtide is not built")
     assert proof.main(["--quick"]) == 0
     assert "Everything holds." in capsys.readouterr().out
 

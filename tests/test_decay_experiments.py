@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("bloomery._core", reason="bloomery is not built")
+pytest.importorskip("bloomtide._core", reason="bloomtide is not built")
 
 import numpy as np
 import zstandard
 
-from bloomery.reference.decaying import (
+from bloomtide.reference.decaying import (
     DecayedSum,
     ReferenceTimeDecayingBloomFilter,
     Rounding,
     power,
 )
-from bloomery.reference.decaying import up as reference_up
+from bloomtide.reference.decaying import up as reference_up
 from decay.claims import down_at_last, up
 from decay.lazy import DECAY, eager_pass
 from decay.main import experiments, main

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks import equivalence
-from bloomery import CountingBloomFilter
+from bloomtide import CountingBloomFilter
 
 
 def test_a_quick_run_finds_all_equal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ def run(script: str, *arguments: str, stdin: bytes = b"") -> subprocess.Complete
 
 
 def test_new_urls_passes_each_line_on_once_and_remembers(tmp_path: Path) -> None:
-    path = str(tmp_path / "seen.bloomery")
+    path = str(tmp_path / "seen.bloom")
     first = run("new_urls.py", path, stdin=b"/a\n/b\n/a\r\n/c")
     assert first.stdout == b"/a\n/b\n/c\n"
     assert first.stderr.startswith(b"4 lines, 3 new")
@@ -31,7 +31,7 @@ def test_new_urls_passes_each_line_on_once_and_remembers(tmp_path: Path) -> None
 
 def test_new_urls_goes_on_beyond_one_batch(tmp_path: Path) -> None:
     lines = [b"/page/%d\n" % (i % 12_000) for i in range(25_000)]
-    done = run("new_urls.py", str(tmp_path / "seen.bloomery"), stdin=b"".join(lines))
+    done = run("new_urls.py", str(tmp_path / "seen.bloom"), stdin=b"".join(lines))
     # Of 12,000 new lines a filter for a million at 0.001 takes far less than one for a repeat.
     assert done.stdout == b"".join(lines[:12_000])
 

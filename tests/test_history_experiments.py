@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("bloomery._core", reason="bloomery is not built")
+pytest.importorskip("bloomtide._core", reason="bloomtide is not built")
 
 import numpy as np
 import zstandard
 
-from bloomery.reference.history import ReferenceMultiBloomFilter, Sizes
+from bloomtide.reference.history import ReferenceMultiBloomFilter, Sizes
 from spans.arrays import GATE, MATRIX, Segment, positions
 from spans.databases import DuckDB, SQLite, Store
 from spans.events import Events, generated_pages, generated_urls, logs

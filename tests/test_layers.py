@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "python" / "bloomery"
-CORE_CRATES = (ROOT / "crates" / "bloomery-core", ROOT / "crates" / "bloomery-resp")
+PACKAGE = ROOT / "python" / "bloomtide"
+CORE_CRATES = (ROOT / "crates" / "bloomtide-core", ROOT / "crates" / "bloomtide-resp")
 
-FACADE = "bloomery"
-"""`bloomery/__init__.py`, the public names."""
+FACADE = "bloomtide"
+"""`bloomtide/__init__.py`, the public names."""
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "records"}),
@@ -54,7 +54,7 @@ def allowed_imports() -> dict[str, frozenset[str]]:
 
 
 def part_of(module: str, parts: frozenset[str]) -> str:
-    """`bloomery.cli.main` belongs to `cli`; a plain name of the package to the facade."""
+    """`bloomtide.cli.main` belongs to `cli`; a plain name of the package to the facade."""
     names = module.split(".")
     return names[1] if len(names) > 1 and names[1] in parts else FACADE
 
@@ -71,7 +71,7 @@ def imported_modules(source: str, module: str, *, is_package: bool) -> Iterator[
                 names = module.split(".")
                 parent = names[: len(names) - node.level + is_package]
                 base = ".".join([*parent, *filter(None, [node.module])])
-            # `from bloomery import cli` may name a submodule, so the imported name counts too.
+            # `from bloomtide import cli` may name a submodule, so the imported name counts too.
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
@@ -126,21 +126,21 @@ def test_the_core_crates_know_no_python_no_clock_and_no_global_randomness(crate:
 @pytest.mark.parametrize(
     ("file", "source", "blame"),
     [
-        ("errors.py", "import bloomery", "`errors` must not import `bloomery`"),
-        ("records.py", "from bloomery.errors import X", "`records` must not import `errors`"),
-        ("_core.pyi", "from bloomery import BloomFilter", "`_core` must not import `bloomery`"),
-        ("__init__.py", "from bloomery.cli import main", "`bloomery` must not import `cli`"),
-        ("__init__.py", "from .reference import bloom", "`bloomery` must not import `reference`"),
-        ("guard/sql.py", "from bloomery import cli", "`guard` must not import `cli`"),
+        ("errors.py", "import bloomtide", "`errors` must not import `bloomtide`"),
+        ("records.py", "from bloomtide.errors import X", "`records` must not import `errors`"),
+        ("_core.pyi", "from bloomtide import BloomFilter", "`_core` must not import `bloomtide`"),
+        ("__init__.py", "from bloomtide.cli import main", "`bloomtide` must not import `cli`"),
+        ("__init__.py", "from .reference import bloom", "`bloomtide` must not import `reference`"),
+        ("guard/sql.py", "from bloomtide import cli", "`guard` must not import `cli`"),
         ("store/disk.py", "from ..monitor.live import Live", "`store` must not import `monitor`"),
-        ("server/run.py", "def f():\n    import bloomery.cli", "`server` must not import `cli`"),
-        ("cli/demo.py", "import bloomery.reference.bloom", "`cli` must not import `reference`"),
+        ("server/run.py", "def f():\n    import bloomtide.cli", "`server` must not import `cli`"),
+        ("cli/demo.py", "import bloomtide.reference.bloom", "`cli` must not import `reference`"),
         (
             "reference/bloom.py",
-            "from bloomery._core import X",
+            "from bloomtide._core import X",
             "`reference` must not import `_core`",
         ),
-        ("reference/__init__.py", "from .. import X", "`reference` must not import `bloomery`"),
+        ("reference/__init__.py", "from .. import X", "`reference` must not import `bloomtide`"),
         ("stray.py", "", "`stray` has no layer"),
     ],
 )
@@ -157,11 +157,11 @@ def test_the_checker_catches_a_forbidden_import(
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("__init__.py", "from bloomery._core import BloomFilter\nfrom . import errors, records"),
-        ("cli/main.py", "import bloomery\nfrom bloomery import BloomFilter, errors\nimport rich"),
+        ("__init__.py", "from bloomtide._core import BloomFilter\nfrom . import errors, records"),
+        ("cli/main.py", "import bloomtide\nfrom bloomtide import BloomFilter, errors\nimport rich"),
         ("cli/main.py", "from . import plan\nfrom .plan import show\nfrom ..records import Plan"),
-        ("server/http.py", "from bloomery.store import History"),
-        ("reference/bloom.py", "from bloomery.errors import X\nfrom bloomery.reference import Y"),
+        ("server/http.py", "from bloomtide.store import History"),
+        ("reference/bloom.py", "from bloomtide.errors import X\nfrom bloomtide.reference import Y"),
     ],
 )
 def test_the_checker_accepts_imports_of_lower_layers(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bloomery import HotList, LogCounter, LogReader, TimeDecayingBloomFilter
-from bloomery.errors import ParameterError
-from bloomery.stream import web_log
+from bloomtide import HotList, LogCounter, LogReader, TimeDecayingBloomFilter
+from bloomtide.errors import ParameterError
+from bloomtide.stream import web_log
 from tests.cli.access_log import hit
 
 LOG = b"".join(web_log(5_000, pages=300, per_second=2))

@@ -1,4 +1,4 @@
-"""`bloomery.memory_models`: the paper's bits, and the bits that its own streams really take."""
+"""`bloomtide.memory_models`: the paper's bits, and the bits that its own streams really take."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery.errors import ParameterError
-from bloomery.memory_models import (
+from bloomtide.errors import ParameterError
+from bloomtide.memory_models import (
     dynamic_count_bits,
     expected_base_bits,
     index_bits,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("bloomery._core", reason="bloomery is not built")
+pytest.importorskip("bloomtide._core", reason="bloomtide is not built")
 
 from benchmarks import paced, soak
 

@@ -1,4 +1,4 @@
-"""`bloomery.partitions`: the numbers of partitions that the paper's equations and ours give."""
+"""`bloomtide.partitions`: the numbers of partitions that the paper's equations and ours give."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bloomery.errors import ParameterError
-from bloomery.partitions import (
+from bloomtide.errors import ParameterError
+from bloomtide.partitions import (
     EvenModel,
     HotCounterModel,
     LevelModel,

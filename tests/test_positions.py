@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pytest
 import xxhash
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
-from bloomery.reference import positions as model
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomtide.reference import positions as model
 
 Derivation = Literal["enhanced", "double", "slices"]
 
@@ -54,7 +54,7 @@ def test_classic_positions_follow_the_model(derivation: Derivation, bits: int) -
         core = BloomFilter(bits=bits, hashes=hashes, derivation=derivation, seed=3)
         assert core.bits == bits
         for key in KEYS:
-            digest = bloomery.digest(key, seed=3)
+            digest = bloomtide.digest(key, seed=3)
             assert core.positions(key) == expected(digest, bits, hashes), key
 
 
@@ -62,7 +62,7 @@ def test_classic_positions_follow_the_model(derivation: Derivation, bits: int) -
 def test_keyed_positions_follow_the_model(derivation: Derivation) -> None:
     core = BloomFilter(bits=2**16, hashes=11, derivation=derivation, hash="keyed", secret=SECRET)
     for key in KEYS:
-        digest = bloomery.digest(key, hash="keyed", secret=SECRET)
+        digest = bloomtide.digest(key, hash="keyed", secret=SECRET)
         assert core.positions(key) == derive(derivation)(digest, 2**16, 11), key
 
 
@@ -73,7 +73,7 @@ def test_blocked_positions_follow_the_model(blocks: int, hashes: int) -> None:
     core = BloomFilter(bits=bits, hashes=hashes, layout="blocked")
     assert (core.bits, core.hashes) == (bits, hashes)
     for key in KEYS:
-        assert core.positions(key) == model.blocked(bloomery.digest(key), bits, hashes), key
+        assert core.positions(key) == model.blocked(bloomtide.digest(key), bits, hashes), key
 
 
 def test_a_planned_blocked_filter_follows_the_model() -> None:
@@ -81,7 +81,7 @@ def test_a_planned_blocked_filter_follows_the_model() -> None:
         core = BloomFilter(20_000, error_rate)
         assert core.layout == "blocked"
         for key in KEYS:
-            expected = model.blocked(bloomery.digest(key), core.bits, core.hashes)
+            expected = model.blocked(bloomtide.digest(key), core.bits, core.hashes)
             assert core.positions(key) == expected, (error_rate, key)
 
 
@@ -92,7 +92,7 @@ def test_counting_positions_are_the_distinct_ones_of_the_model(
     expected = derive(derivation)
     core = CountingBloomFilter(bits=cells * 8, hashes=9, counter_bits=8, derivation=derivation)
     for key in KEYS:
-        positions = expected(bloomery.digest(key), cells, 9)
+        positions = expected(bloomtide.digest(key), cells, 9)
         assert core.positions(key) == list(dict.fromkeys(positions)), key
 
 
@@ -103,7 +103,7 @@ def test_blocked_counters_follow_the_model(blocks: int, hashes: int) -> None:
     core = CountingBloomFilter(bits=cells * 4, hashes=hashes, layout="blocked", seed=3)
     assert (core.stats().cells, core.hashes) == (cells, hashes)
     for key in KEYS:
-        digest = bloomery.digest(key, seed=3)
+        digest = bloomtide.digest(key, seed=3)
         assert core.positions(key) == model.counter_blocked(digest, cells, hashes), key
 
 
@@ -115,7 +115,7 @@ def test_a_planned_filter_of_blocked_counters_follows_the_model() -> None:
         assert core.layout == "blocked"
         chosen.add(core.hashes)
         for key in KEYS:
-            digest = bloomery.digest(key, hash="keyed", secret=SECRET)
+            digest = bloomtide.digest(key, hash="keyed", secret=SECRET)
             expected = model.counter_blocked(digest, cells, core.hashes)
             assert core.positions(key) == expected, (error_rate, key)
     assert len(chosen) >= 3, "the rates must ask for different numbers of groups"
@@ -127,7 +127,7 @@ def test_a_planned_filter_of_classic_counters_follows_the_model() -> None:
         cells = core.stats().cells
         assert core.layout == "classic"
         for key in KEYS:
-            positions = model.enhanced(bloomery.digest(key), cells, core.hashes)
+            positions = model.enhanced(bloomtide.digest(key), cells, core.hashes)
             assert core.positions(key) == list(dict.fromkeys(positions)), (error_rate, key)
 
 
@@ -141,7 +141,7 @@ def test_every_layer_of_a_scalable_filter_derives_from_the_same_digest(
     rates = [layer.error_rate or 0 for layer in layers]
     assert max(rates) > 1e-4 > min(rates)  # so there are layers of either layout
     for key in KEYS:
-        digest = bloomery.digest(key)
+        digest = bloomtide.digest(key)
         expected = [
             model.blocked(digest, layer.cells, layer.hashes)
             if rate >= 1e-4 and derivation != "slices"
@@ -165,7 +165,7 @@ def test_classic_positions_go_beyond_32_bits(derivation: Derivation, bits: int) 
     # One GiB of address space, of which the memory is never touched.
     core = BloomFilter(bits=bits, hashes=8, derivation=derivation)
     found = [core.positions(key) for key in KEYS]
-    assert found == [derive(derivation)(bloomery.digest(key), bits, 8) for key in KEYS]
+    assert found == [derive(derivation)(bloomtide.digest(key), bits, 8) for key in KEYS]
     assert max(position for positions in found for position in positions) > 2**32
 
 
@@ -173,7 +173,7 @@ def test_blocked_positions_go_beyond_32_bits() -> None:
     core = BloomFilter(900_000_000, 0.01)
     assert core.bits > 2**33
     found = [core.positions(key) for key in KEYS]
-    assert found == [model.blocked(bloomery.digest(k), core.bits, core.hashes) for k in KEYS]
+    assert found == [model.blocked(bloomtide.digest(k), core.bits, core.hashes) for k in KEYS]
     assert max(position for positions in found for position in positions) > 2**33
 
 
@@ -183,7 +183,7 @@ def test_blocked_counters_go_beyond_32_bits() -> None:
     core = CountingBloomFilter(bits=cells * 4, hashes=4, layout="blocked")
     assert core.bits == cells * 4
     found = [core.positions(key) for key in KEYS]
-    assert found == [model.counter_blocked(bloomery.digest(key), cells, 4) for key in KEYS]
+    assert found == [model.counter_blocked(bloomtide.digest(key), cells, 4) for key in KEYS]
     assert max(position for positions in found for position in positions) > 2**32
 
 

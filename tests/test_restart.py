@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("bloomery._core", reason="bloomery is not built")
+pytest.importorskip("bloomtide._core", reason="bloomtide is not built")
 
 from benchmarks import restart
-from bloomery._core import Keyspace
-from bloomery.server.durability import FILE
+from bloomtide._core import Keyspace
+from bloomtide.server.durability import FILE
 
 
 @pytest.mark.parametrize("name", restart.KINDS)

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("bloomery._core", reason="bloomery is not built")
+pytest.importorskip("bloomtide._core", reason="bloomtide is not built")
 
 import numpy as np
 import zstandard
 
-from bloomery.reference import ReferenceBloomFilter, ReferenceMultiLayerBloomFilter
+from bloomtide.reference import ReferenceBloomFilter, ReferenceMultiLayerBloomFilter
 from layered.arrays import Flat, Layered, Numbered, paper_size, positions
 from layered.classes import absent_urls
 from layered.main import experiments, main

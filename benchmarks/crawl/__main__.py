@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks import documents, machine
 from benchmarks.crawl.local import ADDON, LocalSite
 from benchmarks.markdown import NOTHING, table
-from bloomery.integrations.scrapy.frontier import Frontier
+from bloomtide.integrations.scrapy.frontier import Frontier
 
 PAGES = 100_000
 LINKS = 6  # of a page, see site.py
@@ -44,8 +44,8 @@ def settings_of(step: str, pages: int, job: Path) -> dict[str, Any]:
     common = {"JOBDIR": str(job)}
     if step == "own":
         return common
-    ours = common | ADDON | {"BLOOMERY_CAPACITY": pages}
-    return ours if step == "default" else ours | {"BLOOMERY_VERIFY": "exact"}
+    ours = common | ADDON | {"BLOOMTIDE_CAPACITY": pages}
+    return ours if step == "default" else ours | {"BLOOMTIDE_VERIFY": "exact"}
 
 
 def crawl(step: str, pages: int, directory: Path) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def crawl(step: str, pages: int, directory: Path) -> dict[str, Any]:
         "seconds": stats["seconds"],
         "filtered": stats["dupefilter/filtered"],
         "bytes": stats["fingerprint_bytes"],
-        "rescued": stats.get("bloomery/rescued"),
+        "rescued": stats.get("bloomtide/rescued"),
     }
 
 
@@ -71,7 +71,7 @@ def kill(pages: int, directory: Path) -> dict[str, Any]:
         code, _ = site.crawl(settings, end=f"SIGKILL parse {pages * LINKS // 2}")
         assert code == -9, "it was to be killed"
         before = site.fetched()
-        frontier = Frontier(job / "bloomery" / "pending.sqlite")
+        frontier = Frontier(job / "bloomtide" / "pending.sqlite")
         urls = [pickle.loads(data)["url"] for data in frontier]
         frontier.release()
         not_done = {int(url.partition("n=")[2].partition("&")[0]) for url in urls}
@@ -86,8 +86,8 @@ def kill(pages: int, directory: Path) -> dict[str, Any]:
         "distinct": len({*before, *after}),
         "again": len(again),
         "done_and_again": len(again - not_done),
-        "replayed": stats["bloomery/replayed"],
-        "recovered": stats["bloomery/recovered"],
+        "replayed": stats["bloomtide/replayed"],
+        "recovered": stats["bloomtide/recovered"],
         "seconds": stats["seconds"],
     }
 

@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
 
-ADDON = {"ADDONS": {"bloomery.integrations.scrapy.Addon": 500}}
+ADDON = {"ADDONS": {"bloomtide.integrations.scrapy.Addon": 500}}
 """The settings of a crawl with ours."""
 
 _ROOT = Path(__file__).parents[2]

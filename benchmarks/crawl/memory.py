@@ -25,7 +25,7 @@ from scrapy.utils.test import get_crawler
 
 from benchmarks.crawl.spider import fingerprint_bytes
 from benchmarks.machine import resident_bytes
-from bloomery.integrations.scrapy import BloomDupeFilter
+from bloomtide.integrations.scrapy import BloomDupeFilter
 
 
 class NumberFingerprinter:
@@ -43,9 +43,9 @@ def opened(mode: str, directory: str, count: int) -> Any:
     }
     if mode == "scrapy":
         return RFPDupeFilter.from_crawler(get_crawler(Spider, settings_dict=settings))
-    settings["BLOOMERY_CAPACITY"] = count
+    settings["BLOOMTIDE_CAPACITY"] = count
     if mode == "exact":
-        settings["BLOOMERY_VERIFY"] = "exact"
+        settings["BLOOMTIDE_VERIFY"] = "exact"
     dupefilter = BloomDupeFilter.from_crawler(get_crawler(Spider, settings_dict=settings))
     dupefilter.open()
     return dupefilter

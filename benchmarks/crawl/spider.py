@@ -25,9 +25,9 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.http import Response, TextResponse
 
-from bloomery.integrations.scrapy import BloomDupeFilter
-from bloomery.integrations.scrapy.frontier import Frontier
-from bloomery.integrations.scrapy.log import SeenLog
+from bloomtide.integrations.scrapy import BloomDupeFilter
+from bloomtide.integrations.scrapy.frontier import Frontier
+from bloomtide.integrations.scrapy.log import SeenLog
 
 _HREF = re.compile(r'href="([^"]+)"')
 

@@ -1,4 +1,4 @@
-"""Who takes part, bloomery first. A library that is not installed is reported as missing."""
+"""Who takes part, bloomtide first. A library that is not installed is reported as missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from benchmarks.engines import (
     abloom,
-    bloomery,
+    bloomtide,
     bounter,
     datasketches,
     fastbloom,
@@ -20,7 +20,7 @@ from benchmarks.engines.count_min import EQUAL
 Engine = TypeVar("Engine", Membership, Counting, Hot)
 
 MEMBERSHIP: dict[str, Callable[[], Membership]] = {
-    "bloomery": bloomery.membership,
+    "bloomtide": bloomtide.membership,
     abloom.SERIALIZABLE: lambda: abloom.membership(serializable=True),
     "abloom, default": lambda: abloom.membership(serializable=False),
     "rbloom": rbloom.membership,
@@ -28,11 +28,11 @@ MEMBERSHIP: dict[str, Callable[[], Membership]] = {
     "pybloom-live": pybloom.membership,
 }
 COUNTING: dict[str, Callable[[], Counting]] = {
-    "bloomery, 32-bit counters": lambda: bloomery.counting(32),
-    "bloomery, 4-bit counters": lambda: bloomery.counting(4),
-    "bloomery, PDCF": bloomery.growing,
-    "bloomery, fading, basic": lambda: bloomery.fading("basic"),
-    "bloomery, fading, optimized": lambda: bloomery.fading("optimized"),
+    "bloomtide, 32-bit counters": lambda: bloomtide.counting(32),
+    "bloomtide, 4-bit counters": lambda: bloomtide.counting(4),
+    "bloomtide, PDCF": bloomtide.growing,
+    "bloomtide, fading, basic": lambda: bloomtide.fading("basic"),
+    "bloomtide, fading, optimized": lambda: bloomtide.fading("optimized"),
     "bounter": bounter.counting,
     "datasketches": datasketches.counting,
     "fastbloom-rs, 4-bit counters": fastbloom.counting,
@@ -42,7 +42,7 @@ COUNTING: dict[str, Callable[[], Counting]] = {
 }
 
 HOT: dict[str, Callable[[], Hot]] = {
-    "bloomery": bloomery.hot,
+    "bloomtide": bloomtide.hot,
     "datasketches": datasketches.hot,
 }
 

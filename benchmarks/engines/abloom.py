@@ -1,6 +1,6 @@
 """abloom: a split-block filter in C, the fastest Python peer.
 
-Its serializable mode hashes with xxHash and gives the same answers in every process, as bloomery
+Its serializable mode hashes with xxHash and gives the same answers in every process, as bloomtide
 does: that is the fair opponent. Its default mode calls Python's `hash()`, which differs from one
 process to the next.
 """

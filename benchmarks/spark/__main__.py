@@ -6,7 +6,7 @@
     scale            weak scaling: a build on one executor, and on two with twice the rows
     shuffle          every key to the task that owns it, as for shards
     join, runtime, semi   a selective join as it is, with Spark's runtime filter, with semi_filter
-    rates            one core without Spark, for `bloomery plan --cluster`
+    rates            one core without Spark, for `bloomtide plan --cluster`
 
 Each runs in JVMs of its own, one after the other, on data that is made once (9 GB for 100 M keys,
 4 GB for the joins; `--data` keeps it). Smaller sizes: `--rows 10000000 --join 5000000`. The tables

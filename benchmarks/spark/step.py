@@ -20,10 +20,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from benchmarks.spark.measure import Profile, Watch, moved
-from bloomery import BloomFilter, TimeDecayingBloomFilter
-from bloomery.distributed import Recipe, build_partition, merge
-from bloomery.distributed.recipe import CLASSES
-from bloomery.integrations.spark import build, build_files, semi_filter
+from bloomtide import BloomFilter, TimeDecayingBloomFilter
+from bloomtide.distributed import Recipe, build_partition, merge
+from bloomtide.distributed.recipe import CLASSES
+from bloomtide.integrations.spark import build, build_files, semi_filter
 
 SPREAD = 0.8
 """Distinct keys of all rows."""
@@ -59,7 +59,7 @@ def session(folder: Path, executors: int) -> Any:
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     }
-    builder = SparkSession.builder.master(f"local-cluster[{executors},1,3072]").appName("bloomery")
+    builder = SparkSession.builder.master(f"local-cluster[{executors},1,3072]").appName("bloomtide")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

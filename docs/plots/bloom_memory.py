@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 from docs.plots.style import BLUE, GREY, ORANGE, one_plot, save
 
 CAPACITY = 1_000_000

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from bloomery import CountingBloomFilter, Plan
+from bloomtide import CountingBloomFilter, Plan
 from docs.plots.style import BLUE, GREY, ORANGE, one_plot, save
 
 CAPACITY = 1_000_000

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from bloomery import CountingBloomFilter
+from bloomtide import CountingBloomFilter
 from docs.plots.style import BLUE, GREY, ORANGE, save, two_plots
 
 KEYS = 100_000

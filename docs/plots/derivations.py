@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, save
 
 HASHES = 16

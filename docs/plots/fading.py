@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from bloomery import TimeDecayingBloomFilter
+from bloomtide import TimeDecayingBloomFilter
 from docs.plots.style import BLUE, GREEN, GREY, ORANGE, save, two_plots
 
 HOUR = 3600

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bloomery import HotList
+from bloomtide import HotList
 from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, save
 
 MINUTES = 120

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from bloomery import SpectralBloomFilter
-from bloomery.cli.skew import Stream
+from bloomtide import SpectralBloomFilter
+from bloomtide.cli.skew import Stream
 
 KEYS = 100_000
 OCCURRENCES = 1_000_000

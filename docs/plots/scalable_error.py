@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bloomery import BloomFilter, ScalableBloomFilter
+from bloomtide import BloomFilter, ScalableBloomFilter
 from docs.plots.style import BLUE, GREY, ORANGE, save, two_plots
 
 FIRST = 1024

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from bloomery.cli.skew import Stream, compare
+from bloomtide.cli.skew import Stream, compare
 from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, save
 
 KEYS = 100_000

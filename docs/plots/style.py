@@ -25,7 +25,7 @@ GREY = "#808080"
 
 mpl.rcParams.update(
     {
-        "svg.hashsalt": "bloomery",
+        "svg.hashsalt": "bloomtide",
         "font.size": 11,
         "figure.facecolor": "none",
         "axes.facecolor": "none",

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from matplotlib.patches import Rectangle
 
-import bloomery
-from bloomery.reference import positions as model
-from bloomery.reference.url import WHOLE, ReferenceUrlFilter
+import bloomtide
+from bloomtide.reference import positions as model
+from bloomtide.reference.url import WHOLE, ReferenceUrlFilter
 from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, save
 
 BITS, HASHES = 24, 2
@@ -22,7 +22,7 @@ HELD = ("example.org", "example.org/news\nexample.org/shop", "…/news/17, …/n
 
 def digest(data: bytes, seed: int = 0) -> int:
     """XXH3-128."""
-    return bloomery.digest(data, seed=seed)
+    return bloomtide.digest(data, seed=seed)
 
 
 def places(address: int) -> list[int]:

@@ -7,11 +7,11 @@ there: a month of generated traffic in which collectors sent some lines twice). 
 
     unique/              each line once
     days/                a filter of visitors for each day; any days merge to one
-    visitors.bloomery    the filter of the month: `bloomery info visitors.bloomery`
-    history/             hits of every page by the hour: `bloomery history top history`
+    visitors.bloom    the filter of the month: `bloomtide info visitors.bloom`
+    history/             hits of every page by the hour: `bloomtide history top history`
     dashboard.json       the numbers
 
-Needs `pip install 'bloomery[spark]'` and Java 17.
+Needs `pip install 'bloomtide[spark]'` and Java 17.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from bloomery import BloomFilter, CountingBloomFilter, History, from_bytes
-from bloomery.integrations.spark import (
+from bloomtide import BloomFilter, CountingBloomFilter, History, from_bytes
+from bloomtide.integrations.spark import (
     Recipe,
     build,
     build_grouped,
@@ -80,7 +80,7 @@ def profile(spark: Any, logs: Path, into: Path) -> dict[str, Any]:
     build_grouped(by_day, "day", "visitor", plan).write.parquet(str(into / "days"))
     days = spark.read.parquet(str(into / "days"))
     month = merge(days)
-    month.save(into / "visitors.bloomery")
+    month.save(into / "visitors.bloom")
 
     hot = build(unique, "page", Recipe.hot_list(500))
     top = [item.key for item in hot.top(5)]

@@ -3,8 +3,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::{BloomFilter, BloomPlan, Crew, Derivation, Hasher, KeyHash, Layout};
+use bloomtide_core::snapshot::{Loaded, read, to_bytes};
+use bloomtide_core::{BloomFilter, BloomPlan, Crew, Derivation, Hasher, KeyHash, Layout};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 

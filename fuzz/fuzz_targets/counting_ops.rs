@@ -3,8 +3,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::{
+use bloomtide_core::snapshot::{Loaded, read, to_bytes};
+use bloomtide_core::{
     CountingBloomFilter, CountingPlan, Crew, Derivation, Hasher, KeyHash, Layout, Policy,
 };
 use libfuzzer_sys::fuzz_target;

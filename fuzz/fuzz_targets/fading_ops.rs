@@ -4,10 +4,10 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::cells::Rounding;
-use bloomery_core::filters::{DecayLayout, Epochs, Fade, PoolPolicy, When};
-use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::{
+use bloomtide_core::cells::Rounding;
+use bloomtide_core::filters::{DecayLayout, Epochs, Fade, PoolPolicy, When};
+use bloomtide_core::snapshot::{Loaded, read, to_bytes};
+use bloomtide_core::{
     DecayingPlan, Derivation, Hasher, KeyHash, Layout, Placement, Policy, TimeDecayingBloomFilter,
 };
 use libfuzzer_sys::fuzz_target;

@@ -4,12 +4,12 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::cells::{
+use bloomtide_core::cells::{
     DynamicCells, DynamicShape, GrowingCells, OnFull, Spare, SpectralCells, SpectralShape,
 };
-use bloomery_core::filters::{CountFilter, CountPlan};
-use bloomery_core::snapshot::{Loaded, ShapeRecord, read, to_bytes};
-use bloomery_core::{Crew, Derivation, Hasher, KeyHash, Layout, Placement, Policy, epoch};
+use bloomtide_core::filters::{CountFilter, CountPlan};
+use bloomtide_core::snapshot::{Loaded, ShapeRecord, read, to_bytes};
+use bloomtide_core::{Crew, Derivation, Hasher, KeyHash, Layout, Placement, Policy, epoch};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug, Clone)]

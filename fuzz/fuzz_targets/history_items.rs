@@ -3,15 +3,15 @@
 
 #![no_main]
 
-use bloomery_core::Hasher;
-use bloomery_core::history::{RowOf, encode_items, roll_up};
+use bloomtide_core::Hasher;
+use bloomtide_core::history::{RowOf, encode_items, roll_up};
 use libfuzzer_sys::fuzz_target;
 
 const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
 
 fn with_checksum(magic: &[u8; 8], body: &[u8]) -> Vec<u8> {
     let length = (body.len() + 28) as u64;
-    let fingerprint = HASHER.bytes(b"bloomery history").h2;
+    let fingerprint = HASHER.bytes(b"bloomtide history").h2;
     let checked = [&length.to_le_bytes()[..], &fingerprint.to_le_bytes(), body].concat();
     [magic, &crc32c::crc32c(&checked).to_le_bytes()[..], &checked].concat()
 }

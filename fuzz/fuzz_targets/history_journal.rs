@@ -4,8 +4,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::history::{Buffer, BufferPlan, RowsBy, scan};
-use bloomery_core::{Hasher, Key};
+use bloomtide_core::history::{Buffer, BufferPlan, RowsBy, scan};
+use bloomtide_core::{Hasher, Key};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -26,7 +26,7 @@ fn buffer(by_time: bool) -> Buffer {
 
 /// Everything that can be asked, to be compared.
 fn held(buffer: &Buffer) -> String {
-    let each = |(index, open): (i64, &bloomery_core::history::OpenRows)| {
+    let each = |(index, open): (i64, &bloomtide_core::history::OpenRows)| {
         format!("{index} {:?} {:?}", open.items().expect("small"), open.rows())
     };
     buffer.segments().map(each).collect::<Vec<_>>().join("\n")

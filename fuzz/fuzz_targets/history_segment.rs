@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use bloomery_core::history::{Segment, join, merge_rows};
+use bloomtide_core::history::{Segment, join, merge_rows};
 use libfuzzer_sys::fuzz_target;
 
 /// Where the rows begin, and the words of the header that say how long they and the body are.

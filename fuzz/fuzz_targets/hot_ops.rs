@@ -5,8 +5,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::{Hasher, HotList, HotPlan, Key, Times};
+use bloomtide_core::snapshot::{Loaded, read, to_bytes};
+use bloomtide_core::{Hasher, HotList, HotPlan, Key, Times};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 

@@ -4,9 +4,9 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::lines::{Dedup, Form, Keys};
-use bloomery_core::url::Canon;
-use bloomery_core::{BloomFilter, BloomPlan, Crew, Derivation, Hasher};
+use bloomtide_core::lines::{Dedup, Form, Keys};
+use bloomtide_core::url::Canon;
+use bloomtide_core::{BloomFilter, BloomPlan, Crew, Derivation, Hasher};
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 

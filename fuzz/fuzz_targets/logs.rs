@@ -3,7 +3,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::logs::{Field, FieldMap, Format, LogReader, Record, Report};
+use bloomtide_core::logs::{Field, FieldMap, Format, LogReader, Record, Report};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]

@@ -2,9 +2,9 @@
 
 #![no_main]
 
-use bloomery_core::Hasher;
-use bloomery_core::batch::KeySource;
-use bloomery_core::pages::{Codec, Form, Page, Pages, Physical, Rows};
+use bloomtide_core::Hasher;
+use bloomtide_core::batch::KeySource;
+use bloomtide_core::pages::{Codec, Form, Page, Pages, Physical, Rows};
 use libfuzzer_sys::fuzz_target;
 
 const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };

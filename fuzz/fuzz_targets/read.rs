@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use bloomery_core::snapshot::{Loaded, read, to_bytes};
+use bloomtide_core::snapshot::{Loaded, read, to_bytes};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -34,7 +34,7 @@ fn mend(bytes: &mut [u8]) {
     if bytes.len() < 128 {
         return;
     }
-    bytes[..8].copy_from_slice(b"BLOOMERY");
+    bytes[..8].copy_from_slice(b"BLOOMTID");
     bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
     bytes[16..24].copy_from_slice(b"SEALED\0\0");
     let len = bytes.len() as u64;

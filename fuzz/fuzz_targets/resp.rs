@@ -4,8 +4,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_resp::store::Store;
-use bloomery_resp::{Keyspace, Session, file};
+use bloomtide_resp::store::Store;
+use bloomtide_resp::{Keyspace, Session, file};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]

@@ -3,8 +3,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::{Derivation, Hasher, KeyHash, ScalableBloomFilter, ScalablePlan};
+use bloomtide_core::snapshot::{Loaded, read, to_bytes};
+use bloomtide_core::{Derivation, Hasher, KeyHash, ScalableBloomFilter, ScalablePlan};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 

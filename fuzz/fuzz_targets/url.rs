@@ -4,8 +4,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::url::{Names, Slash};
-use bloomery_core::{Canon, canonical, segments};
+use bloomtide_core::url::{Names, Slash};
+use bloomtide_core::{Canon, canonical, segments};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]

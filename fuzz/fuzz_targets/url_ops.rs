@@ -4,10 +4,10 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomery_core::filters::{Bind, LayerSizes};
-use bloomery_core::snapshot::{Loaded, read, to_bytes};
-use bloomery_core::url::{Canon, canonical, segments};
-use bloomery_core::{Crew, Hasher, Key, UrlFilter, UrlPlan};
+use bloomtide_core::filters::{Bind, LayerSizes};
+use bloomtide_core::snapshot::{Loaded, read, to_bytes};
+use bloomtide_core::url::{Canon, canonical, segments};
+use bloomtide_core::{Crew, Hasher, Key, UrlFilter, UrlPlan};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 

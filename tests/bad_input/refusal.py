@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from bloomery import errors
+from bloomtide import errors
 
-Refusal = TypeVar("Refusal", bound=errors.BloomeryError)
+Refusal = TypeVar("Refusal", bound=errors.BloomtideError)
 
 
 def refused(
     error: type[Refusal], act: Callable[..., object], *arguments: Any, **fields: object
 ) -> Refusal:
     """Run `act(*arguments)`, which must raise exactly `error` with these fields and a hint."""
-    with pytest.raises(errors.BloomeryError) as caught:
+    with pytest.raises(errors.BloomtideError) as caught:
         act(*arguments)
     found = caught.value
     assert type(found) is error, repr(found)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import CountingBloomFilter, errors
+from bloomtide import CountingBloomFilter, errors
 from tests.bad_input.refusal import refused
 
 Call = Callable[[Any], object]

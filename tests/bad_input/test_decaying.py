@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bloomery import TimeDecayingBloomFilter
-from bloomery.errors import IncompatibleError, ParameterError, PoolError
+from bloomtide import TimeDecayingBloomFilter
+from bloomtide.errors import IncompatibleError, ParameterError, PoolError
 from tests.bad_input.refusal import refused
 
 

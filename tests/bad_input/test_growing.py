@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import (
+from bloomtide import (
     CountingBloomFilter,
     DynamicCountFilter,
     PartitionedDynamicCountFilter,
@@ -18,7 +18,7 @@ from bloomery import (
     SpectralBloomFilter,
     errors,
 )
-from bloomery.partitions import EvenModel
+from bloomtide.partitions import EvenModel
 from tests.bad_input.refusal import refused
 
 KINDS: list[Any] = [

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bloomery._core import parse_duration, parse_instant
-from bloomery.errors import ParameterError
+from bloomtide._core import parse_duration, parse_instant
+from bloomtide.errors import ParameterError
 
 NOON = 1_700_000_000.0
 AWARE = datetime.fromtimestamp(NOON, UTC)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
+from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
 from tests.bad_input.refusal import refused
 
 Filter = BloomFilter | ScalableBloomFilter | CountingBloomFilter

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
+from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
 from tests.bad_input.refusal import refused
 
 SECRET = bytes(range(16))

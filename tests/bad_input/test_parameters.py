@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
 from tests.bad_input.refusal import refused
 
 KINDS: list[Any] = [BloomFilter, ScalableBloomFilter, CountingBloomFilter]
@@ -60,7 +60,7 @@ def test_an_error_rate_that_is_no_number_is_refused(kind: Any, rate: object) -> 
 def test_an_absurd_capacity_is_refused_before_anything_is_allocated(
     kind: Any, capacity: int
 ) -> None:
-    with pytest.raises(errors.BloomeryError) as caught:
+    with pytest.raises(errors.BloomtideError) as caught:
         kind(capacity, 0.01)
     found = caught.value
     assert found.hint
@@ -206,7 +206,7 @@ def test_secrets(kind: Any, options: dict[str, Any]) -> None:
 
 
 def test_digest_refuses_the_same_options() -> None:
-    digest: Any = bloomery.digest
+    digest: Any = bloomtide.digest
     refused(errors.ParameterError, lambda: digest("a", hash="crc"), name="hash")
     refused(errors.ParameterError, lambda: digest("a", secret=SECRET), name="secret")
     refused(
@@ -247,11 +247,11 @@ def test_a_plan_of_another_kind_is_refused() -> None:
         for other in KINDS:
             if other is not kind:
                 plan = other.plan(100, 0.01)
-                with pytest.raises(errors.BloomeryError) as caught:
+                with pytest.raises(errors.BloomtideError) as caught:
                     kind.from_plan(plan)
                 assert caught.value.hint
                 assert plan.kind in str(caught.value)
-        with pytest.raises((errors.BloomeryError, TypeError)):
+        with pytest.raises((errors.BloomtideError, TypeError)):
             kind.from_plan("a plan")
 
 
@@ -259,12 +259,12 @@ def test_errors_survive_pickling_with_their_fields() -> None:
     """A worker process sends its error home whole."""
     bad: Any = 1.5
     snapshot = BloomFilter(10, 0.1).to_bytes()
-    found: list[errors.BloomeryError] = [
+    found: list[errors.BloomtideError] = [
         refused(errors.ParameterError, BloomFilter, 0, 0.01, name="capacity"),
         refused(errors.KeyTypeError, BloomFilter(10, 0.1).add_many, ["a", bad], index=1, added=1),
         refused(errors.KindError, CountingBloomFilter.from_bytes, snapshot, got="bloom"),
-        refused(errors.TruncatedError, bloomery.from_bytes, snapshot[:-1], got=len(snapshot) - 1),
-        refused(errors.StorageError, bloomery.load, "/missing/file", path="/missing/file"),
+        refused(errors.TruncatedError, bloomtide.from_bytes, snapshot[:-1], got=len(snapshot) - 1),
+        refused(errors.StorageError, bloomtide.load, "/missing/file", path="/missing/file"),
     ]
     for error in found:
         again = pickle.loads(pickle.dumps(error))

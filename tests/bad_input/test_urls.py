@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bloomery import UrlFilter
-from bloomery.errors import KeyTypeError, NullKeyError, ParameterError
+from bloomtide import UrlFilter
+from bloomtide.errors import KeyTypeError, NullKeyError, ParameterError
 
 REFUSED: list[str | bytes] = [
     "",

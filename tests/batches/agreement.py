@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import (
+from bloomtide import (
     BloomFilter,
     CountingBloomFilter,
     PartitionedDynamicCountFilter,
     ScalableBloomFilter,
     SpectralBloomFilter,
 )
-from bloomery.errors import NullKeyError
+from bloomtide.errors import NullKeyError
 
 Keys = Sequence[Any]
 

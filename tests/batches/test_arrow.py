@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bloomery import BloomFilter, errors
+from bloomtide import BloomFilter, errors
 from tests.batches.agreement import agrees
 
 TEXTS = ["a", "", "ü€😀", "longer than twelve bytes", None, "a", "x" * 300, "twelve bytes", None]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
-from bloomery.errors import ClosedError, KeyTypeError, NullKeyError
+from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomtide.errors import ClosedError, KeyTypeError, NullKeyError
 
 # More than one chunk of two threads, and the last one is short.
 ROWS = 150_000

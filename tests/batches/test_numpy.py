@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import BloomFilter, errors
+from bloomtide import BloomFilter, errors
 from tests.batches.agreement import agrees
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -99,6 +99,6 @@ def test_a_mask_is_never_overlooked() -> None:
     """Masked entries are nulls; to add them as keys would be silently wrong."""
     masked = np.ma.masked_array([1, 2, 3], mask=[False, True, False])
     made = BloomFilter(100, 1e-6)
-    with pytest.raises(errors.BloomeryError):
+    with pytest.raises(errors.BloomtideError):
         made.add_many(masked)
     assert 2 not in made

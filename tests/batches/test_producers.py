@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from bloomery import BloomFilter, errors
+from bloomtide import BloomFilter, errors
 from tests.batches.agreement import agrees
 
 TEXTS = ["a", None, "longer than twelve bytes", "", "ü", "a", None]
@@ -106,7 +106,7 @@ def test_duckdb_relations_and_readers(query: str, values: list[Any]) -> None:
 
 def test_a_duckdb_relation_of_two_columns_is_refused() -> None:
     made = BloomFilter(100, 0.01)
-    with duckdb.connect() as database, pytest.raises(errors.BloomeryError, match="column"):
+    with duckdb.connect() as database, pytest.raises(errors.BloomtideError, match="column"):
         made.add_many(database.sql("select 1 as a, 2 as b"))
     assert made.stats().fill == 0.0
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
-from bloomery.errors import KeyTypeError, NullKeyError
+from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomtide.errors import KeyTypeError, NullKeyError
 from tests.batches.agreement import agrees
 
 MIXED: list[Any] = [

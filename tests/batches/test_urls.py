@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bloomery import UrlFilter
-from bloomery.stream import distinct_urls
+from bloomtide import UrlFilter
+from bloomtide.stream import distinct_urls
 
 URLS = [url for page in distinct_urls(3000) for url in (page, page.rpartition("/")[0] + "/")]
 

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from bloomery import (
+from bloomtide import (
     DynamicCountFilter,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,

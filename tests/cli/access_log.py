@@ -1,10 +1,10 @@
-"""Small access logs for the tests of `bloomery top`."""
+"""Small access logs for the tests of `bloomtide top`."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from bloomery.stream import MONTHS
+from bloomtide.stream import MONTHS
 
 START = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""Runs `bloomery`: `run` in this process (fast), `start` and `run_process` as the user does."""
+"""Runs `bloomtide`: `run` in this process (fast), `start` and `run_process` as the user does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from bloomery.cli.app import app
+from bloomtide.cli.app import app
 
 Argument = str | Path
 
@@ -35,7 +35,7 @@ def refused(*arguments: Argument, stdin: bytes = b"") -> str:
 def start(*arguments: Argument, **options: Any) -> subprocess.Popen[bytes]:
     """Start the command as a process of its own, with the buffering users have."""
     options.setdefault("env", {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"})
-    command = [sys.executable, "-m", "bloomery", *map(str, arguments)]
+    command = [sys.executable, "-m", "bloomtide", *map(str, arguments)]
     return subprocess.Popen(command, **options)
 
 
@@ -43,7 +43,7 @@ def run_process(
     *arguments: Argument, stdin: bytes = b"", **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the command as a process of its own until it ends."""
-    command = [sys.executable, "-m", "bloomery", *map(str, arguments)]
+    command = [sys.executable, "-m", "bloomtide", *map(str, arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, timeout=60, **options)
 
 

@@ -1,4 +1,4 @@
-"""`bloomery add`."""
+"""`bloomtide add`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter
-from bloomery.cli import files
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter
+from bloomtide.cli import files
 from tests.cli.command import filter_of, refused, run
 
 
@@ -57,7 +57,7 @@ def test_the_file_equals_adding_in_python(tmp_path: Path) -> None:
     file = filter_of(tmp_path, keys, "--kind", "counting")
     wanted = CountingBloomFilter(1000, 1e-9)
     wanted.add_many(keys)
-    assert bloomery.load(file).to_bytes() == wanted.to_bytes()
+    assert bloomtide.load(file).to_bytes() == wanted.to_bytes()
 
 
 def test_a_shared_file_that_is_open_elsewhere_takes_keys_at_once(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_the_lock_is_on_the_file_that_is_there_when_it_is_taken(
 def test_a_file_left_live_by_a_killed_writer_takes_keys(tmp_path: Path) -> None:
     file = tmp_path / "f"
     script = (
-        "import os, sys, bloomery\n"
-        "f = bloomery.BloomFilter.open(sys.argv[1], 1000, 1e-9, mode='c')\n"
+        "import os, sys, bloomtide\n"
+        "f = bloomtide.BloomFilter.open(sys.argv[1], 1000, 1e-9, mode='c')\n"
         "f.add('a'); f.flush(); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", script, file], check=False)

@@ -1,4 +1,4 @@
-"""`bloomery check`, the grep of filters."""
+"""`bloomtide check`, the grep of filters."""
 
 from __future__ import annotations
 
@@ -81,6 +81,6 @@ def test_a_check_changes_no_byte_of_the_file(file: Path) -> None:
 def test_a_missing_filter_or_key_file_is_an_error_not_a_no(file: Path) -> None:
     stderr = refused("check", file.with_name("missing"), "--key", "a")
     assert "No such file" in stderr
-    assert "`bloomery new`" in stderr
+    assert "`bloomtide new`" in stderr
     assert "No such file" in refused("check", file, file.with_name("missing"))
     assert "s a directory" in refused("check", file, file.parent)

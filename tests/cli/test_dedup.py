@@ -1,4 +1,4 @@
-"""`bloomery dedup`: which lines are printed, and what is said of the rest."""
+"""`bloomtide dedup`: which lines are printed, and what is said of the rest."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bloomery import BloomFilter, Dedup, ScalableBloomFilter
-from bloomery.errors import ParameterError
-from bloomery.records import LineReport
+from bloomtide import BloomFilter, Dedup, ScalableBloomFilter
+from bloomtide.errors import ParameterError
+from bloomtide.records import LineReport
 from tests.cli.command import refused, run
 
 LINES = st.lists(st.sampled_from([b"", b"a", b"a\r", b"b", b"\xff\x00", b"long" * 30, b"a b"]))

@@ -1,4 +1,4 @@
-"""`bloomery dedup` as a process: signals, readers that leave, lines that come slowly, memory."""
+"""`bloomtide dedup` as a process: signals, readers that leave, lines that come slowly, memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import bloomery
+import bloomtide
 from tests.cli.command import run, run_process, start
 
 PIPES: dict[str, Any] = {
@@ -51,7 +51,7 @@ def test_a_reader_that_leaves_ends_it_quietly_and_saves_the_state(tmp_path: Path
         process.stdout.close()
         assert process.wait(60) == 141
         assert process.stderr.read() == b""
-    assert "0" in bloomery.load(state)
+    assert "0" in bloomtide.load(state)
     assert sorted(tmp_path.iterdir()) == [lines, state]
 
 
@@ -91,7 +91,7 @@ def test_memory_is_that_of_the_filter_and_a_chunk(tmp_path: Path) -> None:
             out.write(b"".join(b"https://e.example/%d\n" % i for i in range(first, first + 50_000)))
     code = (
         "import resource, sys\n"
-        "from bloomery.cli.main import main\n"
+        "from bloomtide.cli.main import main\n"
         "try:\n    main()\n"
         "except SystemExit as ended:\n    assert not ended.code\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
@@ -101,7 +101,7 @@ def test_memory_is_that_of_the_filter_and_a_chunk(tmp_path: Path) -> None:
         arguments = [sys.executable, "-c", code, "dedup", "--items", "1M", str(source)]
         done = subprocess.run(arguments, capture_output=True, check=True, env=dict(os.environ))
         peaks.append(int(done.stderr) * (1 if sys.platform == "darwin" else 1024))
-    filter = bloomery.BloomFilter.plan(1_000_000, 1e-4).bytes
+    filter = bloomtide.BloomFilter.plan(1_000_000, 1e-4).bytes
     # A chunk, what is kept of it, its rows; the filter's own pages are touched only by lines.
     assert peaks[1] - peaks[0] < filter + (16 << 20)
 

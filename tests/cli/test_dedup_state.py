@@ -1,4 +1,4 @@
-"""`bloomery dedup --state`: going on tomorrow, and what cannot be gone on with."""
+"""`bloomtide dedup --state`: going on tomorrow, and what cannot be gone on with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, HotList
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter, HotList
 from tests.cli.command import refused, run
 
 WAYS: tuple[list[str], ...] = ([], ["--items", "1000"], ["--exact"], ["--within", "7d"])
@@ -28,7 +28,7 @@ def test_tomorrow_goes_on_where_today_ended(tmp_path: Path, way: list[str]) -> N
 def test_a_state_is_a_filter_like_any_other(tmp_path: Path) -> None:
     state = tmp_path / "seen"
     dedup("--state", state, "--items", "1000", stdin=b"a\r\nb\n")
-    loaded = bloomery.load(state)
+    loaded = bloomtide.load(state)
     assert isinstance(loaded, BloomFilter)
     assert (loaded.capacity, loaded.error_rate) == (1000, 1e-4)
     assert run("check", state, stdin=b"a\nb\nc\n").stdout == "a\nb\n"
@@ -38,7 +38,7 @@ def test_a_filter_made_by_hand_can_be_the_state(tmp_path: Path) -> None:
     state = tmp_path / "seen"
     run("new", state, "--items", "500", "--error", "1%")
     assert dedup("--state", state, stdin=b"a\na\n") == b"a\n"
-    assert bloomery.load(state).capacity == 500
+    assert bloomtide.load(state).capacity == 500
 
 
 def test_the_state_is_behind_a_link_and_stays_there(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`bloomery demo`: every chapter's promise, on the quick tour."""
+"""`bloomtide demo`: every chapter's promise, on the quick tour."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.cli.demo.chapters import CHAPTERS
+from bloomtide.cli.demo.chapters import CHAPTERS
 from tests.cli.command import run
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from bloomery.cli.app import app
+from bloomtide.cli.app import app
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text()
 SECTIONS = dict(
-    re.findall(r"^## `bloomery ([\w ]+)`\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    re.findall(r"^## `bloomtide ([\w ]+)`\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
 )
 PROGRAM = get_command(app)
 

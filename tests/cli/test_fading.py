@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import TimeDecayingBloomFilter
+from bloomtide import TimeDecayingBloomFilter
 from tests.cli.command import filter_of, refused, run
 
 NOON = "2026-01-31T12:00:00Z"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import bloomery
-from bloomery import (
+import bloomtide
+from bloomtide import (
     CountFilter,
     DynamicCountFilter,
     PartitionedDynamicCountFilter,
@@ -21,7 +21,7 @@ KINDS = ("sbf", "dcf", "psbf", "pdcf")
 
 
 def loaded(file: Path) -> CountFilter:
-    filter = bloomery.load(file)
+    filter = bloomtide.load(file)
     assert isinstance(filter, CountFilter)
     return filter
 

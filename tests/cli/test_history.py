@@ -1,4 +1,4 @@
-"""`bloomery history` on small logs: what goes in comes out, for every range, in every form."""
+"""`bloomtide history` on small logs: what goes in comes out, for every range, in every form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bloomery import History
+from bloomtide import History
 from tests.cli.access_log import START, hit
 from tests.cli.command import refused, run
 

@@ -1,4 +1,4 @@
-"""How `bloomery history` writes what it found: charts of blocks, SVG, CSV, JSON lines and Arrow."""
+"""How `bloomtide history` writes what it found: block charts, SVG, CSV, JSON lines and Arrow."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bloomery.cli.console import CommandError
-from bloomery.cli.history import charts, tables
+from bloomtide.cli.console import CommandError
+from bloomtide.cli.history import charts, tables
 
 COLUMNS: tables.Columns = {
     "key": [b"/a", b"/\xff", b"/c,d"],

@@ -1,4 +1,4 @@
-"""`bloomery info`."""
+"""`bloomtide info`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import bloomery
-from bloomery import BloomFilter
+import bloomtide
+from bloomtide import BloomFilter
 from tests.cli.command import filter_of, refused, run
 
 
@@ -16,7 +16,7 @@ from tests.cli.command import filter_of, refused, run
 def test_json_is_the_stats_and_the_parameters(tmp_path: Path, kind: str) -> None:
     file = filter_of(tmp_path, map(str, range(1500)), "--kind", kind)
     told = json.loads(run("info", file, "--json").stdout)
-    loaded = bloomery.load(file)
+    loaded = bloomtide.load(file)
     assert told["kind"] == kind
     assert told["state"] == "sealed"
     assert told["file_bytes"] == file.stat().st_size

@@ -12,9 +12,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery.cli.console import CommandError
-from bloomery.cli.keys import key_batches, split_lines
-from bloomery.cli.sources import CHUNK, PACKED_CHUNK
+from bloomtide.cli.console import CommandError
+from bloomtide.cli.keys import key_batches, split_lines
+from bloomtide.cli.sources import CHUNK, PACKED_CHUNK
 
 TEXT = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r\n", b"\r", b"\x00\xff"])).map(b"".join)
 

@@ -11,10 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from bloomery.cli import light
-from bloomery.cli.dedup import dedup
-from bloomery.cli.light import Argument, Option
-from bloomery.cli.quantities import parse_items
+from bloomtide.cli import light
+from bloomtide.cli.dedup import dedup
+from bloomtide.cli.light import Argument, Option
+from bloomtide.cli.quantities import parse_items
 from tests.cli.command import run_process
 
 SEEN: list[dict[str, Any]] = []
@@ -93,7 +93,7 @@ def test_mistakes_are_told_as_typer_does() -> None:
 def test_neither_typer_nor_numpy_is_imported_for_lines() -> None:
     code = (
         "import sys; sys.argv[1:] = ['dedup', '--items', '1k']\n"
-        "from bloomery.cli.main import main\n"
+        "from bloomtide.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit as ended:\n    assert ended.code == 0\n"
         "found = {'typer', 'numpy', 'rich', 'pydantic', 'pyarrow'} & set(sys.modules)\n"
         "assert not found, found\n"

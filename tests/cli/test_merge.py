@@ -1,4 +1,4 @@
-"""`bloomery merge`."""
+"""`bloomtide merge`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter
 from tests.cli.command import filter_of, refused, run
 
 
@@ -37,7 +37,7 @@ def test_counts_are_added_up(tmp_path: Path) -> None:
 def test_json_describes_the_merged_filter(tmp_path: Path) -> None:
     a, b = (filter_of(tmp_path, [name], name=name) for name in "ab")
     told = json.loads(run("merge", tmp_path / "out", a, b, "--json").stdout)
-    merged = bloomery.load(tmp_path / "out")
+    merged = bloomtide.load(tmp_path / "out")
     assert told["stats"] == json.loads(json.dumps(merged.stats().as_dict()))
 
 

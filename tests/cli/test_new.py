@@ -1,4 +1,4 @@
-"""`bloomery new`."""
+"""`bloomtide new`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter
 from tests.cli.command import refused, run
 
 
@@ -80,7 +80,7 @@ def test_a_shared_file_is_sealed_and_can_be_opened(tmp_path: Path) -> None:
     told = json.loads(run("new", file, "--items", "100", "--shared", "--json").stdout)
     assert told["file_bytes"] == file.stat().st_size
     assert told["state"] == "sealed"
-    bloomery.load(file).validate()
+    bloomtide.load(file).validate()
     with BloomFilter.open(file, mode="r+") as shared:
         assert shared.add("key")
 

@@ -1,4 +1,4 @@
-"""`bloomery plan`."""
+"""`bloomtide plan`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import BloomFilter, CountingBloomFilter, Plan, ScalableBloomFilter, UrlFilter
+from bloomtide import BloomFilter, CountingBloomFilter, Plan, ScalableBloomFilter, UrlFilter
 from tests.cli.command import refused, run
 
 

@@ -1,4 +1,4 @@
-"""`bloomery plan --cluster`."""
+"""`bloomtide plan --cluster`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bloomery import BloomFilter, PartitionedDynamicCountFilter
-from bloomery.cli.cluster import SHARD, VALUE, Rates, forecast
-from bloomery.distributed.partial import LIMIT
+from bloomtide import BloomFilter, PartitionedDynamicCountFilter
+from bloomtide.cli.cluster import SHARD, VALUE, Rates, forecast
+from bloomtide.distributed.partial import LIMIT
 from tests.cli.command import refused, run
 
 

@@ -1,4 +1,4 @@
-"""`bloomery plan --total --skew`: the structures that count, for a skewed stream."""
+"""`bloomtide plan --total --skew`: the structures that count, for a skewed stream."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery import DynamicCountFilter, PartitionedDynamicCountFilter
-from bloomery.cli.skew import EXACT, QUICK, Stream
+from bloomtide import DynamicCountFilter, PartitionedDynamicCountFilter
+from bloomtide.cli.skew import EXACT, QUICK, Stream
 from tests.cli.command import run
 
 

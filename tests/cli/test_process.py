@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import bloomery
-from bloomery.cli import progress
+import bloomtide
+from bloomtide.cli import progress
 from tests.cli.command import filter_of, run, run_process, start
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-9]m")
@@ -25,8 +25,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_version_and_both_ways_to_start_it() -> None:
-    script = Path(sys.executable).with_name("bloomery")
-    expected = f"bloomery {bloomery.__version__}\n".encode()
+    script = Path(sys.executable).with_name("bloomtide")
+    expected = f"bloomtide {bloomtide.__version__}\n".encode()
     assert run_process("--version").stdout == expected
     assert subprocess.run([script, "--version"], capture_output=True).stdout == expected
 
@@ -67,7 +67,7 @@ def test_commands_that_add_at_the_same_time_lose_no_key(file: Path, options: lis
     for worker in workers:
         worker.communicate(timeout=60)
         assert worker.returncode == 0
-    assert bloomery.load(file).contains_many([key for part in parts for key in part]).all()
+    assert bloomtide.load(file).contains_many([key for part in parts for key in part]).all()
 
 
 def test_a_shared_add_is_seen_by_others_before_it_ends(file: Path) -> None:
@@ -138,7 +138,7 @@ def test_no_permission_is_an_error(file: Path) -> None:
     # Root may read everything, so the command gives up its rights before it starts.
     script = (
         "import contextlib, os\n"
-        "from bloomery.cli.app import app\n"
+        "from bloomtide.cli.app import app\n"
         # Once before, so that every module is imported that may not be readable afterwards.
         "with contextlib.suppress(SystemExit): app(['info', 'missing'])\n"
         "if os.geteuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
@@ -221,7 +221,7 @@ def test_a_mistake_of_ours_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     def broken(*arguments: object, **options: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("bloomery.cli.plan._set_row", broken)
+    monkeypatch.setattr("bloomtide.cli.plan._set_row", broken)
     stderr = run("plan", "--items", "5", code=2).stderr
     assert stderr.startswith("error: unexpected ZeroDivisionError: oops\nhint: ")
 

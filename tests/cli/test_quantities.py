@@ -7,7 +7,7 @@ import math
 import pytest
 import typer
 
-from bloomery.cli.quantities import (
+from bloomtide.cli.quantities import (
     parse_error_rate,
     parse_items,
     parse_partitions,

@@ -1,4 +1,4 @@
-"""`bloomery remove`."""
+"""`bloomtide remove`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import CountingBloomFilter
+from bloomtide import CountingBloomFilter
 from tests.cli.command import filter_of, refused, run
 
 

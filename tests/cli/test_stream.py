@@ -8,8 +8,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from bloomery.errors import ParameterError
-from bloomery.stream import HOSTS, MAX_PAGES, distinct_urls, web_stream
+from bloomtide.errors import ParameterError
+from bloomtide.stream import HOSTS, MAX_PAGES, distinct_urls, web_stream
 
 
 def visits(n: int, **options: float) -> list[str]:

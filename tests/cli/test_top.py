@@ -1,4 +1,4 @@
-"""`bloomery top` on logs that do not grow: what is counted, and what is said of the rest."""
+"""`bloomtide top` on logs that do not grow: what is counted, and what is said of the rest."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from bloomery.reference.logs import formats
-from bloomery.stream import web_log
+from bloomtide.reference.logs import formats
+from bloomtide.stream import web_log
 from tests.cli.access_log import START, hit
 from tests.cli.command import refused, run
 

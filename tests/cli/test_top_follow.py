@@ -1,4 +1,4 @@
-"""`bloomery top --follow`: files that grow, are rotated, cut or gone; terminals and signals."""
+"""`bloomtide top --follow`: files that grow, are rotated, cut or gone; terminals and signals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from bloomery.cli.console import CommandError
-from bloomery.cli.top.follow import Follower
-from bloomery.stream import web_log
+from bloomtide.cli.console import CommandError
+from bloomtide.cli.top.follow import Follower
+from bloomtide.stream import web_log
 from tests.cli.access_log import hit
 from tests.cli.command import run_process, start
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import UrlFilter
+from bloomtide import UrlFilter
 from tests.cli.command import refused, run
 
 

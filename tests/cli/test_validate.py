@@ -1,4 +1,4 @@
-"""`bloomery validate`."""
+"""`bloomtide validate`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 from tests.cli.command import filter_of, run
 
 

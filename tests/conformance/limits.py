@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bloomery import (
+from bloomtide import (
     BloomFilter,
     CountingBloomFilter,
     DynamicCountFilter,

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bloomery import (
+from bloomtide import (
     BloomFilter,
     CountingBloomFilter,
     DynamicCountFilter,
@@ -22,7 +22,7 @@ from bloomery import (
     TimeDecayingBloomFilter,
     UrlFilter,
 )
-from bloomery._core import CountFilter
+from bloomtide._core import CountFilter
 from tests.conformance import streams
 
 CAPACITY = 10_000
@@ -95,7 +95,7 @@ class Subject:
     def path(self) -> Path:
         """A path nobody has used."""
         self.made += 1
-        return self.folder / f"{self.made}.bloomery"
+        return self.folder / f"{self.made}.bloom"
 
     def spell(self, key: Any) -> Any:
         """The key as this structure takes it: for one of URLs, a URL that no other key has."""

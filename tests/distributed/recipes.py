@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bloomery import (
+from bloomtide import (
     BloomFilter,
     CountingBloomFilter,
     DynamicCountFilter,
@@ -14,7 +14,7 @@ from bloomery import (
     TimeDecayingBloomFilter,
     UrlFilter,
 )
-from bloomery.distributed import Recipe
+from bloomtide.distributed import Recipe
 
 NOW = 1_800_000_000
 SIZE = {"capacity": 3000, "error_rate": 0.01}

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, HotList, ScalableBloomFilter, UrlFilter
-from bloomery.distributed import Recipe, build_partition, combine, finish, merge
-from bloomery.distributed.partial import LIMIT, unpack
-from bloomery.errors import (
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter, HotList, ScalableBloomFilter, UrlFilter
+from bloomtide.distributed import Recipe, build_partition, combine, finish, merge
+from bloomtide.distributed.partial import LIMIT, unpack
+from bloomtide.errors import (
     CapacityError,
     ChecksumError,
     IncompatibleError,
@@ -217,7 +217,13 @@ def test_every_flipped_byte_and_every_cut_is_refused(keys: int) -> None:
         broken = bytearray(part)
         broken[place] ^= 0x10
         with pytest.raises(
-            (ChecksumError, VersionError, TruncatedError, NotASnapshotError, bloomery.BloomeryError)
+            (
+                ChecksumError,
+                VersionError,
+                TruncatedError,
+                NotASnapshotError,
+                bloomtide.BloomtideError,
+            )
         ):
             unpack(bytes(broken))
     for length in (0, 8, 51, 60, len(part) - 1):

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bloomery import BloomFilter, HotList, UrlFilter
-from bloomery._core import ParquetPages
-from bloomery.errors import BloomeryError, ParameterError
+from bloomtide import BloomFilter, HotList, UrlFilter
+from bloomtide._core import ParquetPages
+from bloomtide.errors import BloomtideError, ParameterError
 
 ROWS = 5000
 COLUMNS = {
@@ -103,7 +103,7 @@ def test_damaged_bytes_are_refused_or_other_keys_and_never_more(name: str, codec
             assert sum(map(len, parts)) == 500
             for part in parts:
                 BloomFilter(500, 0.1).add_many(part)
-        except BloomeryError:
+        except BloomtideError:
             refused += 1
     assert refused > 500
 

@@ -1,4 +1,4 @@
-"""What of `make spark` needs no Spark: rates of one core, for `bloomery plan --cluster`."""
+"""What of `make spark` needs no Spark: rates of one core, for `bloomtide plan --cluster`."""
 
 from __future__ import annotations
 

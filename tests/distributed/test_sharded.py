@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, DynamicCountFilter, TimeDecayingBloomFilter, UrlFilter
-from bloomery.distributed import Recipe, ShardedFilter, write_shard
-from bloomery.distributed.sharded import shard_capacity, write_manifest
-from bloomery.errors import (
+import bloomtide
+from bloomtide import BloomFilter, DynamicCountFilter, TimeDecayingBloomFilter, UrlFilter
+from bloomtide.distributed import Recipe, ShardedFilter, write_shard
+from bloomtide.distributed.sharded import shard_capacity, write_manifest
+from bloomtide.errors import (
     ChecksumError,
     NotASnapshotError,
     ParameterError,
@@ -104,7 +104,7 @@ def test_a_directory_of_shards_answers_alike_and_reads_what_it_needs(tmp_path: P
     questions = np.arange(3000)
     assert (loaded.contains_many(questions) == made.contains_many(questions)).all()
     loaded.validate()
-    assert bloomery.load(tmp_path / "seen" / "shard-00003.bloomery") == made.shard(3)
+    assert bloomtide.load(tmp_path / "seen" / "shard-00003.bloom") == made.shard(3)
 
 
 def test_tasks_that_own_shards_make_the_same_directory(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_shard_of_another_build_is_refused(tmp_path: Path) -> None:
     made = filled()
     made.save(tmp_path)
     made.shard(2).add("one more")
-    made.shard(2).save(tmp_path / "shard-00002.bloomery")
+    made.shard(2).save(tmp_path / "shard-00002.bloom")
     with pytest.raises(ChecksumError, match="shard-00002"):
         ShardedFilter.load(tmp_path).contains_many(KEYS)
 

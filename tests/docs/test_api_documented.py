@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import history, records
+from bloomtide import history, records
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "api.md").read_text()
-STUB = ast.parse((ROOT / "python" / "bloomery" / "_core.pyi").read_text())
+STUB = ast.parse((ROOT / "python" / "bloomtide" / "_core.pyi").read_text())
 
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE, flags=re.MULTILINE | re.DOTALL))
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
@@ -46,7 +46,7 @@ def test_a_class_is_documented_whole(name: str) -> None:
 
 
 def test_the_history_is_documented_whole() -> None:
-    source = ast.parse((ROOT / "python" / "bloomery" / "history" / "store.py").read_text())
+    source = ast.parse((ROOT / "python" / "bloomtide" / "history" / "store.py").read_text())
     [store] = (node for node in source.body if isinstance(node, ast.ClassDef))
     assert {"open", "count", "rollups"} <= public_names(store)
     assert public_names(store) - words_in_code(SECTIONS["History"]) == set()

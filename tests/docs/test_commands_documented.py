@@ -33,7 +33,7 @@ def test_every_native_command_has_one_row_and_every_row_a_command() -> None:
 
 
 def test_every_command_that_python_answers_has_one_row() -> None:
-    commands = pytest.importorskip("bloomery.server.commands")
+    commands = pytest.importorskip("bloomtide.server.commands")
     assert sorted(name for name, section in rows() if section in HOST) == sorted(commands.HANDLERS)
 
 

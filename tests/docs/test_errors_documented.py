@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import errors
-from bloomery.errors import BloomeryError, list_error_codes
+from bloomtide import errors
+from bloomtide.errors import BloomtideError, list_error_codes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md"
 
@@ -31,12 +31,12 @@ def read_sections() -> dict[str, tuple[str, str]]:
 SECTIONS = read_sections()
 
 
-def fields_of(cls: type[BloomeryError]) -> set[str]:
+def fields_of(cls: type[BloomtideError]) -> set[str]:
     """The fields a class declares itself; the base's `code` and `hint` are told once."""
-    return set() if cls is BloomeryError else set(inspect.get_annotations(cls))
+    return set() if cls is BloomtideError else set(inspect.get_annotations(cls))
 
 
-def built_in_of(cls: type[BloomeryError]) -> str:
+def built_in_of(cls: type[BloomtideError]) -> str:
     return next(base.__name__ for base in cls.__mro__ if base.__module__ == "builtins")
 
 
@@ -61,6 +61,6 @@ def test_each_error_class_has_a_code_of_its_own() -> None:
     classes = [
         value
         for value in vars(errors).values()
-        if isinstance(value, type) and issubclass(value, BloomeryError)
+        if isinstance(value, type) and issubclass(value, BloomtideError)
     ]
     assert sorted(cls.code for cls in classes) == sorted(ERRORS)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-import bloomery
-from bloomery import BloomFilter
-from bloomery.errors import ChecksumError, SnapshotError, TruncatedError
+import bloomtide
+from bloomtide import BloomFilter
+from bloomtide.errors import ChecksumError, SnapshotError, TruncatedError
 from tests.golden.make_golden import FOLDER
 
-FILES = sorted(FOLDER.glob("*.bloomery"))
+FILES = sorted(FOLDER.glob("*.bloom"))
 
 
 def _refused(data: bytes | bytearray) -> bool:
     try:
-        bloomery.from_bytes(data)
+        bloomtide.from_bytes(data)
     except SnapshotError as error:
         return bool(error.hint)
     return False
@@ -45,13 +45,13 @@ def test_every_flipped_bit_is_refused(stored: bytes) -> None:
                 accepted.append((offset, bit))
             damaged[offset] ^= 1 << bit
     assert accepted == []
-    assert bloomery.from_bytes(damaged).to_bytes() == stored, "undamaged again, it loads"
+    assert bloomtide.from_bytes(damaged).to_bytes() == stored, "undamaged again, it loads"
 
 
 def test_anything_after_the_end_is_refused(stored: bytes) -> None:
     for tail in (b"\x00", b"\n", stored, bytes(4096)):
         with pytest.raises(TruncatedError) as caught:
-            bloomery.from_bytes(stored + tail)
+            bloomtide.from_bytes(stored + tail)
         assert caught.value.expected == len(stored)
         assert caught.value.got == len(stored) + len(tail)
 
@@ -84,7 +84,7 @@ def test_a_bad_block_of_a_large_file_is_named() -> None:
         bit = rng.randrange(1024, (len(stored) - 64) * 8)
         stored[bit // 8] ^= 1 << bit % 8
         with pytest.raises(ChecksumError) as caught:
-            bloomery.from_bytes(stored)
+            bloomtide.from_bytes(stored)
         stored[bit // 8] ^= 1 << bit % 8
         offset = caught.value.offset
         assert offset is not None
@@ -95,11 +95,11 @@ def test_a_bad_block_of_a_large_file_is_named() -> None:
 
 
 def test_load_refuses_like_from_bytes_and_names_the_path(stored: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "cut.bloomery"
+    path = tmp_path / "cut.bloom"
     for length in (0, 1, 7, 8, len(stored) // 2, len(stored) - 1):
         path.write_bytes(stored[:length])
         with pytest.raises(SnapshotError) as caught:
-            bloomery.load(path)
+            bloomtide.load(path)
         assert caught.value.path == str(path)
         assert str(path) in str(caught.value)
         assert path.read_bytes() == stored[:length]

@@ -6,12 +6,12 @@ import struct
 
 import pytest
 
-import bloomery
-from bloomery import errors
+import bloomtide
+from bloomtide import errors
 from tests.files.crafted import PRELUDE, sections_of, with_header, with_sections
 from tests.golden.make_golden import FOLDER, path_of
 
-FADING = sorted(path.stem for path in FOLDER.glob("tbf-*.bloomery"))
+FADING = sorted(path.stem for path in FOLDER.glob("tbf-*.bloom"))
 REST = PRELUDE + 64
 NAN, INFINITE = struct.pack("<d", float("nan")), struct.pack("<d", float("inf"))
 PARAMETERS = {
@@ -33,7 +33,7 @@ PARAMETERS = {
 
 def _refused(data: bytes) -> str:
     with pytest.raises(errors.SnapshotError) as caught:
-        bloomery.from_bytes(data)
+        bloomtide.from_bytes(data)
     assert type(caught.value) is errors.SnapshotError, repr(caught.value)
     assert caught.value.hint
     return str(caught.value)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import bloomery
-from bloomery import HotList
+import bloomtide
+from bloomtide import HotList
 from tests.golden.make_golden import ANSWERS, FOLDER, MAKERS, answers_of, path_of, spell
 from tests.history import without_history
 
@@ -17,13 +17,13 @@ EXPECTED: dict[str, dict[str, Any]] = json.loads(ANSWERS.read_text(encoding="utf
 
 
 def test_every_variant_has_its_file_and_its_answers() -> None:
-    assert set(EXPECTED) == set(MAKERS) == {path.stem for path in FOLDER.glob("*.bloomery")}
-    assert all(path.stat().st_size <= 6000 for path in FOLDER.glob("*.bloomery")), "keep them small"
+    assert set(EXPECTED) == set(MAKERS) == {path.stem for path in FOLDER.glob("*.bloom")}
+    assert all(path.stat().st_size <= 6000 for path in FOLDER.glob("*.bloom")), "keep them small"
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_golden_file_loads_and_answers_as_written(name: str) -> None:
-    loaded = bloomery.load(path_of(name))
+    loaded = bloomtide.load(path_of(name))
     loaded.validate()
     assert answers_of(loaded) == EXPECTED[name]
     if "empty" not in name:
@@ -34,11 +34,11 @@ def test_a_golden_file_loads_and_answers_as_written(name: str) -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_saving_again_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
     stored = path_of(name).read_bytes()
-    loaded = bloomery.load(path_of(name))
-    loaded.save(tmp_path / "again.bloomery")
-    assert (tmp_path / "again.bloomery").read_bytes() == stored
+    loaded = bloomtide.load(path_of(name))
+    loaded.save(tmp_path / "again.bloom")
+    assert (tmp_path / "again.bloom").read_bytes() == stored
     assert loaded.to_bytes() == stored
-    assert bloomery.from_bytes(stored).to_bytes() == stored
+    assert bloomtide.from_bytes(stored).to_bytes() == stored
     assert type(loaded).load(path_of(name)) == loaded
     assert type(loaded).from_bytes(stored) == loaded
 
@@ -52,7 +52,7 @@ def test_making_the_file_again_gives_the_same_bytes(name: str) -> None:
 def test_a_loaded_filter_goes_on_as_the_one_that_was_saved(name: str) -> None:
     """Also what is not visible in answers (layers' room, flags) must have been stored."""
     fresh: Any = MAKERS[name]()
-    loaded: Any = bloomery.from_bytes(path_of(name).read_bytes())
+    loaded: Any = bloomtide.from_bytes(path_of(name).read_bytes())
     more = [spell(fresh, f"more {i}") for i in range(40)]
     # A list that decays would ask its clock, and answers nothing.
     words = {"at": 1_700_800_000} if isinstance(fresh, HotList) else {}
@@ -65,4 +65,4 @@ def test_a_loaded_filter_goes_on_as_the_one_that_was_saved(name: str) -> None:
 @pytest.mark.parametrize("form", [bytes, bytearray, memoryview])
 def test_from_bytes_takes_any_buffer(form: Any) -> None:
     stored = path_of("bloom-blocked").read_bytes()
-    assert bloomery.from_bytes(form(stored)).to_bytes() == stored
+    assert bloomtide.from_bytes(form(stored)).to_bytes() == stored

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-import bloomery
-from bloomery import errors
+import bloomtide
+from bloomtide import errors
 from tests.files.crafted import PRELUDE, sections_of, with_header, with_sections
 from tests.golden.make_golden import FOLDER, path_of
 
 GROWING = sorted(
     path.stem
-    for path in FOLDER.glob("*.bloomery")
+    for path in FOLDER.glob("*.bloom")
     if path.stem.split("-")[0] in ("sbf", "dcf", "psbf", "pdcf")
 )
 RECORD = PRELUDE + 64
@@ -29,7 +29,7 @@ DIRECTORY, FIELDS, STUCK_CELLS, SECOND_DIRECTORY, SECOND_FIELDS, SECOND_STUCK, M
 
 def _refused(data: bytes) -> str:
     with pytest.raises(errors.SnapshotError) as caught:
-        bloomery.from_bytes(data)
+        bloomtide.from_bytes(data)
     assert type(caught.value) is errors.SnapshotError, repr(caught.value)
     assert caught.value.hint
     return str(caught.value)
@@ -38,7 +38,7 @@ def _refused(data: bytes) -> str:
 def _refused_or_sound(data: bytes) -> bool:
     """Whether it was refused; if not, it is another filter, whole and written as we would."""
     try:
-        loaded = bloomery.from_bytes(data)
+        loaded = bloomtide.from_bytes(data)
     except errors.SnapshotError:
         return True
     loaded.validate()
@@ -108,7 +108,7 @@ def test_fields_that_do_not_fit_the_directory_are_refused(name: str) -> None:
 def test_a_list_of_stuck_cells_goes_up_and_stays_inside(name: str) -> None:
     data = _golden(name)
     stuck = _list_of(data, STUCK_CELLS, STUCK)
-    cells = bloomery.from_bytes(data).stats().cells
+    cells = bloomtide.from_bytes(data).stats().cells
     assert len(stuck) > 1
     lies: list[list[int]] = [
         stuck[::-1],
@@ -138,7 +138,7 @@ def test_a_cell_at_the_largest_value_is_stuck() -> None:
     """2^64 - 1 is where a counter has lost count, so a list without the cell is a lie."""
     data = _golden("dcf-stuck")
     sections = sections_of(data)
-    loaded: Any = bloomery.from_bytes(data)
+    loaded: Any = bloomtide.from_bytes(data)
     full = [cell for cell, value in enumerate(loaded.cells()) if value == 2**64 - 1]
     assert full == _list_of(data, STUCK_CELLS, STUCK)
     short = with_sections(data, [*sections[:STUCK_CELLS], _words(*full[:-1])])

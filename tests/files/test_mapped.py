@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, errors
+import bloomtide
+from bloomtide import BloomFilter, errors
 
 SECRET = bytes(range(16))
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "shared.bloomery"
+    return tmp_path / "shared.bloom"
 
 
 def _create(path: Path, *keys: Any) -> None:
@@ -55,7 +55,7 @@ def test_a_shared_file_is_an_ordinary_filter_and_snapshot(
         assert shared == ordinary
         assert shared.to_bytes() == ordinary.to_bytes()
         shared.validate()
-    assert bloomery.load(path) == ordinary
+    assert bloomtide.load(path) == ordinary
     assert BloomFilter.load(path).to_bytes() == ordinary.to_bytes()
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
@@ -80,7 +80,7 @@ def test_a_saved_snapshot_can_be_opened(path: Path) -> None:
     with BloomFilter.open(path, mode="r+") as shared:
         assert "a" in shared
         shared.add("b")
-    assert bloomery.load(path).contains_many(["a", "b"]).all()
+    assert bloomtide.load(path).contains_many(["a", "b"]).all()
 
 
 def test_reading_changes_no_byte(path: Path) -> None:
@@ -127,7 +127,7 @@ def test_copies_and_unions_live_in_memory(path: Path) -> None:
     assert (both.path, copied.path) == (None, None)
     assert both.contains_many(["a", "b"]).all()
     assert copied.add("c")
-    assert not bloomery.load(path).contains_many(["b", "c"]).any()
+    assert not bloomtide.load(path).contains_many(["b", "c"]).any()
 
 
 DIFFERENT = [
@@ -189,7 +189,7 @@ def test_bad_sizes_create_nothing(path: Path) -> None:
 
 
 def test_other_kinds_and_other_files_are_refused_untouched(path: Path) -> None:
-    bloomery.CountingBloomFilter(10, 0.1).save(path)
+    bloomtide.CountingBloomFilter(10, 0.1).save(path)
     for content, error in [
         (path.read_bytes(), errors.KindError),
         (b"", errors.SnapshotError),
@@ -205,13 +205,13 @@ def test_other_kinds_and_other_files_are_refused_untouched(path: Path) -> None:
 def test_a_file_open_for_writing_is_not_loaded(path: Path) -> None:
     with BloomFilter.open(path, 1000, 0.01, mode="c") as shared:
         shared.add("a")
-        for load in (bloomery.load, BloomFilter.load):
+        for load in (bloomtide.load, BloomFilter.load):
             with pytest.raises(errors.UnsealedError) as caught:
                 load(path)
             assert "r+" in caught.value.hint
         with pytest.raises(errors.UnsealedError):
-            bloomery.from_bytes(path.read_bytes())
-    assert "a" in bloomery.load(path)
+            bloomtide.from_bytes(path.read_bytes())
+    assert "a" in bloomtide.load(path)
 
 
 def test_the_last_of_several_writers_seals(path: Path) -> None:
@@ -221,17 +221,17 @@ def test_the_last_of_several_writers_seals(path: Path) -> None:
     assert "a" in second, "both map the same pages"
     first.close()
     with pytest.raises(errors.UnsealedError):
-        bloomery.load(path)
+        bloomtide.load(path)
     second.add("b")
     second.close()
-    assert bloomery.load(path).contains_many(["a", "b"]).all()
+    assert bloomtide.load(path).contains_many(["a", "b"]).all()
 
 
 def test_a_writer_is_sealed_when_it_is_forgotten(path: Path) -> None:
     shared = BloomFilter.open(path, 1000, 0.01, mode="c")
     shared.add("a")
     del shared
-    assert "a" in bloomery.load(path)
+    assert "a" in bloomtide.load(path)
 
 
 def test_every_flipped_bit_of_a_sealed_file_is_refused_on_open(path: Path) -> None:
@@ -295,7 +295,7 @@ def test_after_close_every_verb_says_so(path: Path) -> None:
             verb()
         assert caught.value.path == str(path)
         assert caught.value.hint
-    assert "a" in bloomery.load(path)
+    assert "a" in bloomtide.load(path)
 
 
 def test_an_exception_inside_with_still_seals(path: Path) -> None:
@@ -303,7 +303,7 @@ def test_an_exception_inside_with_still_seals(path: Path) -> None:
     with pytest.raises(ZeroDivisionError), shared:
         shared.add_many(1 // 0 if key == "b" else key for key in "ab")
     assert shared.closed
-    assert "a" in bloomery.load(path)
+    assert "a" in bloomtide.load(path)
 
 
 def test_closing_while_another_thread_adds_seals_what_went_in(path: Path) -> None:

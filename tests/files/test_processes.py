@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, errors
+import bloomtide
+from bloomtide import BloomFilter, errors
 from tests.files.another_process import Worker
 
 WRITERS = 4
@@ -19,7 +19,7 @@ EACH = 60_000
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "shared.bloomery"
+    return tmp_path / "shared.bloom"
 
 
 def _add_range(pipe: Connection, path: Path, writer: int) -> None:
@@ -89,7 +89,7 @@ def test_a_killed_writer_keeps_what_it_flushed(path: Path) -> None:
     worker.process.kill()
     worker.process.join()
     with pytest.raises(errors.UnsealedError) as caught:
-        bloomery.load(path)
+        bloomtide.load(path)
     assert "r+" in caught.value.hint
     with BloomFilter.open(path) as reader:
         assert reader.contains_many(flushed).all()
@@ -147,7 +147,7 @@ def _create_in_rounds(pipe: Connection, folder: Path, writer: int, sizes: Sequen
         pipe.send("ready")
         pipe.recv()
         try:
-            path = folder / f"{number}.bloomery"
+            path = folder / f"{number}.bloom"
             with BloomFilter.open(path, sizes[writer], 0.01, mode="c") as shared:
                 shared.add(f"writer {writer}")
             pipe.send("made")
@@ -174,7 +174,7 @@ def test_creating_the_same_file_at_once_gives_one_file(tmp_path: Path) -> None:
     outcomes = _race(tmp_path, [500, 500, 500])
     assert outcomes == [["made"] * 3] * ROUNDS
     for number in range(ROUNDS):
-        loaded = BloomFilter.load(tmp_path / f"{number}.bloomery")
+        loaded = BloomFilter.load(tmp_path / f"{number}.bloom")
         assert loaded.contains_many([f"writer {i}" for i in range(3)]).all()
     assert len(list(tmp_path.iterdir())) == ROUNDS, "no temporary file is left"
 
@@ -183,6 +183,6 @@ def test_creating_with_other_sizes_at_once_has_one_winner(tmp_path: Path) -> Non
     for number, outcome in enumerate(_race(tmp_path, [500, 5000])):
         assert sorted(outcome) == ["made", "refused"]
         winner = outcome.index("made")
-        loaded = BloomFilter.load(tmp_path / f"{number}.bloomery")
+        loaded = BloomFilter.load(tmp_path / f"{number}.bloom")
         assert loaded.capacity == [500, 5000][winner]
         assert f"writer {winner}" in loaded

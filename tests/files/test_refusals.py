@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import bloomery
-from bloomery import (
+import bloomtide
+from bloomtide import (
     BloomFilter,
     CountingBloomFilter,
     DynamicCountFilter,
@@ -55,7 +55,7 @@ BLOOM = path_of("bloom-classic-odd").read_bytes()
 
 def _refused(data: bytes) -> errors.SnapshotError:
     with pytest.raises(errors.SnapshotError) as caught:
-        bloomery.from_bytes(data)
+        bloomtide.from_bytes(data)
     assert caught.value.hint
     return caught.value
 
@@ -101,7 +101,7 @@ def _zip() -> bytes:
 def test_foreign_files(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "foreign"
     path.write_bytes(content)
-    for kind in (bloomery, *KINDS.values()):
+    for kind in (bloomtide, *KINDS.values()):
         loader: Any = kind
         with pytest.raises(errors.NotASnapshotError) as caught:
             loader.from_bytes(content)
@@ -128,8 +128,8 @@ def test_another_kind_is_named(name: str, tmp_path: Path) -> None:
     for other, kind in KINDS.items():
         if other == name:
             assert type(kind.from_bytes(stored)) is kind
-            assert type(bloomery.from_bytes(stored)) is kind
-            assert type(bloomery.load(path_of(name))) is kind
+            assert type(bloomtide.from_bytes(stored)) is kind
+            assert type(bloomtide.load(path_of(name))) is kind
             continue
         for load, source in ((kind.from_bytes, stored), (kind.load, path_of(name))):
             with pytest.raises(errors.KindError) as caught:
@@ -173,14 +173,14 @@ def _peak() -> int:
 
 def _load_lies(folder: Path) -> int:
     """Growth of the address space over all lies, by `from_bytes`, `load` and `open`."""
-    bloomery.from_bytes(BLOOM)
+    bloomtide.from_bytes(BLOOM)
     lies = [lie for name in KINDS for lie in _claims(path_of(name).read_bytes())]
     before = _peak()
     for lie in lies:
         _refused(lie)
-        path = folder / "lie.bloomery"
+        path = folder / "lie.bloom"
         path.write_bytes(lie)
-        for act in (bloomery.load, BloomFilter.open):
+        for act in (bloomtide.load, BloomFilter.open):
             with pytest.raises(errors.SnapshotError):
                 act(path)
     return _peak() - before
@@ -217,7 +217,7 @@ def test_any_header_with_a_right_checksum_loads_soundly_or_is_refused(name: str)
         flipped = bytes([stored[bit // 8] ^ 1 << bit % 8])
         data = with_header(stored, bit // 8, flipped)
         try:
-            loaded = bloomery.from_bytes(data)
+            loaded = bloomtide.from_bytes(data)
         except errors.SnapshotError:
             refused += 1
         else:

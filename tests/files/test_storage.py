@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, ScalableBloomFilter
-from bloomery.errors import ParameterError, SnapshotError, StorageError
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter
+from bloomtide.errors import ParameterError, SnapshotError, StorageError
 from tests.bad_input.refusal import refused
 from tests.files.another_process import run
 
@@ -50,15 +50,15 @@ def _names(folder: Path) -> list[str]:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    path = tmp_path / "missing.bloomery"
-    for load in (bloomery.load, *[kind.load for kind in KINDS], BloomFilter.open):
+    path = tmp_path / "missing.bloom"
+    for load in (bloomtide.load, *[kind.load for kind in KINDS], BloomFilter.open):
         _refused(partial(load, path), path, errno.ENOENT)
     _refused(lambda: BloomFilter.open(path, mode="r+"), path, errno.ENOENT)
     assert _names(tmp_path) == []
 
 
 def test_a_directory(tmp_path: Path) -> None:
-    for load in (bloomery.load, BloomFilter.load, BloomFilter.open):
+    for load in (bloomtide.load, BloomFilter.load, BloomFilter.open):
         _refused(partial(load, tmp_path), tmp_path, errno.EISDIR)
     made = BloomFilter(10, 0.1)
     _refused(lambda: made.save(tmp_path), tmp_path, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY)
@@ -72,11 +72,11 @@ def test_a_path_through_a_file_or_into_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     made = BloomFilter(10, 0.1)
     for path, number in [
-        (tmp_path / "file" / "x.bloomery", errno.ENOTDIR),
-        (tmp_path / "nowhere" / "x.bloomery", errno.ENOENT),
+        (tmp_path / "file" / "x.bloom", errno.ENOTDIR),
+        (tmp_path / "nowhere" / "x.bloom", errno.ENOENT),
     ]:
         _refused(partial(made.save, path), path, number)
-        _refused(partial(bloomery.load, path), path, number)
+        _refused(partial(bloomtide.load, path), path, number)
         _refused(partial(BloomFilter.open, path, 10, 0.1, mode="c"), path, number)
     assert _names(tmp_path) == ["file"]
 
@@ -84,21 +84,21 @@ def test_a_path_through_a_file_or_into_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["", "nul\0byte", "x" * 5000])
 def test_names_no_file_can_have(path: str) -> None:
     made = BloomFilter(10, 0.1)
-    for act in (bloomery.load, made.save, BloomFilter.open):
+    for act in (bloomtide.load, made.save, BloomFilter.open):
         with pytest.raises((StorageError, ValueError)):
             act(path)
 
 
-@pytest.mark.parametrize("path", [None, 5, 1.5, b"bytes.bloomery"])
+@pytest.mark.parametrize("path", [None, 5, 1.5, b"bytes.bloom"])
 def test_what_is_no_path_is_refused_by_name(path: Any) -> None:
     made = BloomFilter(10, 0.1)
-    for act in (bloomery.load, made.save, BloomFilter.open):
+    for act in (bloomtide.load, made.save, BloomFilter.open):
         refused(ParameterError, act, path, name="path")
 
 
 def test_a_device_that_never_ends_is_not_read() -> None:
     with pytest.raises((StorageError, SnapshotError)):
-        bloomery.load("/dev/zero")
+        bloomtide.load("/dev/zero")
 
 
 # --- Rights -----------------------------------------------------------------------------------
@@ -130,26 +130,26 @@ def _reopen(path: str) -> None:
 
 
 def test_no_permission(tmp_path: Path) -> None:
-    stored = tmp_path / "stored.bloomery"
+    stored = tmp_path / "stored.bloom"
     BloomFilter(10, 0.1).save(stored)
     before = stored.read_bytes()
     stored.chmod(0o000)
     tmp_path.chmod(0o555)
     try:
         for act, name in [
-            (bloomery.load, "stored.bloomery"),
-            (BloomFilter.open, "stored.bloomery"),
-            (_reopen, "stored.bloomery"),
-            (_save, "stored.bloomery"),
-            (_save, "fresh.bloomery"),
-            (_create, "fresh.bloomery"),
+            (bloomtide.load, "stored.bloom"),
+            (BloomFilter.open, "stored.bloom"),
+            (_reopen, "stored.bloom"),
+            (_save, "stored.bloom"),
+            (_save, "fresh.bloom"),
+            (_create, "fresh.bloom"),
         ]:
             _judge(run(_as_nobody, tmp_path, act, name), name, errno.EACCES)
     finally:
         tmp_path.chmod(0o755)
         stored.chmod(0o644)
     assert stored.read_bytes() == before
-    assert _names(tmp_path) == ["stored.bloomery"]
+    assert _names(tmp_path) == ["stored.bloom"]
 
 
 # --- Room -------------------------------------------------------------------------------------
@@ -175,16 +175,16 @@ def _create_large(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_save_that_runs_out_of_room_leaves_the_old_file(kind: Any, tmp_path: Path) -> None:
-    path = tmp_path / "kept.bloomery"
+    path = tmp_path / "kept.bloom"
     kind(10, 0.1).save(path)
     before = path.read_bytes()
     _judge(run(_with_small_files, _save_large, kind, path), path, errno.EFBIG, errno.ENOSPC)
     assert path.read_bytes() == before
-    assert _names(tmp_path) == ["kept.bloomery"]
+    assert _names(tmp_path) == ["kept.bloom"]
 
 
 def test_a_shared_file_that_does_not_fit_is_not_created(tmp_path: Path) -> None:
-    path = tmp_path / "shared.bloomery"
+    path = tmp_path / "shared.bloom"
     _judge(run(_with_small_files, _create_large, path), path, errno.EFBIG, errno.ENOSPC)
     assert _names(tmp_path) == []
 
@@ -192,16 +192,16 @@ def test_a_shared_file_that_does_not_fit_is_not_created(tmp_path: Path) -> None:
 FULL_DISK = """
 import errno, sys
 from pathlib import Path
-from bloomery import BloomFilter
-from bloomery.errors import StorageError
+from bloomtide import BloomFilter
+from bloomtide.errors import StorageError
 folder = Path(sys.argv[1])
-path = folder / "kept.bloomery"
+path = folder / "kept.bloom"
 BloomFilter(10, 0.1).save(path)
 before = path.read_bytes()
 large = BloomFilter(1_000_000, 0.01)
 for act in (
     lambda: large.save(path),
-    lambda: BloomFilter.open(folder / "new.bloomery", 1_000_000, 0.01, mode="c"),
+    lambda: BloomFilter.open(folder / "new.bloom", 1_000_000, 0.01, mode="c"),
 ):
     try:
         act()
@@ -211,7 +211,7 @@ for act in (
     else:
         raise AssertionError("a full disk went unnoticed")
     assert path.read_bytes() == before
-    assert [entry.name for entry in folder.iterdir()] == ["kept.bloomery"]
+    assert [entry.name for entry in folder.iterdir()] == ["kept.bloom"]
 """
 
 
@@ -240,7 +240,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def test_a_save_replaces_the_whole_file_and_leaves_nothing_beside(
     kind: Any, tmp_path: Path
 ) -> None:
-    path = tmp_path / "f.bloomery"
+    path = tmp_path / "f.bloom"
     path.write_bytes(b"x" * 1_000_000)
     made = kind(100, 0.01)
     made.add("a")
@@ -249,12 +249,12 @@ def test_a_save_replaces_the_whole_file_and_leaves_nothing_beside(
     made.save(str(path))
     assert path.read_bytes() == made.to_bytes()
     assert kind.load(path) == made
-    assert _names(tmp_path) == ["f.bloomery"]
+    assert _names(tmp_path) == ["f.bloom"]
 
 
 def test_a_reader_of_the_old_file_keeps_the_old_file(tmp_path: Path) -> None:
     """The new file replaces the name, never the bytes somebody has open."""
-    path = tmp_path / "f.bloomery"
+    path = tmp_path / "f.bloom"
     made = BloomFilter(100, 0.01)
     made.save(path)
     before = path.read_bytes()

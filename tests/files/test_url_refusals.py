@@ -6,12 +6,12 @@ import struct
 
 import pytest
 
-import bloomery
-from bloomery import UrlFilter, errors
+import bloomtide
+from bloomtide import UrlFilter, errors
 from tests.files.crafted import PRELUDE, sections_of, with_header, with_sections
 from tests.golden.make_golden import FOLDER, path_of
 
-URLS = sorted(path.stem for path in FOLDER.glob("url*.bloomery"))
+URLS = sorted(path.stem for path in FOLDER.glob("url*.bloom"))
 ORDERED = path_of("url-ordered-keyed").read_bytes()
 """Has two given sizes, so that X's record stands behind them."""
 X = PRELUDE + 48 + 16
@@ -37,7 +37,7 @@ PARAMETERS: dict[str, tuple[int, list[bytes]]] = {
 
 def _refused(data: bytes) -> str:
     with pytest.raises(errors.SnapshotError) as caught:
-        bloomery.from_bytes(data)
+        bloomtide.from_bytes(data)
     assert type(caught.value) is errors.SnapshotError, repr(caught.value)
     assert caught.value.hint
     return str(caught.value)
@@ -93,5 +93,5 @@ def test_a_state_file_of_another_kind_is_refused_by_its_kind() -> None:
         UrlFilter.load(path_of("bloom-blocked"))
     assert (caught.value.expected, caught.value.got) == ("url", "bloom")
     with pytest.raises(errors.KindError) as caught:
-        bloomery.BloomFilter.load(path_of("url"))
+        bloomtide.BloomFilter.load(path_of("url"))
     assert (caught.value.expected, caught.value.got) == ("bloom", "url")

@@ -16,7 +16,7 @@ from typing import Any
 
 import xxhash
 
-from bloomery.reference.siphash import siphash128
+from bloomtide.reference.siphash import siphash128
 
 PATH = Path(__file__).with_name("hash_vectors.json")
 LENGTHS = range(301)
@@ -62,7 +62,7 @@ def vectors() -> dict[str, Any]:
         }
 
     return {
-        "about": "digests of bloomery.digest; prefixes[n] is the digest of the first n input bytes",
+        "about": "digests of bloomtide.digest; prefixes[n] is the digest of the first n bytes",
         "input": INPUT.hex(),
         "xxh3": {str(seed): table(partial(xxh3, seed=seed)) for seed in SEEDS},
         "keyed": {secret.hex(): table(partial(keyed, secret=secret)) for secret in SECRETS},

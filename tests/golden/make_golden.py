@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bloomery import (
+from bloomtide import (
     BloomFilter,
     CountingBloomFilter,
     DynamicCountFilter,
@@ -28,7 +28,7 @@ from bloomery import (
     TimeDecayingBloomFilter,
     UrlFilter,
 )
-from bloomery._core import CountFilter
+from bloomtide._core import CountFilter
 
 FOLDER = Path(__file__).parent / "v1"
 ANSWERS = FOLDER / "answers.json"
@@ -261,7 +261,7 @@ MAKERS: dict[str, Callable[[], Filter]] = {
 
 def path_of(name: str) -> Path:
     """Where the golden file of that name lies."""
-    return FOLDER / f"{name}.bloomery"
+    return FOLDER / f"{name}.bloom"
 
 
 def answers_of(made: Filter) -> dict[str, Any]:

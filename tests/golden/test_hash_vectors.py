@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import bloomery
-from bloomery.reference.siphash import siphash128
+import bloomtide
+from bloomtide.reference.siphash import siphash128
 from tests.golden.hash_vectors import PATH, vectors
 
 STORED: dict[str, Any] = json.loads(PATH.read_text())
@@ -33,7 +33,7 @@ def test_bytes_of_every_length_have_their_digest(
 ) -> None:
     prefixes = table["prefixes"]
     assert len(prefixes) == len(INPUT) + 1
-    found = [f"{bloomery.digest(INPUT[:n], **options):032x}" for n in range(len(prefixes))]
+    found = [f"{bloomtide.digest(INPUT[:n], **options):032x}" for n in range(len(prefixes))]
     assert found == prefixes
 
 
@@ -42,14 +42,14 @@ def test_text_has_the_digest_of_its_utf8_bytes(
     table: dict[str, Any], options: dict[str, Any]
 ) -> None:
     for text, digest in table["texts"].items():
-        assert f"{bloomery.digest(text, **options):032x}" == digest
-        assert f"{bloomery.digest(text.encode(), **options):032x}" == digest
+        assert f"{bloomtide.digest(text, **options):032x}" == digest
+        assert f"{bloomtide.digest(text.encode(), **options):032x}" == digest
 
 
 @pytest.mark.parametrize(("table", "options"), TABLES)
 def test_numbers_have_digests_of_their_own(table: dict[str, Any], options: dict[str, Any]) -> None:
     for number, digest in table["ints"].items():
-        assert f"{bloomery.digest(int(number), **options):032x}" == digest
+        assert f"{bloomtide.digest(int(number), **options):032x}" == digest
     assert len(set(table["ints"].values())) == len(table["ints"])
 
 
@@ -58,7 +58,7 @@ def test_the_stored_vectors_are_those_of_the_independent_programs() -> None:
 
 
 def test_the_empty_input_has_the_digest_that_xxhash_publishes() -> None:
-    assert bloomery.digest(b"") == 0x99AA06D3014798D86001C324468D497F
+    assert bloomtide.digest(b"") == 0x99AA06D3014798D86001C324468D497F
 
 
 # SipHash's published values: secret 00 01 .. 0f, input 00 01 .. of the given length.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
-from bloomery import DatabaseGuard
+from bloomtide import DatabaseGuard
 from tests.guard.databases import BASKET, Database
 
 ABSENT = -1

@@ -15,10 +15,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, insert, select, text, update
 
-from bloomery import DatabaseGuard
+from bloomtide import DatabaseGuard
 from tests.guard.databases import BASKET
 
-TURNS = int(os.environ.get("BLOOMERY_LOAD", "40"))
+TURNS = int(os.environ.get("BLOOMTIDE_LOAD", "40"))
 """Transactions of each writer; more of them for a longer look."""
 SPAN = 1_000_000
 """Each writer has keys of its own: this many."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.guard.shared import SharedKeys
+from bloomtide.guard.shared import SharedKeys
 from tests.guard.test_held import ABSENT, KEYS, scan_of
 
 SUBJECT = {"table": "basket", "columns": ["customer"]}

@@ -27,9 +27,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import CITEXT
 
-from bloomery import DatabaseGuard
-from bloomery.errors import ParameterError
-from bloomery.guard.state import State
+from bloomtide import DatabaseGuard
+from bloomtide.errors import ParameterError
+from bloomtide.guard.state import State
 from tests.guard.databases import BASKET, Database
 
 

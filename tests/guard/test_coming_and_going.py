@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.guard.shared import SharedKeys
-from bloomery.guard.state import State
+from bloomtide.guard.shared import SharedKeys
+from bloomtide.guard.state import State
 from tests.guard.neighbours import SUBJECT, Pair, says_absent
 from tests.guard.processes import Process
 from tests.guard.test_held import ABSENT, KEYS, scan_of

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, text
 
-from bloomery.errors import ParameterError
-from bloomery.guard.follow import Freshness, Repeated
-from bloomery.guard.notify import Alarm, Listener, connector
+from bloomtide.errors import ParameterError
+from bloomtide.guard.follow import Freshness, Repeated
+from bloomtide.guard.notify import Alarm, Listener, connector
 from tests.guard.databases import Database
 
 PATIENCE = 20.0

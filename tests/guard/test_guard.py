@@ -14,10 +14,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
-import bloomery
-from bloomery import DatabaseGuard
-from bloomery.errors import KeyTypeError, NullKeyError, ParameterError
-from bloomery.guard.state import State
+import bloomtide
+from bloomtide import DatabaseGuard
+from bloomtide.errors import KeyTypeError, NullKeyError, ParameterError
+from bloomtide.guard.state import State
 from tests.guard.shop import ABSENT, Basket, Customer, Visit
 
 
@@ -468,4 +468,4 @@ def test_statistics_are_plain_values(guard: DatabaseGuard) -> None:
     assert stats.rebuild_seconds > 0
     assert pickle.loads(pickle.dumps(stats)) == stats
     assert "ready" in repr(guard)
-    assert bloomery.DatabaseGuard is DatabaseGuard
+    assert bloomtide.DatabaseGuard is DatabaseGuard

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from bloomery.errors import ParameterError
-from bloomery.guard.held import HeldKeys
-from bloomery.guard.pending import Key
-from bloomery.guard.state import State
+from bloomtide.errors import ParameterError
+from bloomtide.guard.held import HeldKeys
+from bloomtide.guard.pending import Key
+from bloomtide.guard.state import State
 
 KEYS: list[Key] = list(range(1000))
 ABSENT = -1
@@ -243,7 +243,7 @@ def test_a_dropped_transaction_does_not_stand_in_the_way_for_ever() -> None:
 def test_no_build_is_valid_beside_a_transaction_of_too_many_keys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bloomery.guard.pending.Pending.most", 10)
+    monkeypatch.setattr("bloomtide.guard.pending.Pending.most", 10)
     held = built()
     writer = held.begin()
     writer.add_many(list(range(5000, 5020)))

@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import Connection, Engine, insert
 from sqlalchemy.exc import IntegrityError
 
-from bloomery import DatabaseGuard
-from bloomery.guard.commits import unless_empty
-from bloomery.guard.pending import Pending
-from bloomery.guard.shared import SharedKeys
-from bloomery.guard.state import State
+from bloomtide import DatabaseGuard
+from bloomtide.guard.commits import unless_empty
+from bloomtide.guard.pending import Pending
+from bloomtide.guard.shared import SharedKeys
+from bloomtide.guard.state import State
 from tests.guard.shop import ABSENT, Basket
 
 

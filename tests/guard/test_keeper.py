@@ -10,9 +10,9 @@ from sqlalchemy import Engine, create_engine, delete, insert, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from bloomery import DatabaseGuard
-from bloomery.guard import keeper
-from bloomery.guard.state import State
+from bloomtide import DatabaseGuard
+from bloomtide.guard import keeper
+from bloomtide.guard.state import State
 from tests.guard.shop import ABSENT, Base, Basket
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from bloomery import DatabaseGuard
+from bloomtide import DatabaseGuard
 from tests.guard.databases import BASKET, Database
 from tests.guard.load import NEVER, Load, connect
 from tests.guard.processes import Process

@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from bloomery import DatabaseGuard
-from bloomery.guard.metrics import GuardMetrics
+from bloomtide import DatabaseGuard
+from bloomtide.guard.metrics import GuardMetrics
 from tests.guard.shop import ABSENT, Base, Basket
 
 
@@ -26,7 +26,7 @@ def test_every_figure_has_its_metric_and_the_state_a_label() -> None:
 
         def value(name: str, **labels: str) -> float | None:
             return registry.get_sample_value(
-                f"bloomery_guard_{name}", {"guard": "basket", **labels}
+                f"bloomtide_guard_{name}", {"guard": "basket", **labels}
             )
 
         assert value("asked_total") == 3
@@ -40,5 +40,5 @@ def test_every_figure_has_its_metric_and_the_state_a_label() -> None:
         assert value("state", state="degraded") == 0
         guard.distrust()
         assert value("state", state="degraded") == 1
-        assert b"bloomery_guard_asked_total" in generate_latest(registry)
+        assert b"bloomtide_guard_asked_total" in generate_latest(registry)
     engine.dispose()

@@ -12,9 +12,9 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from bloomery import DatabaseGuard
-from bloomery.errors import IncompatibleError, ParameterError
-from bloomery.guard.state import State
+from bloomtide import DatabaseGuard
+from bloomtide.errors import IncompatibleError, ParameterError
+from bloomtide.guard.state import State
 from tests.guard.databases import BASKET, METADATA, Database
 from tests.guard.guards import ABSENT, NEVER, Make, until
 from tests.services.postgres import Postgres
@@ -129,7 +129,7 @@ def test_a_guard_that_cannot_read_passes_everything_and_recovers(
         raise OperationalError("SELECT", {}, ConnectionError("away"))
 
     with monkeypatch.context() as patch:
-        patch.setattr("bloomery.guard.errands.Errands.run", away)
+        patch.setattr("bloomtide.guard.errands.Errands.run", away)
         until(lambda: guard.may_exist(ABSENT))
         assert guard.stats().state is State.DEGRADED
         assert "followed" in guard.stats().reason
@@ -150,7 +150,7 @@ def test_a_reading_that_hangs_does_not_keep_the_guard_trusted(
         raise ConnectionError("at last")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bloomery.guard.errands.Errands.run", hang)
+        patch.setattr("bloomtide.guard.errands.Errands.run", hang)
         until(lambda: guard.may_exist(ABSENT))
         released.append(True)
     until(lambda: not guard.may_exist(ABSENT))
@@ -159,13 +159,13 @@ def test_a_reading_that_hangs_does_not_keep_the_guard_trusted(
 def test_changes_are_pruned_when_everybody_has_had_the_time_to_read_them(
     basket: Database, guarded: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomery.guard.changes._KEEP", 0.1)
+    monkeypatch.setattr("bloomtide.guard.changes._KEEP", 0.1)
     guarded(outbox="20ms")
     basket.insert(range(50))
 
     def changes() -> int:
         with basket.engine.connect() as connection:
-            count = connection.execute(text("SELECT count(*) FROM bloomery_basket_customer"))
+            count = connection.execute(text("SELECT count(*) FROM bloomtide_basket_customer"))
             return int(count.scalar_one())
 
     until(lambda: changes() == 0)
@@ -180,8 +180,8 @@ def test_changes_that_cannot_be_deleted_are_read_all_the_same(
         tried.append(True)
         raise OperationalError("DELETE", {}, PermissionError("no rights"))
 
-    monkeypatch.setattr("bloomery.guard.changes._KEEP", 0.0)
-    monkeypatch.setattr("bloomery.guard.outbox.Outbox.prune", no_rights)
+    monkeypatch.setattr("bloomtide.guard.changes._KEEP", 0.0)
+    monkeypatch.setattr("bloomtide.guard.outbox.Outbox.prune", no_rights)
     guard = guarded(outbox=NEVER)
     for key in (7, 8):
         basket.insert([key])
@@ -257,7 +257,7 @@ def test_a_guard_that_cannot_be_refreshed_passes_everything_and_recovers(
         raise OperationalError("SELECT", {}, ConnectionError("away"))
 
     with monkeypatch.context() as patch:
-        patch.setattr("bloomery.guard.errands.Errands.run", away)
+        patch.setattr("bloomtide.guard.errands.Errands.run", away)
         until(lambda: guard.may_exist(ABSENT))
         basket.insert([7])
     until(lambda: not guard.may_exist(ABSENT))

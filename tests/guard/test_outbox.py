@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, create_engine, text
 from sqlalchemy.dialects import mysql
 
-from bloomery.errors import ParameterError
-from bloomery.guard.outbox import Outbox, Position, outbox_for
-from bloomery.guard.outbox_postgres import PostgresOutbox
+from bloomtide.errors import ParameterError
+from bloomtide.guard.outbox import Outbox, Position, outbox_for
+from bloomtide.guard.outbox_postgres import PostgresOutbox
 from tests.guard.databases import BASKET, Database
 
 CUSTOMER: Column[Any] = BASKET.c.customer
@@ -151,7 +151,7 @@ def test_a_position_survives_as_text(basket: Database) -> None:
 
 
 def test_many_changes_come_in_batches(basket: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bloomery.guard.outbox._BATCH", 100)
+    monkeypatch.setattr("bloomtide.guard.outbox._BATCH", 100)
     reader = Reader(basket)
     basket.insert(range(1000))
     sizes: list[int] = []

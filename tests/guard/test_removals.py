@@ -14,9 +14,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, aliased
 from sqlalchemy.pool import PoolProxiedConnection
 
-from bloomery import DatabaseGuard
-from bloomery.errors import ParameterError
-from bloomery.guard.state import State
+from bloomtide import DatabaseGuard
+from bloomtide.errors import ParameterError
+from bloomtide.guard.state import State
 from tests.guard.shop import ABSENT, Basket, Customer, Visit
 
 

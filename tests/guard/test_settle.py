@@ -12,10 +12,10 @@ from sqlalchemy import create_engine, event, text
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import StaticPool
 
-from bloomery import DatabaseGuard
-from bloomery.errors import ParameterError, StorageError
-from bloomery.guard.errands import Errands
-from bloomery.guard.settle import wait_for_writers
+from bloomtide import DatabaseGuard
+from bloomtide.errors import ParameterError, StorageError
+from bloomtide.guard.errands import Errands
+from bloomtide.guard.settle import wait_for_writers
 from tests.guard.databases import BASKET, Database
 from tests.guard.guards import until
 

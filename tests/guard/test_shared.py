@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
-from bloomery.guard.pending import Key
-from bloomery.guard.shared import SharedKeys
-from bloomery.guard.state import State
+from bloomtide.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
+from bloomtide.guard.pending import Key
+from bloomtide.guard.shared import SharedKeys
+from bloomtide.guard.state import State
 from tests.guard.neighbours import SUBJECT, Pair, says_absent
 from tests.guard.test_held import ABSENT, KEYS, scan_of
 
@@ -143,7 +143,7 @@ def test_a_build_waits_for_the_commits_of_others_before_it_scans(pair: Pair) -> 
         waited.append(seconds)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bloomery.guard.sections.time.sleep", commit_now)
+        patch.setattr("bloomtide.guard.sections.time.sleep", commit_now)
         assert builder.rebuild(scan_of(table))
     assert waited, "the scan would have been too early"
     assert builder.may_exist("early")
@@ -165,7 +165,7 @@ def test_a_build_does_not_wait_for_ever(pair: Pair, monkeypatch: pytest.MonkeyPa
     pending = writer.begin()
     pending.add_many(["stuck"])
     pending.committing()
-    monkeypatch.setattr("bloomery.guard.shared._PATIENCE", 0.02)
+    monkeypatch.setattr("bloomtide.guard.shared._PATIENCE", 0.02)
     for _ in range(2):
         with pytest.raises(StorageError, match="does not end"):
             builder.rebuild(scan_of(KEYS))
@@ -215,7 +215,7 @@ def test_no_filter_is_trusted_after_the_commit_of_an_unseen_write_that_came_befo
 def test_a_transaction_of_too_many_keys_ends_the_trust_if_a_filter_came_in_between(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomery.guard.pending.Pending.most", 10)
+    monkeypatch.setattr("bloomtide.guard.pending.Pending.most", 10)
     builder, writer = pair
     pending = writer.begin()
     pending.add_many(list(range(5000, 5020)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.guard.sql_text import Doing, read_text
+from bloomtide.guard.sql_text import Doing, read_text
 
 HARMLESS = [
     "SELECT * FROM basket",

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine, create_engine, delete, event, insert, text
 from sqlalchemy.orm import Session
 
-from bloomery import DatabaseGuard
-from bloomery.guard.state import State
+from bloomtide import DatabaseGuard
+from bloomtide.guard.state import State
 from tests.guard.shop import ABSENT, Base, Basket
 
 

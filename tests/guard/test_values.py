@@ -42,9 +42,9 @@ from sqlalchemy.dialects.postgresql import CITEXT
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
-from bloomery import DatabaseGuard
-from bloomery.errors import KeyTypeError, ParameterError
-from bloomery.guard.values import Normal, Unseen
+from bloomtide import DatabaseGuard
+from bloomtide.errors import KeyTypeError, ParameterError
+from bloomtide.guard.values import Normal, Unseen
 
 LITE: Dialect = sqlite.dialect()
 POST: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]

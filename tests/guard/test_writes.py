@@ -31,8 +31,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, aliased
 from sqlalchemy.sql.expression import ClauseElement, Executable
 
-from bloomery import DatabaseGuard
-from bloomery.guard.state import State
+from bloomtide import DatabaseGuard
+from bloomtide.guard.state import State
 from tests.guard.shop import ABSENT, Address, Base, Basket, Customer, Visit
 
 TABLE: Any = Basket.__table__

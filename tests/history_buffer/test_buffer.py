@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bloomery._core import Digests, HistoryBuffer, HistorySegment, LogCounter, history_roll_up
-from bloomery.errors import (
-    BloomeryError,
+from bloomtide._core import Digests, HistoryBuffer, HistorySegment, LogCounter, history_roll_up
+from bloomtide.errors import (
+    BloomtideError,
     IncompatibleError,
     KeyTypeError,
     NullKeyError,
     ParameterError,
     SnapshotError,
 )
-from bloomery.stream import web_log
+from bloomtide.stream import web_log
 from tests.cli.access_log import hit
 
 SECOND = 1_000_000
@@ -136,7 +136,7 @@ def test_the_last_nanosecond_of_a_window_belongs_to_it() -> None:
     ],
 )
 def test_a_batch_with_anything_bad_changes_nothing(
-    keys: Any, counts: Any, at: Any, nulls: Any, error: type[BloomeryError]
+    keys: Any, counts: Any, at: Any, nulls: Any, error: type[BloomtideError]
 ) -> None:
     buffer = hourly()
     buffer.take_journal()
@@ -236,7 +236,7 @@ def test_a_dump_leaves_out_what_is_being_sealed() -> None:
     buffer.add("a", 1, START)
     buffer.add("a", 2, START + HOUR)
     first, second = buffer.segments()
-    with pytest.raises(BloomeryError):
+    with pytest.raises(BloomtideError):
         buffer.dump()
     buffer.take_journal()
     again = hourly()
@@ -388,7 +388,7 @@ def test_a_log_goes_in_by_its_own_time_without_python_for_a_line(by: str) -> Non
         counter.feed(log[start : start + 1000])
     counter.finish()
     assert counter.report().counted == 3000
-    from bloomery import LogReader
+    from bloomtide import LogReader
 
     reader = LogReader()
     for record in [*reader.feed(log), *reader.finish()]:
@@ -403,7 +403,7 @@ def test_a_log_goes_in_by_its_own_time_without_python_for_a_line(by: str) -> Non
 
 
 def test_a_log_goes_into_a_hot_list_and_a_history_at_once() -> None:
-    from bloomery import HotList
+    from bloomtide import HotList
 
     hot, buffer = HotList(10), hourly()
     counter = LogCounter(hot, buffer)

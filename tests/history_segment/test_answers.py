@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery._core import Digests, HistorySegment, history_formulas, history_paper_sizes
+from bloomtide._core import Digests, HistorySegment, history_formulas, history_paper_sizes
 from tests.statistical.binomial import interval
 
 ROWS = 12

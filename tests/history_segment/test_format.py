@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bloomery import digest
-from bloomery._core import HistorySegment
+from bloomtide import digest
+from bloomtide._core import HistorySegment
 from tests.history_segment.plain_reader import PlainSegment
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "history"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bloomery import errors
-from bloomery._core import Digests, HistorySegment, history_formulas, history_paper_sizes
+from bloomtide import errors
+from bloomtide._core import Digests, HistorySegment, history_formulas, history_paper_sizes
 
 KEYS = [f"https://example.org/{i}" for i in range(40)]
 

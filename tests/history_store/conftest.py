@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.durable.disk import Disk
-from bloomery.history import catalogue
+from bloomtide.durable.disk import Disk
+from bloomtide.history import catalogue
 
 
 @pytest.fixture(autouse=True, scope="module")

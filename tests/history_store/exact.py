@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bloomery.history import History
+from bloomtide.history import History
 
 START = 1_767_225_600
 """The first second of 2026, where windows of all levels but the widest begin."""

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bloomery.durable.disk import Disk, storage_errors
+from bloomtide.durable.disk import Disk, storage_errors
 
 
 class PowerCut(BaseException):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bloomery.history import History, exponential, polynomial, sliding
+from bloomtide.history import History, exponential, polynomial, sliding
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
 
 END = START + 40 * DAY

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bloomery.errors import (
-    BloomeryError,
+from bloomtide.errors import (
+    BloomtideError,
     ChecksumError,
     ClosedError,
     IncompatibleError,
@@ -25,7 +25,7 @@ from bloomery.errors import (
     StorageError,
     VersionError,
 )
-from bloomery.history import History
+from bloomtide.history import History
 from tests.history_store.exact import DAY, HOUR, START
 
 
@@ -162,9 +162,9 @@ def test_settings_that_may_change_hold_from_the_next_open_on(tmp_path: Path) -> 
 @pytest.mark.parametrize("key", [1.5, None, ["a"], 2**64])
 def test_what_is_no_key_is_refused_and_changes_nothing(store: History, key: Any) -> None:
     before = store.total()
-    with pytest.raises((KeyTypeError, BloomeryError)):
+    with pytest.raises((KeyTypeError, BloomtideError)):
         store.add(key, at=START)
-    with pytest.raises(BloomeryError):
+    with pytest.raises(BloomtideError):
         store.add_many(["good", key], at=START)
     assert store.total() == before
     assert not store.contains("good")
@@ -230,7 +230,7 @@ def test_a_catalogue_newer_than_this_code_is_refused_by_its_version(
     store.close()
     path = tmp_path / "store" / "catalogue.sqlite"
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE bloomery_stores SET value = '7' WHERE name = 'version'")
+        database.execute("UPDATE bloomtide_stores SET value = '7' WHERE name = 'version'")
     database.close()
     with pytest.raises(VersionError) as caught:
         History.open(tmp_path / "store")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bloomery import History
-from bloomery._core import HistoryBuffer
-from bloomery.errors import BloomeryError, IncompatibleError, ParameterError
-from bloomery.history.batches import BufferRecipe, dump, replay_all
+from bloomtide import History
+from bloomtide._core import HistoryBuffer
+from bloomtide.errors import BloomtideError, IncompatibleError, ParameterError
+from bloomtide.history.batches import BufferRecipe, dump, replay_all
 from tests.history_store.faults import FailingDisk, PowerCut
 
 START = 1_800_000_000
@@ -114,7 +114,7 @@ def test_what_cannot_be_a_batch_is_refused(tmp_path: Path) -> None:
         store.add_batch("s", 0, fill(BATCHES[0]))
     with (
         History.open(tmp_path / "a", mode="r") as store,
-        pytest.raises(BloomeryError, match="reading"),
+        pytest.raises(BloomtideError, match="reading"),
     ):
         store.add_batch("s", 0, fill(BATCHES[0]))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.errors import BloomeryError
-from bloomery.history import History
+from bloomtide.errors import BloomtideError
+from bloomtide.history import History
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory
 from tests.history_store.faults import FailingDisk, PowerCut
 
@@ -129,13 +129,13 @@ def test_a_full_disk_at_any_write_leaves_the_store_readable_and_loses_nothing(
         refused = 0
         try:
             store = open_store(path, disk)
-        except BloomeryError:
+        except BloomtideError:
             refused += 1
         else:
             for step in work.steps():
                 try:
                     step(store)
-                except BloomeryError:
+                except BloomtideError:
                     refused += 1
                     break
             require_readable(store, work)

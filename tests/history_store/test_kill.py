@@ -1,7 +1,7 @@
 """kill -9 under load, at random points: the store always opens; `always` loses nothing that was
 acknowledged, `everysec` at most the last second.
 
-A handful of kills here; `make kills` (BLOOMERY_KILLS=200) is the long proof. One store is killed
+A handful of kills here; `make kills` (BLOOMTIDE_KILLS=200) is the long proof. One store is killed
 again and again, so what earlier kills left behind is there in all later ones.
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.history import History
+from bloomtide.history import History
 from tests.history_store.writer import START, STEP
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = int(os.environ.get("BLOOMERY_KILLS", "3"))
+KILLS = int(os.environ.get("BLOOMTIDE_KILLS", "3"))
 
 
 def write_until_killed(

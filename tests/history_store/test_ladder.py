@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery.errors import ParameterError
-from bloomery.history.ladder import (
+from bloomtide.errors import ParameterError
+from bloomtide.history.ladder import (
     DAY,
     MICRO,
     MOST,

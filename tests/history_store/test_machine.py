@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from bloomery.history import History
+from bloomtide.history import History
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
 from tests.history_store.faults import FailingDisk, PowerCut
 
@@ -39,7 +39,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.directory = Path(tempfile.mkdtemp(prefix="bloomery-history-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="bloomtide-history-"))
         self.exact = ExactHistory()
         self.ranges: list[tuple[float, float]] = [(START, START + SPAN)]
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sql
 
-from bloomery.durable.disk import Disk
-from bloomery.errors import IncompatibleError, LockedError, StorageError
-from bloomery.history import History
-from bloomery.history.catalogue import Catalogue
-from bloomery.history.journal import Journal
-from bloomery.history.places import ObjectStore
+from bloomtide.durable.disk import Disk
+from bloomtide.errors import IncompatibleError, LockedError, StorageError
+from bloomtide.history import History
+from bloomtide.history.catalogue import Catalogue
+from bloomtide.history.journal import Journal
+from bloomtide.history.places import ObjectStore
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
 from tests.services.postgres import Postgres, postgres
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from bloomery.history import History, forest
-from bloomery.history.ladder import MICRO
-from bloomery.history.ranges import RangePlan, plan_range
-from bloomery.history.view import View
+from bloomtide.history import History, forest
+from bloomtide.history.ladder import MICRO
+from bloomtide.history.ranges import RangePlan, plan_range
+from bloomtide.history.view import View
 from tests.history_store.exact import DAY, HOUR, START, SURE
 
 DAYS = 70

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bloomery.errors import BloomeryError, IncompatibleError, ParameterError
-from bloomery.history import History, seal
-from bloomery.history import store as store_module
-from bloomery.history.state import State
+from bloomtide.errors import BloomtideError, IncompatibleError, ParameterError
+from bloomtide.history import History, seal
+from bloomtide.history import store as store_module
+from bloomtide.history.state import State
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
 
 Opener = Callable[..., History]
@@ -177,7 +177,7 @@ def test_compression_beyond_the_error_allowed_is_refused_and_changes_nothing(
     store.compact()
     number = next(report.id for report in store.segments() if report.id is not None)
     before = store.segments()
-    with pytest.raises(BloomeryError, match="max_error"):
+    with pytest.raises(BloomtideError, match="max_error"):
         store.compress(number, max_error=1e-300)
     assert store.segments() == before
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 
-from bloomery.history import History
+from bloomtide.history import History
 
 START = 1_483_228_800
 """Long ago: two hundred kills are a year of events, and nothing is sealed before its time."""

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
 
-from bloomery import HotList
-from bloomery.reference.hot_list import power_of_two
+from bloomtide import HotList
+from bloomtide.reference.hot_list import power_of_two
 
 Event = tuple[str | bytes | int, int, float]
 

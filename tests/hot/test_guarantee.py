@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery import HotList
-from bloomery.reference import ReferenceHotList
+from bloomtide import HotList
+from bloomtide.reference import ReferenceHotList
 from tests.hot.exact import Event, counts, fed, obeys_the_law
 
 KEYS = st.one_of(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import HotFilter, TimeDecayingBloomFilter
-from bloomery.errors import (
-    BloomeryError,
+from bloomtide import HotFilter, TimeDecayingBloomFilter
+from bloomtide.errors import (
+    BloomtideError,
     KeyTypeError,
     ParameterError,
     StorageError,
@@ -72,7 +72,7 @@ def test_a_merge_takes_both_parts_or_neither() -> None:
     both.merge(other)
     assert both.count("a") == 6
     before = both.copy()
-    with pytest.raises(BloomeryError):
+    with pytest.raises(BloomtideError):
         both.merge(made(k=6))
     assert both == before
     both.clear()
@@ -112,5 +112,5 @@ def test_half_a_file_is_refused() -> None:
     with pytest.raises(TruncatedError):
         HotFilter.from_bytes(made().filter.to_bytes())
     for cut in (0, 10, 100, len(data) // 2, len(data) - 1):
-        with pytest.raises(BloomeryError):
+        with pytest.raises(BloomtideError):
             HotFilter.from_bytes(data[:cut])

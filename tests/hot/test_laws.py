@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import bloomery
-from bloomery import HotItem, HotList
-from bloomery.errors import BloomeryError, IncompatibleError, ParameterError
+import bloomtide
+from bloomtide import HotItem, HotList
+from bloomtide.errors import BloomtideError, IncompatibleError, ParameterError
 from tests.hot.exact import Event, fed
 
 START = 1.7e9
@@ -64,7 +64,7 @@ def both_evolve_alike(one: HotList, other: HotList) -> None:
 def test_what_is_saved_and_loaded_goes_on_alike(hot: HotList, tmp_path: Path) -> None:
     hot.save(tmp_path / "hot")
     both_evolve_alike(HotList.load(tmp_path / "hot"), hot.copy())
-    loaded = bloomery.load(tmp_path / "hot")
+    loaded = bloomtide.load(tmp_path / "hot")
     assert isinstance(loaded, HotList)
     assert loaded == hot
     loaded.validate()
@@ -73,7 +73,7 @@ def test_what_is_saved_and_loaded_goes_on_alike(hot: HotList, tmp_path: Path) ->
 def test_bytes_pickles_and_copies_go_on_alike(hot: HotList) -> None:
     for again in (
         HotList.from_bytes(hot.to_bytes(), clock=clock),
-        bloomery.from_bytes(hot.to_bytes()),
+        bloomtide.from_bytes(hot.to_bytes()),
         pickle.loads(pickle.dumps(hot)),
         copy(hot),
         deepcopy(hot),
@@ -130,7 +130,7 @@ def test_nulls_are_skipped_with_their_counts_and_instants_or_refused() -> None:
         assert hot == expected
     for given in forms[:3]:
         hot = HotList(9, clock=lambda: 0)
-        with pytest.raises(BloomeryError):
+        with pytest.raises(BloomtideError):
             hot.add_many(given)
         assert [item.key for item in hot.top()] == ["a"]
 
@@ -179,7 +179,7 @@ def test_an_error_changes_nothing(hot: HotList, name: str) -> None:
     # The clock is behind the list, so a count of its jumps would show.
     hot.advance(START + 9000)
     before = hot.to_bytes()
-    with pytest.raises((BloomeryError, TypeError)):
+    with pytest.raises((BloomtideError, TypeError)):
         ERRORS[name](hot)
     assert hot.to_bytes() == before
     hot.validate()

@@ -1,1 +1,1 @@
-"""bloomery inside other programs, each tested with the real thing."""
+"""bloomtide inside other programs, each tested with the real thing."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bloomery import BloomFilter
-from bloomery.distributed import Recipe
-from bloomery.errors import ParameterError
+from bloomtide import BloomFilter
+from bloomtide.distributed import Recipe
+from bloomtide.errors import ParameterError
 from tests.distributed.recipes import EXACT, key_of, one_machine
 
 pytest.importorskip("dask", reason="Dask is not installed")
@@ -20,7 +20,7 @@ import dask.dataframe
 import pandas as pd
 from distributed import Client, LocalCluster
 
-from bloomery.integrations.dask import build, contains
+from bloomtide.integrations.dask import build, contains
 
 NUMBERS = [n * n % 2003 for n in range(6000)]
 KEYS = [key_of(n) for n in NUMBERS]

@@ -9,8 +9,8 @@ from wsgiref.util import setup_testing_defaults
 
 import pytest
 
-from bloomery.errors import KeyTypeError
-from bloomery.integrations import asgi, wsgi
+from bloomtide.errors import KeyTypeError
+from bloomtide.integrations import asgi, wsgi
 
 HEADERS: list[tuple[str, bool]] = [
     ("customer=7", True),
@@ -40,7 +40,7 @@ class OnlySeven:
 def ask_asgi(header: str, *, absent: bool) -> str:
     async def answer(name: str, scope: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        text = f"{name} {scope['bloomery.may_exist']}"
+        text = f"{name} {scope['bloomtide.may_exist']}"
         await send({"type": "http.response.body", "body": text.encode()})
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -70,7 +70,7 @@ def ask_wsgi(header: str, *, absent: bool) -> str:
     def answer(name: str) -> Callable[..., Iterable[bytes]]:
         def app(environ: Any, start_response: Any) -> Iterable[bytes]:
             start_response("200 OK", [])
-            return [f"{name} {environ['bloomery.may_exist']}".encode()]
+            return [f"{name} {environ['bloomtide.may_exist']}".encode()]
 
         return app
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bloomery import BloomFilter
-from bloomery.distributed import Recipe
+from bloomtide import BloomFilter
+from bloomtide.distributed import Recipe
 from tests.distributed.recipes import EXACT, key_of, one_machine
 from tests.integrations.spark.conftest import ROOT
 
@@ -18,7 +18,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 import ray
 import ray.data
 
-from bloomery.integrations.ray import Contains, build
+from bloomtide.integrations.ray import Contains, build
 
 # Ray warns of its own settings, and leaves its log files to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore")

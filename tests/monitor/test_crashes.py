@@ -1,6 +1,6 @@
 """Killed or without power at any moment: every acknowledged event counts exactly once.
 
-A few of these moments here; `make kills` (BLOOMERY_KILLS=200) goes through all.
+A few of these moments here; `make kills` (BLOOMTIDE_KILLS=200) goes through all.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any
 
 import pytest
 
-from bloomery import Monitor
-from bloomery.errors import (
-    BloomeryError,
+from bloomtide import Monitor
+from bloomtide.errors import (
+    BloomtideError,
     IncompatibleError,
     JournalError,
     LockedError,
     StorageError,
 )
-from bloomery.history import History
-from bloomery.store import repair
+from bloomtide.history import History
+from bloomtide.store import repair
 from tests.history_store.conftest import quick_disk  # noqa: F401 - a fixture for all tests here
 from tests.history_store.faults import FailingDisk, PowerCut
 from tests.monitor.streams import START, columns, events
 from tests.monitor.writer import SIZE
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = int(os.environ.get("BLOOMERY_KILLS", "2"))
+KILLS = int(os.environ.get("BLOOMTIDE_KILLS", "2"))
 SETTINGS: dict[str, Any] = {"capacity": 2000, "error_rate": 1e-7, "hot": 20}
 BATCHES = [
     [
@@ -129,7 +129,7 @@ def test_a_full_disk_stops_the_monitor_and_not_its_answers(tmp_path: Path) -> No
 def test_a_journal_that_has_grown_becomes_a_snapshot_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomery.monitor.monitor._REWRITE", 600)
+    monkeypatch.setattr("bloomtide.monitor.monitor._REWRITE", 600)
     disk = FailingDisk(full=True)
     monitor = open_monitor(tmp_path / "m", disk)
     for number, batch in enumerate(BATCHES[:4]):
@@ -263,5 +263,5 @@ def test_one_process_has_a_monitor_and_its_settings_are_its_own(tmp_path: Path) 
         Monitor.open(tmp_path / "m", capacity=3000)
     with Monitor.open(tmp_path / "m") as again:
         assert again.settings.capacity == 2000
-    with pytest.raises(BloomeryError, match="no setting `size`"):
+    with pytest.raises(BloomtideError, match="no setting `size`"):
         Monitor.open(tmp_path / "m", size=3)  # type: ignore[call-arg]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bloomery
-from bloomery import Monitor
-from bloomery.errors import ParameterError
-from bloomery.history import History
+import bloomtide
+from bloomtide import Monitor
+from bloomtide.errors import ParameterError
+from bloomtide.history import History
 from tests.monitor.streams import START, Event, columns, events, exact, log_line
 
 SMALL: dict[str, Any] = {"capacity": 2000, "hot": 40}
@@ -36,10 +36,10 @@ def test_every_structure_is_as_if_it_had_been_fed_alone() -> None:
     stream = events(5000)
     monitor = fed(stream)
     parts = monitor.structures
-    seen = bloomery.BloomFilter(2000, 0.01)
-    counts = bloomery.PartitionedDynamicCountFilter(2000, 0.01)
-    heat = bloomery.TimeDecayingBloomFilter(2000, 0.01, half_life="10m", layout="optimized")
-    hot = bloomery.HotList(40, half_life="10m")
+    seen = bloomtide.BloomFilter(2000, 0.01)
+    counts = bloomtide.PartitionedDynamicCountFilter(2000, 0.01)
+    heat = bloomtide.TimeDecayingBloomFilter(2000, 0.01, half_life="10m", layout="optimized")
+    hot = bloomtide.HotList(40, half_life="10m")
     new = 0
     for key, count, at in stream:
         new += seen.add(key)
@@ -140,7 +140,7 @@ def test_a_batch_is_the_same_in_every_form(form: str) -> None:
 
 def test_a_long_batch_goes_in_by_parts_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    monkeypatch.setattr("bloomery.monitor.batches.ROWS", 100)
+    monkeypatch.setattr("bloomtide.monitor.batches.ROWS", 100)
     keys, counts, times = columns(events(1234, seed=6))
     expected = Monitor.open(clock=clock, **SMALL)
     for key, count, at in zip(keys, counts, times, strict=True):
@@ -210,4 +210,4 @@ def test_a_wrong_number_of_keys_is_refused() -> None:
 
 
 def test_the_public_name_is_the_class() -> None:
-    assert bloomery.Monitor is Monitor
+    assert bloomtide.Monitor is Monitor

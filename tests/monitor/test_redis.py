@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from bloomery import Monitor
-from bloomery.cli.console import CommandError
-from bloomery.cli.watch.source import Feeder
-from bloomery.cli.watch.streams import RedisStream
+from bloomtide import Monitor
+from bloomtide.cli.console import CommandError
+from bloomtide.cli.watch.source import Feeder
+from bloomtide.cli.watch.streams import RedisStream
 
 redis = pytest.importorskip("redis")
 SERVER = shutil.which("redis-server")
@@ -91,7 +91,7 @@ def test_entries_count_once_and_are_acknowledged(
         assert monitor.history is not None
         assert monitor.history.count("/old", 1_700_000_000, 1_700_000_060).upper == 1
         assert source.skipped == 2
-    assert client.xpending("visits", "bloomery")["pending"] == 0
+    assert client.xpending("visits", "bloomtide")["pending"] == 0
 
 
 def test_what_was_counted_and_not_acknowledged_counts_no_second_time(
@@ -99,7 +99,7 @@ def test_what_was_counted_and_not_acknowledged_counts_no_second_time(
 ) -> None:
     for number in range(100):
         client.xadd("visits", {"key": f"/page/{number}"})
-    monkeypatch.setattr("bloomery.cli.watch.streams.COUNT", 30)
+    monkeypatch.setattr("bloomtide.cli.watch.streams.COUNT", 30)
     with open_monitor(tmp_path) as monitor:
         source = RedisStream(url(address))
 
@@ -114,12 +114,12 @@ def test_what_was_counted_and_not_acknowledged_counts_no_second_time(
             with pytest.raises(Gone):
                 source.run(monitor, lambda: False)
         assert monitor.stats().events == 30
-        assert client.xpending("visits", "bloomery")["pending"] == 30
+        assert client.xpending("visits", "bloomtide")["pending"] == 30
     with open_monitor(tmp_path) as monitor:
         feed_until(monitor, RedisStream(url(address)), 100)
         assert monitor.stats().events == 100
         assert all(monitor.count(f"/page/{number}").value == 1 for number in range(100))
-    assert client.xpending("visits", "bloomery")["pending"] == 0
+    assert client.xpending("visits", "bloomtide")["pending"] == 0
 
 
 def test_a_ledger_that_fails_acknowledges_nothing(
@@ -129,7 +129,7 @@ def test_a_ledger_that_fails_acknowledges_nothing(
     with open_monitor(tmp_path) as monitor:
 
         def full(*_: Any) -> None:
-            from bloomery.errors import StorageError
+            from bloomtide.errors import StorageError
 
             raise StorageError("no room", hint="make some", path="x", operation="write")
 
@@ -140,7 +140,7 @@ def test_a_ledger_that_fails_acknowledges_nothing(
             assert feeder.wait(20)
         assert feeder.problem is not None
         assert feeder.problem.message == "no room"
-    assert client.xpending("visits", "bloomery")["pending"] == 1
+    assert client.xpending("visits", "bloomtide")["pending"] == 1
 
 
 def test_an_address_without_a_stream_or_a_server_is_named(address: tuple[str, int]) -> None:

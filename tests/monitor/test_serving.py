@@ -1,4 +1,4 @@
-"""`bloomery watch` with its server: the page, the API and Redis clients see what comes."""
+"""`bloomtide watch` with its server: the page, the API and Redis clients see what comes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import Monitor
+from bloomtide import Monitor
 from tests.cli.command import start
 from tests.monitor.streams import events, log_line
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import Monitor
-from bloomery.durable.disk import Disk
+from bloomtide import Monitor
+from bloomtide.durable.disk import Disk
 
 WAIT = 60
 """Seconds after which something that should happen has not."""
@@ -97,7 +97,7 @@ def test_a_snapshot_holds_what_came_before_it_and_nothing_else(
 def test_a_snapshot_that_is_due_is_made_by_a_thread_of_its_own(
     tmp_path: Path, disk: HeldDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomery.monitor.monitor._REWRITE", 200)
+    monkeypatch.setattr("bloomtide.monitor.monitor._REWRITE", 200)
     with open_monitor(tmp_path / "m", disk, background=True) as monitor:
         disk.held = True
         for number in range(50):

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from bloomery import Monitor
-from bloomery.cli.console import CommandError
-from bloomery.cli.watch import logs
-from bloomery.cli.watch.logs import Log, log_sources
-from bloomery.cli.watch.source import Feeder
+from bloomtide import Monitor
+from bloomtide.cli.console import CommandError
+from bloomtide.cli.watch import logs
+from bloomtide.cli.watch.logs import Log, log_sources
+from bloomtide.cli.watch.source import Feeder
 from tests.monitor.streams import START, events, log_line
 
 OPTIONS: dict[str, Any] = {"by": "path", "query": True, "format": None, "json_map": None}
@@ -105,7 +105,7 @@ def test_a_last_line_without_its_end_counts_once(tmp_path: Path, monitor: Monito
 def test_a_packed_log_goes_on_where_it_was_left(
     tmp_path: Path, monitor: Monitor, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
-    monkeypatch.setattr("bloomery.cli.sources.CHUNK", chunk)
+    monkeypatch.setattr("bloomtide.cli.sources.CHUNK", chunk)
     file, lines = tmp_path / "a.log.gz", lines_of(300)
     file.write_bytes(gzip.compress(b"".join(lines)))
     if chunk < 1 << 20:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from bloomery.stream import Traffic
+from bloomtide.stream import Traffic
 
 NOON = 1_700_000_000 - 1_700_000_000 % Traffic.CROWD_EVERY
 

@@ -1,4 +1,4 @@
-"""`bloomery watch` as people run it: what it reads, says and leaves behind."""
+"""`bloomtide watch` as people run it: what it reads, says and leaves behind."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import Monitor
-from bloomery.cli.watch.view import draw, sparkline
+from bloomtide import Monitor
+from bloomtide.cli.watch.view import draw, sparkline
 from tests.cli.command import refused, run, run_process, start
 from tests.monitor.streams import events, log_line
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from bloomery import Monitor
+from bloomtide import Monitor
 from tests.monitor.streams import START
 
 SIZE = 50

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from bloomery import BloomFilter, ScalableBloomFilter
+from bloomtide import BloomFilter, ScalableBloomFilter
 
 
 def sections(snapshot: bytes) -> list[bytes]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import bloomery
-from bloomery import (
+import bloomtide
+from bloomtide import (
     CountingBloomFilter,
     DynamicCountFilter,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,
     SpectralBloomFilter,
 )
-from bloomery.reference import (
+from bloomtide.reference import (
     ReferenceDynamicCountFilter,
     ReferencePartitionedDynamicCountFilter,
     ReferencePartitionedSpectralBloomFilter,
     ReferenceSpectralBloomFilter,
 )
-from bloomery.reference.positions import BLOCK_COUNTERS, counter_blocked, double, enhanced, slices
+from bloomtide.reference.positions import BLOCK_COUNTERS, counter_blocked, double, enhanced, slices
 
 SIZES: list[dict[str, Any]] = [
     {"cells": 61, "hashes": 3, "layout": "classic"},
@@ -83,9 +83,9 @@ def second_positions(filled: Any, key: Any, **hashing: Any) -> Sequence[int]:
     """Where a marked key counts again under recurring minimum: by the digest of its digest."""
 
     def rehash(data: bytes, seed: int) -> int:
-        return bloomery.digest(data, seed=seed)
+        return bloomtide.digest(data, seed=seed)
 
-    first = bloomery.digest(key, **hashing)
+    first = bloomtide.digest(key, **hashing)
     digest, m, k = rehash(first.to_bytes(16, "little"), 1), second_cells(filled), filled.hashes
     if filled.layout == "blocked":
         return counter_blocked(digest, m, k)

@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bloomery import BloomFilter
-from bloomery.reference import ReferenceBloomFilter
+from bloomtide import BloomFilter
+from bloomtide.reference import ReferenceBloomFilter
 from tests.property.cells import bloom_bits
 from tests.property.keys import batches, keys, threads
 

@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bloomery import CountingBloomFilter
-from bloomery.errors import AbsentKeyError, UnsupportedError
-from bloomery.reference import ReferenceCountingBloomFilter
+from bloomtide import CountingBloomFilter
+from bloomtide.errors import AbsentKeyError, UnsupportedError
+from bloomtide.reference import ReferenceCountingBloomFilter
 from tests.property.keys import batches, keys, threads
 
 SIZES: list[dict[str, Any]] = [

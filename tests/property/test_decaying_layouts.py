@@ -11,10 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-import bloomery
-from bloomery import TimeDecayingBloomFilter
-from bloomery.reference import DecayedSum, ReferenceTieredBloomFilter
-from bloomery.reference.positions import BLOCK_COUNTERS, counter_blocked
+import bloomtide
+from bloomtide import TimeDecayingBloomFilter
+from bloomtide.reference import DecayedSum, ReferenceTieredBloomFilter
+from bloomtide.reference.positions import BLOCK_COUNTERS, counter_blocked
 from tests.property.keys import batches, keys
 from tests.property.test_decaying_machine import COUNTS, DECAYS, EPOCH, SIZES
 
@@ -164,7 +164,7 @@ def tiered_pair(cells: int, **options: Any) -> tuple[Any, ReferenceTieredBloomFi
     second = -(-cells // 8 // BLOCK_COUNTERS) * BLOCK_COUNTERS
 
     def again(key: Any) -> list[int]:
-        digest = bloomery.digest(bloomery.digest(key).to_bytes(16, "little"), seed=1)
+        digest = bloomtide.digest(bloomtide.digest(key).to_bytes(16, "little"), seed=1)
         return counter_blocked(digest, second, 4)
 
     model = ReferenceTieredBloomFilter((core.positions, cells), (again, second), 4, **options)

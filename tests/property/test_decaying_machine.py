@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bloomery import TimeDecayingBloomFilter
-from bloomery.errors import ParameterError, PoolError
-from bloomery.reference import ReferenceTimeDecayingBloomFilter
+from bloomtide import TimeDecayingBloomFilter
+from bloomtide.errors import ParameterError, PoolError
+from bloomtide.reference import ReferenceTimeDecayingBloomFilter
 from tests.property.keys import batches, keys, threads
 
 SIZES: list[dict[str, Any]] = [

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bloomery.reference import DecayedSum, ReferenceTimeDecayingBloomFilter
-from bloomery.reference.decaying import ONE, power
+from bloomtide.reference import DecayedSum, ReferenceTimeDecayingBloomFilter
+from bloomtide.reference.decaying import ONE, power
 from tests.property.streams import spread
 
 DECAYS = [0.0, 0.1, 0.5, 0.75, 0.9, 0.99, 0.999_999, 1.0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.reference import ReferenceDynamicCountFilter
-from bloomery.reference.dynamic_count import DynamicCells
-from bloomery.reference.policies import LIMIT
+from bloomtide.reference import ReferenceDynamicCountFilter
+from bloomtide.reference.dynamic_count import DynamicCells
+from bloomtide.reference.policies import LIMIT
 from tests.property.streams import mixed, spread
 
 SHRINKS = (0.0, 0.3, 0.5, 1.0)

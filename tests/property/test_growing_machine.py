@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-import bloomery
-from bloomery.errors import AbsentKeyError, UnsupportedError
-from bloomery.reference import (
+import bloomtide
+from bloomtide.errors import AbsentKeyError, UnsupportedError
+from bloomtide.reference import (
     ReferencePartitionedSpectralBloomFilter,
     ReferenceSpectralBloomFilter,
 )
@@ -47,7 +47,7 @@ def again(filled: Any, how: str) -> Any:
         case "pickle":
             return pickle.loads(pickle.dumps(filled))
         case _:
-            return bloomery.from_bytes(filled.to_bytes())
+            return bloomtide.from_bytes(filled.to_bytes())
 
 
 class GrowingMachine(RuleBasedStateMachine):
@@ -201,8 +201,8 @@ class RecurringMachine(RuleBasedStateMachine):
 
         def pair() -> tuple[dict[str, Any], dict[str, Any]]:
             policy: Any = {"policy": "recurring_minimum"}
-            sbf = bloomery.SpectralBloomFilter(**size, **policy)
-            psbf = bloomery.PartitionedSpectralBloomFilter(**size, **policy, partitions=partitions)
+            sbf = bloomtide.SpectralBloomFilter(**size, **policy)
+            psbf = bloomtide.PartitionedSpectralBloomFilter(**size, **policy, partitions=partitions)
             second = (lambda key: second_positions(sbf, key, **hashing), second_cells(sbf))
             common: tuple[Any, ...] = (sbf.positions, sbf.stats().cells, sbf.hashes)
             whole = ReferenceSpectralBloomFilter(*common, **policy, second=second)

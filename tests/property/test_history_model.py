@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.binomial import interval
-from bloomery.reference.history import (
+from bloomtide.reference.history import (
     ReferenceHistory,
     ReferenceMultiBloomFilter,
     Sizes,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery import LogReader
-from bloomery.records import LogRecord
-from bloomery.reference import logs as reference
+from bloomtide import LogReader
+from bloomtide.records import LogRecord
+from bloomtide.reference import logs as reference
 from tests.property.logs import lines, logs
 
 MAP = "path=a.b|c|a,time=ts,status=status"

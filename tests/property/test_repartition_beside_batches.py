@@ -11,10 +11,10 @@ import sys
 PROGRAM = """
 import threading
 import numpy as np
-import bloomery
+import bloomtide
 
 sizes = dict(cells=128 * 64, hashes=4, layout="blocked", partitions=16, counter_bits=1)
-filled, expected = (bloomery.PartitionedDynamicCountFilter(**sizes) for _ in range(2))
+filled, expected = (bloomtide.PartitionedDynamicCountFilter(**sizes) for _ in range(2))
 keys = np.random.default_rng(1).integers(0, 3_000, 400_000)
 cuts, ended = np.random.default_rng(2), threading.Event()
 

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bloomery import ScalableBloomFilter
-from bloomery.reference import ReferenceScalableBloomFilter
+from bloomtide import ScalableBloomFilter
+from bloomtide.reference import ReferenceScalableBloomFilter
 from tests.property.cells import scalable_bits
 from tests.property.keys import batches, keys, threads
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bloomery.reference import (
+from bloomtide.reference import (
     ReferencePartitionedSpectralBloomFilter,
     ReferenceSpectralBloomFilter,
 )
-from bloomery.reference.policies import Positions, distinct
-from bloomery.reference.spectral import SpectralCells
+from bloomtide.reference.policies import Positions, distinct
+from bloomtide.reference.spectral import SpectralCells
 from tests.property.streams import mixed, spread
 
 CELLS, HASHES, KEYS = 60, 3, 25

@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bloomery import UrlFilter
-from bloomery.errors import ParameterError
+from bloomtide import UrlFilter
+from bloomtide.errors import ParameterError
 from tests.property.keys import threads
 
 PARAMETERS: list[dict[str, Any]] = [

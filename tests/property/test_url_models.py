@@ -12,8 +12,8 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery.reference import positions as model
-from bloomery.reference.url import (
+from bloomtide.reference import positions as model
+from bloomtide.reference.url import (
     ReferenceMultiLayerBloomFilter,
     ReferenceUrlFilter,
     segments,

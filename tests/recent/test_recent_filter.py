@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery import BloomFilter, RecentFilter
-from bloomery.errors import (
-    BloomeryError,
+from bloomtide import BloomFilter, RecentFilter
+from bloomtide.errors import (
+    BloomtideError,
     ChecksumError,
     InvariantError,
     KeyTypeError,
@@ -246,7 +246,7 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path: Path) -> None:
         RecentFilter.from_bytes(BloomFilter(10, 0.1).to_bytes())
     with pytest.raises(StorageError):
         RecentFilter.load(tmp_path / "nowhere")
-    with pytest.raises(BloomeryError):
+    with pytest.raises(BloomtideError):
         recent.save(tmp_path)
 
 

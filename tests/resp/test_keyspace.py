@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery import errors
-from bloomery._core import Keyspace, Session
+from bloomtide import errors
+from bloomtide._core import Keyspace, Session
 
 NOW = 1_700_000_000.0
 

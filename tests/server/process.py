@@ -19,12 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Running:
-    """`bloomery serve` on a port that the system chose."""
+    """`bloomtide serve` on a port that the system chose."""
 
     def __init__(self, directory: Path | None, *arguments: str, **environment: str) -> None:
         place = ["--memory"] if directory is None else ["--dir", str(directory)]
         ports = [] if "--http-port" in arguments else ["--http-port", "0"]
-        command = [sys.executable, "-m", "bloomery", "serve", "--json", "--port", "auto"]
+        command = [sys.executable, "-m", "bloomtide", "serve", "--json", "--port", "auto"]
         self.process = subprocess.Popen(
             [*command, *place, *ports, *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | environment,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bloomery._core import Keyspace
+from bloomtide._core import Keyspace
 
 START = 1_700_000_000.0
 

@@ -138,7 +138,7 @@ def test_silent_clients_are_closed_after_the_timeout() -> None:
 
 
 def test_who_does_not_show_its_password_is_closed() -> None:
-    password = {"BLOOMERY_PASSWORD": "secret"}
+    password = {"BLOOMTIDE_PASSWORD": "secret"}
     with running(None, "--set", "auth-timeout=1", **password) as server, server.wire() as known:
         known.send(request("AUTH", "secret"))
         assert known.line() == b"+OK"
@@ -242,9 +242,9 @@ def test_a_full_disk_refuses_changes_and_loses_nothing_acknowledged(
         assert all(client.execute_command("BF.MEXISTS", "seen", *asked))
 
 
-@pytest.mark.skipif(not os.environ.get("BLOOMERY_CLIENTS"), reason="a part of `make kills`")
+@pytest.mark.skipif(not os.environ.get("BLOOMTIDE_CLIENTS"), reason="a part of `make kills`")
 def test_ten_thousand_idle_clients_are_held() -> None:
-    wanted = int(os.environ["BLOOMERY_CLIENTS"])
+    wanted = int(os.environ["BLOOMTIDE_CLIENTS"])
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     idle: list[Wire] = []

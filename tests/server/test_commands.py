@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import redis
 
-from bloomery import History
-from bloomery.server.commands import HANDLERS
+from bloomtide import History
+from bloomtide.server.commands import HANDLERS
 from tests.server.process import Running, request, running
 
 
@@ -39,7 +39,7 @@ def test_info_has_the_fields_that_tools_look_for(client: Any) -> None:
     client.bf().add("a", "x")
     told = client.info()
     for name in (
-        "redis_version", "bloomery_version", "arch_bits", "process_id", "tcp_port", "loading",
+        "redis_version", "bloomtide_version", "arch_bits", "process_id", "tcp_port", "loading",
         "uptime_in_seconds", "connected_clients", "used_memory", "used_memory_rss", "maxmemory",
         "aof_enabled",
         "rdb_last_save_time", "aof_last_write_status", "total_commands_processed",
@@ -159,7 +159,7 @@ def test_a_name_that_no_directory_can_have_is_refused(server: Running, name: str
 
 def test_without_a_monitor_its_commands_say_so(client: Any) -> None:
     for words in (["MONITOR.SEEN", "x"], ["MONITOR.TOP"], ["MONITOR.STATS"]):
-        with pytest.raises(redis.ResponseError, match="bloomery watch"):
+        with pytest.raises(redis.ResponseError, match="bloomtide watch"):
             client.execute_command(*words)
     assert client.execute_command("GUARD.LIST") == []
 
@@ -180,8 +180,8 @@ def test_http_answers_beside_it(server: Running) -> None:
         with urllib.request.urlopen(f"{base}{path}", timeout=20) as answer:
             assert answer.status == 200
             told = answer.read().decode()
-    assert "bloomery_aof_failed 0" in told
-    assert "bloomery_connected_clients" in told
+    assert "bloomtide_aof_failed 0" in told
+    assert "bloomtide_connected_clients" in told
 
 
 # --- the start and the end ------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
 def test_beyond_this_machine_it_listens_only_with_a_password() -> None:
     with pytest.raises(AssertionError, match="requirepass"):
         Running(None, "--bind", "0.0.0.0")
-    with running(None, "--bind", "0.0.0.0", BLOOMERY_PASSWORD="secret") as server:
+    with running(None, "--bind", "0.0.0.0", BLOOMTIDE_PASSWORD="secret") as server:
         with pytest.raises(redis.AuthenticationError):
             server.client().ping()
         with pytest.raises(redis.AuthenticationError):
@@ -233,7 +233,7 @@ def test_beyond_this_machine_it_listens_only_with_a_password() -> None:
 
 
 def test_users_may_do_what_their_line_says(tmp_path: Path) -> None:
-    file = tmp_path / "bloomery.conf"
+    file = tmp_path / "bloomtide.conf"
     file.write_text(
         "appendonly no\nuser reader on >r ~open:* +@read\nuser default on >w ~* +@all\n"
     )
@@ -286,7 +286,7 @@ def test_a_damaged_journal_is_refused_and_repaired(tmp_path: Path) -> None:
         Running(tmp_path / "data")
     assert "is damaged at offset" in str(caught.value)
     done = subprocess.run(
-        [sys.executable, "-m", "bloomery", "serve", "--repair", str(tmp_path / "data")],
+        [sys.executable, "-m", "bloomtide", "serve", "--repair", str(tmp_path / "data")],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from bloomery._core import Keyspace
-from bloomery.durable.disk import Disk
-from bloomery.errors import StorageError
-from bloomery.server.durability import Durability
-from bloomery.server.settings import Settings
-from bloomery.store import Ledger
+from bloomtide._core import Keyspace
+from bloomtide.durable.disk import Disk
+from bloomtide.errors import StorageError
+from bloomtide.server.durability import Durability
+from bloomtide.server.settings import Settings
+from bloomtide.store import Ledger
 from tests.history_store.faults import FailingDisk
 from tests.server.process import request
 

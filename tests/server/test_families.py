@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import (
+from bloomtide import (
     CountingBloomFilter,
     DynamicCountFilter,
     HotList,
@@ -22,7 +22,7 @@ from bloomery import (
     TimeDecayingBloomFilter,
     UrlFilter,
 )
-from bloomery._core import Keyspace
+from bloomtide._core import Keyspace
 from tests.server.resp import Talk
 
 START = 1_700_000_000.0

@@ -1,7 +1,7 @@
 """kill -9 under load, at random points: `always` loses nothing that was acknowledged, counts
 nothing twice, and the server always comes back.
 
-A handful of kills here; `make kills` (BLOOMERY_KILLS=100) is the long proof. One directory is
+A handful of kills here; `make kills` (BLOOMTIDE_KILLS=100) is the long proof. One directory is
 killed again and again, so what earlier kills left behind is there in all later ones.
 """
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.server.process import Running, request, running
 
-KILLS = int(os.environ.get("BLOOMERY_KILLS", "10"))
+KILLS = int(os.environ.get("BLOOMTIDE_KILLS", "10"))
 WRITERS = 4
 PIPELINE = 8
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.errors import ParameterError
-from bloomery.server.settings import AUTO, Settings
+from bloomtide.errors import ParameterError
+from bloomtide.server.settings import AUTO, Settings
 
 
 def test_a_file_like_redis_conf_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "bloomery.conf"
+    file = tmp_path / "bloomtide.conf"
     file.write_text(
         "# a comment\n\nport 7000\nmaxmemory 2gb\nappendfsync always\n"
         'requirepass "two words"\ntls-auth-clients no\nbind 127.0.0.1 ::1\n'

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bloomery.monitor import Monitor
+from bloomtide.monitor import Monitor
 
 START = 1_767_225_600.0
 """The first of January 2026."""

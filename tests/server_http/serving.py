@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
-from bloomery.server.http import Limits, create_app
+from bloomtide.server.http import Limits, create_app
 
 
 @dataclass(frozen=True)

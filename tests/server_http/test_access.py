@@ -13,12 +13,12 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bloomery import errors
-from bloomery.errors import BloomeryError, list_error_codes
-from bloomery.server.http import Limits
-from bloomery.server.http.app import PAGE, page_files
-from bloomery.server.http.failures import describe, status_of
-from bloomery.server.http.parts import Family
+from bloomtide import errors
+from bloomtide.errors import BloomtideError, list_error_codes
+from bloomtide.server.http import Limits
+from bloomtide.server.http.app import PAGE, page_files
+from bloomtide.server.http.failures import describe, status_of
+from bloomtide.server.http.parts import Family
 from tests.server.resp import Talk
 from tests.server_http.events import EVENTS, open_monitor
 from tests.server_http.keys import Keys
@@ -142,7 +142,7 @@ def test_ready_is_told_by_the_status() -> None:
         keys.loading = True
         loading = served.send("/readyz")
         assert (loading.status, loading.body) == (503, b"loading\n")
-        assert b"bloomery_loading 1" in served.send("/metrics").body
+        assert b"bloomtide_loading 1" in served.send("/metrics").body
         assert served.send("/livez").status == 200
         keys.loading = False
         keys.read_only = "the journal failed"
@@ -176,30 +176,30 @@ def metrics(served: Served) -> dict[str, dict[tuple[str, ...], float]]:
 
 
 def test_prometheus_reads_the_figures(monitor: Any) -> None:
-    extra = Family("bloomery_connected_clients", "gauge", "Clients.", [({}, 4.0)])
+    extra = Family("bloomtide_connected_clients", "gauge", "Clients.", [({}, 4.0)])
     with serve(monitor=monitor, keyspace=Keys(), metrics=[lambda: [extra]]) as served:
         served.send("/api/stats")
         served.send("/api/no/such/path")
         told = metrics(served)
-    assert told["bloomery_events_total"][()] == EVENTS
-    assert told["bloomery_commands_total"] == {
+    assert told["bloomtide_events_total"][()] == EVENTS
+    assert told["bloomtide_commands_total"] == {
         ("bf.add", "ok"): 9, ("bf.add", "error"): 1, ("get", "ok"): 2, ("get", "error"): 0,
     }  # fmt: skip
     seen = {each.name: each for each in monitor.stats().structures}["seen"]
-    assert told["bloomery_filter_items"]["seen", seen.kind] == seen.items
-    assert told["bloomery_filter_memory_bytes"]["seen", seen.kind] == seen.bytes
-    assert told["bloomery_filter_fill_ratio"]['filter "0"\n', "bloom"] == 0.5
-    assert told["bloomery_http_requests_total"]["/api/stats", "200"] == 1
-    assert told["bloomery_http_requests_total"]["other", "404"] == 1
-    assert told["bloomery_connected_clients"][()] == 4
-    assert told["bloomery_labels_left_out"][()] == 0
+    assert told["bloomtide_filter_items"]["seen", seen.kind] == seen.items
+    assert told["bloomtide_filter_memory_bytes"]["seen", seen.kind] == seen.bytes
+    assert told["bloomtide_filter_fill_ratio"]['filter "0"\n', "bloom"] == 0.5
+    assert told["bloomtide_http_requests_total"]["/api/stats", "200"] == 1
+    assert told["bloomtide_http_requests_total"]["other", "404"] == 1
+    assert told["bloomtide_connected_clients"][()] == 4
+    assert told["bloomtide_labels_left_out"][()] == 0
 
 
 def test_labels_are_no_more_than_allowed() -> None:
     with serve(keyspace=Keys(), limits=Limits(labels=2)) as served:
         told = metrics(served)
-    assert len(told["bloomery_filter_items"]) == 2
-    assert told["bloomery_labels_left_out"][()] == 1
+    assert len(told["bloomtide_filter_items"]) == 2
+    assert told["bloomtide_labels_left_out"][()] == 1
 
 
 def test_guards_are_told_by_name() -> None:
@@ -212,13 +212,13 @@ def test_guards_are_told_by_name() -> None:
         assert served.send("/api/guards").json == {
             "items": [{"name": "baskets", "asked": 10, "avoided": 9, "items": None}]
         }
-        assert metrics(served)["bloomery_guard_avoided_total"]["baskets",] == 9
+        assert metrics(served)["bloomtide_guard_avoided_total"]["baskets",] == 9
 
 
 @pytest.mark.parametrize("code", list_error_codes())
 def test_every_error_has_a_status_and_a_body(code: str) -> None:
     cls = list_error_codes()[code]
-    error: BloomeryError = cls("it went wrong", hint="do better", status=418, name="x", needed=3)
+    error: BloomtideError = cls("it went wrong", hint="do better", status=418, name="x", needed=3)
     status = status_of(error)
     assert 400 <= status < 600
     told = describe(error)["error"]
@@ -237,7 +237,7 @@ def test_a_mistake_of_ours_is_logged_without_the_key_and_not_explained(
     with open_monitor(None) as monitor, serve(monitor=monitor) as served:
         monkeypatch.setattr(type(monitor), "seen", lambda self, key: 1 / 0)
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-        with caplog.at_level(logging.DEBUG, logger="bloomery"):
+        with caplog.at_level(logging.DEBUG, logger="bloomtide"):
             reply = served.send("/api/seen?key=/secret")
     assert (reply.status, reply.error["field"]) == (500, "server")
     assert "Zero" not in reply.body.decode()

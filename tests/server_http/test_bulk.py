@@ -19,7 +19,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import pyarrow as pa
 
-from bloomery.server.http import Limits, rows
+from bloomtide.server.http import Limits, rows
 from tests.server_http.events import EVENTS, NOW, START, open_monitor
 from tests.server_http.serving import Reply, Served, serve
 

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
-from bloomery.server.http.connections import Watch
+from bloomtide.server.http.connections import Watch
 from tests.server.process import Running, running
 
 HEAD = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n"

@@ -9,13 +9,13 @@ import pytest
 
 pytest.importorskip("starlette", reason="Starlette is not installed")
 
-from bloomery.server.figures import figures
-from bloomery.server.http.failures import STATUS
-from bloomery.server.http.metrics import families
-from bloomery.server.http.parts import Limits, Parts
-from bloomery.server.http.routes import PATHS
-from bloomery.server.listener import Server
-from bloomery.server.settings import Settings
+from bloomtide.server.figures import figures
+from bloomtide.server.http.failures import STATUS
+from bloomtide.server.http.metrics import families
+from bloomtide.server.http.parts import Limits, Parts
+from bloomtide.server.http.routes import PATHS
+from bloomtide.server.listener import Server
+from bloomtide.server.settings import Settings
 from tests.server_http.events import open_monitor
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md").read_text()
@@ -28,10 +28,10 @@ def test_the_page_names_every_path_and_no_other() -> None:
 
 def test_the_page_names_every_metric(tmp_path: Path) -> None:
     named = set()
-    for group in re.findall(r"^\| (`bloomery_.*?) \|", PAGE, flags=re.MULTILINE):
+    for group in re.findall(r"^\| (`bloomtide_.*?) \|", PAGE, flags=re.MULTILINE):
         first, *rest = re.findall(r"`(\w+)`", group)
         base = next(
-            (name for name in ("bloomery_filter", "bloomery_guard") if first.startswith(name)), ""
+            (name for name in ("bloomtide_filter", "bloomtide_guard") if first.startswith(name)), ""
         )
         named |= {first, *(base + name if name.startswith("_") else name for name in rest)}
     with open_monitor(None) as monitor:
@@ -41,7 +41,7 @@ def test_the_page_names_every_metric(tmp_path: Path) -> None:
         there = {family.name for family in families(parts)}
     own = Server(Settings(appendonly=False, dir=tmp_path))
     there |= {family.name for family in figures(own)}
-    assert named == there | {"bloomery_commands_total"}
+    assert named == there | {"bloomtide_commands_total"}
 
 
 def test_the_page_names_every_status_that_a_class_has() -> None:

@@ -14,10 +14,10 @@ import pytest
 pytest.importorskip("starlette", reason="Starlette is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
-from bloomery.errors import ClosedError
-from bloomery.records import HotItem
-from bloomery.server.http import Limits, live
-from bloomery.server.http.trail import EVERY, KEYS, LENGTH, Trail
+from bloomtide.errors import ClosedError
+from bloomtide.records import HotItem
+from bloomtide.server.http import Limits, live
+from bloomtide.server.http.trail import EVERY, KEYS, LENGTH, Trail
 from tests.server_http.events import EVENTS, open_monitor
 from tests.server_http.serving import Served, serve
 

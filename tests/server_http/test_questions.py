@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("starlette", reason="Starlette is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
-from bloomery.server.http.openapi import document
-from bloomery.server.http.routes import PATHS
-from bloomery.server.http.schemas import SCHEMAS
+from bloomtide.server.http.openapi import document
+from bloomtide.server.http.routes import PATHS
+from bloomtide.server.http.schemas import SCHEMAS
 from tests.server_http.events import EVENTS, NOW, START, open_monitor
 from tests.server_http.serving import Served, serve
 
@@ -215,7 +215,7 @@ def test_a_server_without_a_monitor_says_so() -> None:
         for path in ("/api/hot", "/api/seen?key=a", "/api/pulse", "/api/history/total"):
             reply = served.send(path)
             assert (reply.status, reply.error["type"]) == (409, "UnsupportedError")
-            assert "bloomery watch" in reply.error["hint"]
+            assert "bloomtide watch" in reply.error["hint"]
 
 
 def test_a_monitor_in_memory_has_no_history_to_ask() -> None:
@@ -229,7 +229,7 @@ def test_a_monitor_in_memory_has_no_history_to_ask() -> None:
 def test_an_answer_that_takes_too_long_is_given_up() -> None:
     from threading import Event
 
-    from bloomery.server.http import Limits
+    from bloomtide.server.http import Limits
 
     blocked = Event()
 

@@ -1,4 +1,4 @@
-"""The whole program: `bloomery serve` tells over HTTP what it was told over the Redis protocol."""
+"""The whole program: `bloomtide serve` tells over HTTP what it was told over the Redis protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN = "a-long-token"
 
 @pytest.fixture
 def server() -> Iterator[Running]:
-    server = Running(None, "--http-port", "auto", BLOOMERY_HTTP_TOKEN=TOKEN)
+    server = Running(None, "--http-port", "auto", BLOOMTIDE_HTTP_TOKEN=TOKEN)
     yield server
     if server.process.returncode is None:
         server.kill()
@@ -48,12 +48,12 @@ def test_filters_made_by_one_protocol_are_told_by_the_other(server: Running) -> 
     assert 90 <= crawl["items"] <= 110
     assert json.loads(get(server, "/api/stats")[1])["keyspace"]["keys"] == 1
     told = get(server, "/metrics", token=None)[1]
-    assert 'bloomery_commands_total{cmd="bf.madd",status="ok"} 1' in told
-    assert 'bloomery_filter_memory_bytes{name="crawl"' in told
-    assert "bloomery_connections_total 1" in told
+    assert 'bloomtide_commands_total{cmd="bf.madd",status="ok"} 1' in told
+    assert 'bloomtide_filter_memory_bytes{name="crawl"' in told
+    assert "bloomtide_connections_total 1" in told
     assert get(server, "/api/stats", token=None)[0] == 401
     assert get(server, "/readyz", token=None) == (200, "ok\n")
-    assert "<title>bloomery</title>" in get(server, "/", token=None)[1]
+    assert "<title>bloomtide</title>" in get(server, "/", token=None)[1]
 
 
 def test_sigterm_ends_a_server_that_somebody_listens_to(server: Running) -> None:

@@ -70,7 +70,7 @@ class Postgres:
     def running(cls, *, durable: bool = False) -> Iterator[Self]:
         """Starts a server, and stops and deletes it at the end."""
         # The path of a socket has room for about a hundred bytes, so not below pytest's directory.
-        directory = Path(tempfile.mkdtemp(prefix="bloomery-pg-"))
+        directory = Path(tempfile.mkdtemp(prefix="bloomtide-pg-"))
         try:
             server = cls(directory, durable=durable)
             server.start()

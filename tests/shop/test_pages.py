@@ -160,7 +160,7 @@ def test_prometheus_is_told_what_the_guard_did(
     pytest.importorskip("prometheus_client")
     lines = ask(visitor, "/metrics").decode().splitlines()
     told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    avoided = float(told['bloomery_guard_avoided_total{guard="baskets"}'])
+    avoided = float(told['bloomtide_guard_avoided_total{guard="baskets"}'])
     assert avoided == shop.told()["guard"]["avoided"]
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bloomery.records import Stats
+from bloomtide.records import Stats
 from tests.statistical.binomial import check
 
 # Keys that are probed start far above the keys that are added, so none of them is inside.

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 from tests.statistical.binomial import check, check_at_most
 from tests.statistical.measure import (
     FIRST_ABSENT,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bloomery import CountingBloomFilter
+from bloomtide import CountingBloomFilter
 from tests.statistical.binomial import check, check_at_most
 from tests.statistical.measure import (
     FIRST_ABSENT,

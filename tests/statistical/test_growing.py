@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bloomery import (
+from bloomtide import (
     DynamicCountFilter,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bloomery import BloomFilter, digest
+from bloomtide import BloomFilter, digest
 from tests.statistical.binomial import ALPHA, check
 
 KEYS = 40_000

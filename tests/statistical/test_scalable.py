@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bloomery import BloomFilter, ScalableBloomFilter
+from bloomtide import BloomFilter, ScalableBloomFilter
 from tests.statistical.binomial import check, check_at_most
 from tests.statistical.measure import count_false_positives, present_keys
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 from tests.statistical.binomial import check
 from tests.statistical.measure import FIRST_ABSENT, present_keys
 

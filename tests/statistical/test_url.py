@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import UrlFilter
+from bloomtide import UrlFilter
 from tests.statistical.binomial import check, check_at_most
 
 HOSTS, NAMES = 400, 24

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bloomery.errors import (
-    BloomeryError,
+from bloomtide.errors import (
+    BloomtideError,
     ClosedError,
     InvariantError,
     KeyTypeError,
@@ -23,7 +23,7 @@ from bloomery.errors import (
     StorageError,
     VersionError,
 )
-from bloomery.store import ExactSet
+from bloomtide.store import ExactSet
 
 keys = st.binary(max_size=40)
 
@@ -76,7 +76,7 @@ def test_a_batch_larger_than_a_statement_keeps_its_order(tmp_path: Path) -> None
 def test_what_was_flushed_survives_a_kill(tmp_path: Path, flushed: int, rest: int) -> None:
     program = f"""
 import os, signal
-from bloomery.store import ExactSet
+from bloomtide.store import ExactSet
 exact = ExactSet({str(tmp_path / "set")!r}, batch=100)
 exact.add_many(b"%d" % n for n in range({flushed}))
 exact.flush()
@@ -171,7 +171,7 @@ def test_a_damaged_file_is_found(tmp_path: Path) -> None:
     with pytest.raises((SnapshotError, InvariantError)), ExactSet(path) as exact:
         exact.validate()
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(BloomeryError), ExactSet(path) as exact:
+    with pytest.raises(BloomtideError), ExactSet(path) as exact:
         exact.validate()
 
 

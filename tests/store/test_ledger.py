@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery.errors import ClosedError, JournalError, LockedError, ParameterError, StorageError
-from bloomery.store import Ledger, repair
-from bloomery.store.journal import OVERHEAD, START
+from bloomtide.errors import ClosedError, JournalError, LockedError, ParameterError, StorageError
+from bloomtide.store import Ledger, repair
+from bloomtide.store.journal import OVERHEAD, START
 from tests.history_store.faults import FailingDisk, PowerCut
 
 PAYLOADS = [b"first", b"", b"x" * 40, b"\0" * 9, b"last"]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery import canonical_url
-from bloomery.errors import KeyTypeError, ParameterError
+from bloomtide import canonical_url
+from bloomtide.errors import KeyTypeError, ParameterError
 from tests.bad_input.refusal import refused
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,7 +111,7 @@ def test_own_names_take_the_place_of_the_list() -> None:
     ("option", "constant"), [("drop_tracking", "TRACKING"), ("drop_sessions", "SESSIONS")]
 )
 def test_the_page_names_every_parameter_of_a_list(option: str, constant: str) -> None:
-    source = (ROOT / "crates/bloomery-core/src/url/names.rs").read_text()
+    source = (ROOT / "crates/bloomtide-core/src/url/names.rs").read_text()
     built_in = re.search(rf"{constant}: \[&str; \d+\] = \[(.*?)\];", source, flags=re.DOTALL)
     assert built_in
     names = re.findall(r'"([^"]+)"', built_in[1])

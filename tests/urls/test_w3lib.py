@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery import canonical_url
-from bloomery.errors import ParameterError
+from bloomtide import canonical_url
+from bloomtide.errors import ParameterError
 from tests.urls.test_canonical_url import table
 
 w3lib_url = pytest.importorskip("w3lib.url")

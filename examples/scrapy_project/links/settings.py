@@ -1,8 +1,8 @@
-"""Settings of the project: the first three lines are all that bloomery needs."""
+"""Settings of the project: the first three lines are all that bloomtide needs."""
 
-ADDONS = {"bloomery.integrations.scrapy.Addon": 500}
-BLOOMERY_CAPACITY = 1_000_000
-BLOOMERY_VERIFY = "exact"
+ADDONS = {"bloomtide.integrations.scrapy.Addon": 500}
+BLOOMTIDE_CAPACITY = 1_000_000
+BLOOMTIDE_VERIFY = "exact"
 
 BOT_NAME = "links"
 SPIDER_MODULES = ["links.spiders"]

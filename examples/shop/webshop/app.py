@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from bloomery import DatabaseGuard
+from bloomtide import DatabaseGuard
 from webshop import pages
 from webshop.baskets import Baskets
 from webshop.seed import seed
@@ -175,7 +175,7 @@ async def _metrics(request: Request) -> Response:
         raise HTTPException(404)
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-    from bloomery.guard.metrics import GuardMetrics
+    from bloomtide.guard.metrics import GuardMetrics
 
     registry = CollectorRegistry()
     registry.register(GuardMetrics({"baskets": guard}))

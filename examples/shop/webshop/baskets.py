@@ -14,7 +14,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 
-from bloomery import DatabaseGuard
+from bloomtide import DatabaseGuard
 from webshop.tables import BasketLine, Customer
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from beach.chance import near
-from bloomery import BloomFilter, CountingBloomFilter
+from bloomtide import BloomFilter, CountingBloomFilter
 from trials.outcome import Claim, Outcome, Row
 from trials.streams import zipf
 

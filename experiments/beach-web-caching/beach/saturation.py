@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from beach.chance import near
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 from trials.outcome import Claim, Outcome, Row
 
 FIRST_ABSENT = 10**12

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from bloomery.reference.history import Sizes
+from bloomtide.reference.history import Sizes
 
 Numbers = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bloomery.reference.history import Sizes, p_cm, p_filter, p_mbf
+from bloomtide.reference.history import Sizes, p_cm, p_filter, p_mbf
 from spans.arrays import Segment
 from spans.formulas import ABSENT, SEED, windows
 from trials.outcome import Claim, Outcome, Row

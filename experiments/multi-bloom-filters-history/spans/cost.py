@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from bloomery.reference.history import Sizes
+from bloomtide.reference.history import Sizes
 from spans.arrays import MATRIX, Numbers, Segment, positions
 from spans.formulas import SEED, windows
 from spans.sizes import sealed

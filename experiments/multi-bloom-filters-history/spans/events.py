@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bloomery.stream import distinct_urls
+from bloomtide.stream import distinct_urls
 from trials.streams import lines_of, zipf
 
 Micros = npt.NDArray[np.int64]

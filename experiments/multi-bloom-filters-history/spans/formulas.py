@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bloomery.reference.history import Sizes, p_cm, p_filter, p_mbf
+from bloomtide.reference.history import Sizes, p_cm, p_filter, p_mbf
 from spans.arrays import Numbers, Segment
 from trials.outcome import Claim, Outcome, Row
 from trials.streams import zipf

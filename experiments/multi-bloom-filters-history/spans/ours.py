@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bloomery import History
+from bloomtide import History
 from spans.events import Micros
 
 MICRO = 1_000_000

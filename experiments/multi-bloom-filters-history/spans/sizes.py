@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from bloomery._core import Digests, HistoryBuffer, HistorySegment
-from bloomery.reference.history import Sizes
+from bloomtide._core import Digests, HistoryBuffer, HistorySegment
+from bloomtide.reference.history import Sizes
 from spans.arrays import Numbers, Segment
 from spans.formulas import ABSENT, KINDS, SEED, windows
 from trials.outcome import Claim, Outcome, Row

@@ -19,7 +19,7 @@ from statistics import median
 
 import numpy as np
 
-from bloomery import History
+from bloomtide import History
 from spans.events import START
 from trials.outcome import Claim, Outcome, Row
 from trials.streams import zipf
@@ -28,7 +28,7 @@ MINUTE, DAY = 60, 86_400
 PIECE = 500_000
 COLD = """
 import json, sys, time
-from bloomery import History
+from bloomtide import History
 folder, key, start, end = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
 for at in (folder + "-other", folder):
     begun = time.perf_counter()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-import bloomery
+import bloomtide
 from layered.urls import LAYERS, Urls, cut
 
 Words = npt.NDArray[np.uint64]
@@ -66,7 +66,7 @@ class Numbered:
 
 def _digests(keys: Urls) -> Words:
     low = (1 << 64) - 1
-    return np.fromiter((bloomery.digest(key) & low for key in keys), np.uint64, len(keys))
+    return np.fromiter((bloomtide.digest(key) & low for key in keys), np.uint64, len(keys))
 
 
 def positions(digests: Words, bits: int, hashes: int) -> Numbers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bloomery import BloomFilter, UrlFilter
+from bloomtide import BloomFilter, UrlFilter
 from layered.arrays import Cells, Numbered, best_hashes
 from layered.urls import LAYERS
 

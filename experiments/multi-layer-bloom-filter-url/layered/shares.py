@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bloomery import UrlFilter
+from bloomtide import UrlFilter
 from layered.urls import LAYERS, lists
 from trials.outcome import Claim, Outcome, Row
 

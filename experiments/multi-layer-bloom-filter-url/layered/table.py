@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-import bloomery
-from bloomery import BloomFilter
+import bloomtide
+from bloomtide import BloomFilter
 from layered.arrays import ERROR_RATE
 from layered.classes import absent_urls
 from layered.core import flat_filter, url_filter
@@ -110,7 +110,7 @@ class Expected:
 
     def address(self, url: bytes) -> int:
         """What X of the paper holds of it."""
-        return reduce(xor, map(bloomery.digest, cut(url)))
+        return reduce(xor, map(bloomtide.digest, cut(url)))
 
     def new_parts(self, absent: Urls) -> Counter[New]:
         """How many of these URLs have which layers and X against them."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bloomery import BloomFilter
+from bloomtide import BloomFilter
 from layered.arrays import ERROR_RATE
 from layered.core import url_filter
 from layered.urls import Urls, lists

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bloomery import canonical_url
-from bloomery.errors import ParameterError
-from bloomery.reference.url import segments
+from bloomtide import canonical_url
+from bloomtide.errors import ParameterError
+from bloomtide.reference.url import segments
 from trials.streams import lines_of, zipf
 
 LAYERS = 8

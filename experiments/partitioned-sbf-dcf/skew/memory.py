@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bloomery.memory_models import (
+from bloomtide.memory_models import (
     dynamic_count_bits,
     expected_base_bits,
     mean_counter_bits,
@@ -17,7 +17,7 @@ from bloomery.memory_models import (
     partitioned_spectral_bits,
     skewed_counter_bits,
 )
-from bloomery.partitions import LevelModel, SkewModel
+from bloomtide.partitions import LevelModel, SkewModel
 from skew.real import read_streams
 from skew.setting import (
     ELEMENT_BYTES,

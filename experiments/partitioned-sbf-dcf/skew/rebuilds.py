@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bloomery.partitions import EvenModel, LevelModel
+from bloomtide.partitions import EvenModel, LevelModel
 from skew.setting import (
     ELEMENT_BYTES,
     OUR_ENTRY_BYTES,

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bloomery import (
+from bloomtide import (
     DynamicCountFilter,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,
     SpectralBloomFilter,
 )
-from bloomery.partitions import EvenModel
+from bloomtide.partitions import EvenModel
 from trials.outcome import Row
 
 SEED = 20_080_901

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bloomery import TimeDecayingBloomFilter
+from bloomtide import TimeDecayingBloomFilter
 from decay.setting import ALIKE, EPOCH, SEED
 from trials.outcome import Claim, Outcome, Row
 from trials.streams import Keys

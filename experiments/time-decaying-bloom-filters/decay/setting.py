@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bloomery import TimeDecayingBloomFilter
+from bloomtide import TimeDecayingBloomFilter
 from decay.truth import Floats
 from trials.streams import Keys
 

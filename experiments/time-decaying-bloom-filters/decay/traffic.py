@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bloomery.stream import web_stream
+from bloomtide.stream import web_stream
 from trials.streams import Keys, lines_of
 
 Visit = tuple[bytes, int]
@@ -50,7 +50,7 @@ class Traffic:
 def generated(
     pages: int, visits_per_epoch: int, epochs: int, *, skew: float = 1.0, drift: float = 0.0
 ) -> Traffic:
-    """The traffic of `bloomery.stream`; with `drift` pages come up and are forgotten."""
+    """The traffic of `bloomtide.stream`; with `drift` pages come up and are forgotten."""
     visits = web_stream(visits_per_epoch * epochs, seed=2004, pages=pages, skew=skew, drift=drift)
     numbers = _numbered(chain.from_iterable(visits))
     return Traffic("generated", numbers, np.repeat(np.arange(epochs), visits_per_epoch))

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import bloomery
+import bloomtide
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
 from tests.history import without_history
@@ -72,7 +72,7 @@ COPIES: tuple[Callable[[Any], Any], ...] = (
         for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)
     ),
     lambda original: type(original).from_bytes(original.to_bytes()),
-    lambda original: bloomery.from_bytes(bytearray(original.to_bytes())),
+    lambda original: bloomtide.from_bytes(bytearray(original.to_bytes())),
 )
 
 
@@ -98,7 +98,7 @@ def a_saved_filter_is_loaded_and_both_evolve_alike(subject: Subject) -> None:
     def through_the_package(original: Any) -> Any:
         path = subject.path()
         original.save(str(path))
-        return bloomery.load(path)
+        return bloomtide.load(path)
 
     both_evolve_alike(subject, through_its_class)
     both_evolve_alike(subject, through_the_package)
@@ -109,12 +109,12 @@ def a_saved_filter_is_loaded_and_both_evolve_alike(subject: Subject) -> None:
 def saving_replaces_the_file_and_leaves_no_other(subject: Subject) -> None:
     folder = subject.folder / "only"
     folder.mkdir()
-    path = folder / "filter.bloomery"
+    path = folder / "filter.bloom"
     filled = subject.new()
     filled.save(path)
     filled.add_many(subject.words(100))
     filled.save(path)
-    assert [entry.name for entry in folder.iterdir()] == ["filter.bloomery"]
+    assert [entry.name for entry in folder.iterdir()] == ["filter.bloom"]
     assert path.read_bytes() == filled.to_bytes()
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bloomery
-from bloomery.errors import ParameterError
+import bloomtide
+from bloomtide.errors import ParameterError
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
 from tests.conformance.streams import mixed, words
@@ -104,7 +104,7 @@ def decay_goes_on_in_a_file(subject: Subject) -> None:
     filled = filled_over_time(subject)
     path = subject.path()
     filled.save(path)
-    loaded: Any = bloomery.load(path)
+    loaded: Any = bloomtide.load(path)
     assert loaded.time == filled.time == at(8)
     for later in (at(8), at(11), at(40)):
         assert loaded.cells(later).tolist() == filled.cells(later).tolist()

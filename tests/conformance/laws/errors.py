@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery.errors import (
-    BloomeryError,
+from bloomtide.errors import (
+    BloomtideError,
     KeyTypeError,
     NullKeyError,
     ParameterError,
@@ -94,7 +94,7 @@ def a_batch_that_is_no_batch_is_refused(subject: Subject) -> None:
     others: list[Any] = [None, 5, np.array([1.5]), np.array([True]), np.zeros((2, 2), np.int64)]
     for verb in batch_verbs(subject, filled):
         for keys in texts:
-            with pytest.raises(BloomeryError) as caught:
+            with pytest.raises(BloomtideError) as caught:
                 verb(keys)
             assert isinstance(caught.value, (KeyTypeError, ParameterError))
             assert caught.value.hint
@@ -137,7 +137,7 @@ def a_bad_option_of_a_batch_is_named_and_changes_nothing(subject: Subject) -> No
 def a_file_that_cannot_be_written_changes_nothing(subject: Subject) -> None:
     filled, before = started(subject)
     with pytest.raises(StorageError) as caught:
-        filled.save(subject.folder / "missing" / "filter.bloomery")
+        filled.save(subject.folder / "missing" / "filter.bloom")
     assert caught.value.errno == errno.ENOENT
     assert filled.to_bytes() == before
     assert not (subject.folder / "missing").exists()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.errors import IncompatibleError
+from bloomtide.errors import IncompatibleError
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from bloomery.errors import BloomeryError, CapacityError, ParameterError
+from bloomtide.errors import BloomtideError, CapacityError, ParameterError
 from tests.conformance.law import law
 from tests.conformance.limits import ABSURD, BAD, EDGE
 from tests.conformance.registry import Subject
@@ -112,7 +112,7 @@ def a_parameter_at_its_limit_makes_a_working_filter(subject: Subject) -> None:
 @law(unless=("mapped",))
 def an_absurd_size_is_refused_and_not_allocated(subject: Subject) -> None:
     for parameters in ABSURD[subject.structure.cls]:
-        with pytest.raises(BloomeryError) as caught:
+        with pytest.raises(BloomtideError) as caught:
             subject.structure.cls(**parameters)
         assert isinstance(caught.value, (CapacityError, ParameterError)), parameters
         assert caught.value.hint, parameters

@@ -8,8 +8,8 @@ from itertools import count
 from threading import Barrier, Thread
 from typing import Any
 
-import bloomery
-from bloomery.errors import ClosedError
+import bloomtide
+from bloomtide.errors import ClosedError
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
 from tests.conformance.streams import words
@@ -27,7 +27,7 @@ def closing_inside_a_batch_leaves_a_sound_file(subject: Subject) -> None:
 
     with suppress(ClosedError):
         filled.add_many(keys())
-    assert "before" in bloomery.load(filled.path)
+    assert "before" in bloomtide.load(filled.path)
 
 
 @law("mapped")
@@ -60,5 +60,5 @@ def close_under_load(filled: Any) -> None:
     filled.close()
     for thread in threads:
         thread.join()
-    stored = bloomery.load(filled.path)
+    stored = bloomtide.load(filled.path)
     assert all(stored.contains_many(keys).all() for keys in returned)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bloomery.errors import AbsentKeyError, ParameterError, UnsupportedError
+from bloomtide.errors import AbsentKeyError, ParameterError, UnsupportedError
 from tests.conformance.law import law
 from tests.conformance.registry import Subject
 from tests.conformance.streams import mixed, words

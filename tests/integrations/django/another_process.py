@@ -9,7 +9,7 @@ import sys
 
 from django.db import connections, transaction
 
-from bloomery.integrations.django import ModelGuard
+from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.configured import configure
 
 

@@ -11,7 +11,7 @@ def configure() -> None:
     if settings.configured:
         return
     settings.configure(
-        INSTALLED_APPS=["bloomery.integrations.django", "tests.integrations.django.shop"],
+        INSTALLED_APPS=["bloomtide.integrations.django", "tests.integrations.django.shop"],
         DATABASES={
             "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
             "sqlite": {

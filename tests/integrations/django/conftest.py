@@ -20,7 +20,7 @@ from tests.services.postgres import Postgres
 configure()
 
 if TYPE_CHECKING:
-    from bloomery.integrations.django import ModelGuard
+    from bloomtide.integrations.django import ModelGuard
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def using(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def guard(using: str) -> Iterator[ModelGuard]:
     """Of a table with the customers 0 to 49."""
-    from bloomery.integrations.django import ModelGuard
+    from bloomtide.integrations.django import ModelGuard
     from tests.integrations.django.shop.models import Basket
 
     Basket.objects.using(using).bulk_create(Basket(customer=i) for i in range(50))

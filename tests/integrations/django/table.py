@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connections, transaction
 from django.db.models import F
 
-from bloomery.integrations.django import ModelGuard
+from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket
 
 ABSENT = 1_000_000

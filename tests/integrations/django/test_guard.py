@@ -15,9 +15,9 @@ from django.db import IntegrityError, connections, transaction
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from bloomery.errors import KeyTypeError, NullKeyError, ParameterError
-from bloomery.guard.state import State
-from bloomery.integrations.django import ModelGuard, watch
+from bloomtide.errors import KeyTypeError, NullKeyError, ParameterError
+from bloomtide.guard.state import State
+from bloomtide.integrations.django import ModelGuard, watch
 from tests.integrations.django.shop.models import (
     Basket,
     BasketArchive,
@@ -170,12 +170,12 @@ def test_a_column_that_cannot_be_guarded_is_refused(model: Any, field: str, reas
 
 
 @pytest.mark.parametrize(
-    ("missing", "told"), [("sqlalchemy", "ModelGuard'>"), ("django", "bloomery[django]")]
+    ("missing", "told"), [("sqlalchemy", "ModelGuard'>"), ("django", "bloomtide[django]")]
 )
 def test_it_needs_django_and_nothing_else(missing: str, told: str) -> None:
     code = (
         f"import sys; sys.modules[{missing!r}] = None\n"
-        "try:\n    from bloomery.integrations.django import ModelGuard\n    print(ModelGuard)\n"
+        "try:\n    from bloomtide.integrations.django import ModelGuard\n    print(ModelGuard)\n"
         "except ModuleNotFoundError as error:\n    print(error)"
     )
     command = [sys.executable, "-W", "error", "-c", code]
@@ -199,7 +199,7 @@ def test_the_first_question_starts_a_build_beside_it(using: str) -> None:
     with ModelGuard(Basket, "customer", using=using) as guard:
         assert guard.may_exist(1)
         for thread in threading.enumerate():
-            if thread.name == "bloomery-guard":
+            if thread.name == "bloomtide-guard":
                 thread.join()
         assert guard.state is State.READY
         assert not guard.may_exist(ABSENT)
@@ -212,7 +212,7 @@ def test_a_build_beside_that_fails_is_told_in_the_log(
     with ModelGuard(Nickname, "name", using=using) as guard:  # whose table is not there
         assert guard.may_exist("a")
         for thread in threading.enumerate():
-            if thread.name == "bloomery-guard":
+            if thread.name == "bloomtide-guard":
                 thread.join()
         assert guard.may_exist("a")
     assert "shop_nickname" in caplog.text

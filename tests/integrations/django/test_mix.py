@@ -10,8 +10,8 @@ from django.db.models import F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bloomery.guard.state import State
-from bloomery.integrations.django import ModelGuard
+from bloomtide.guard.state import State
+from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket
 
 KEYS = st.integers(0, 30)

@@ -12,9 +12,9 @@ from typing import IO
 import pytest
 from django.db import connections
 
-from bloomery.errors import IncompatibleError
-from bloomery.guard.state import State
-from bloomery.integrations.django import ModelGuard
+from bloomtide.errors import IncompatibleError
+from bloomtide.guard.state import State
+from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket, BasketArchive
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.integrations.django.statements import NOTHING, Written, read
+from bloomtide.integrations.django.statements import NOTHING, Written, read
 
 SEEN = {
     'INSERT INTO "basket" ("id", "customer") VALUES (%s, %s)': (1,),

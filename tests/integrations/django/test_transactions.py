@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connections, transaction
 
-from bloomery.errors import ParameterError
-from bloomery.guard.state import State
-from bloomery.integrations.django import ModelGuard
+from bloomtide.errors import ParameterError
+from bloomtide.guard.state import State
+from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket
 from tests.integrations.django.table import (
     ABSENT,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from django.db import connections, transaction
 
-from bloomery.guard.state import State
-from bloomery.integrations.django import ModelGuard
+from bloomtide.guard.state import State
+from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket
 from tests.integrations.django.table import (
     ABSENT,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.crawl.local import ADDON, LocalSite
-from bloomery.integrations.scrapy.frontier import Frontier
+from bloomtide.integrations.scrapy.frontier import Frontier
 
 PAGES = 400
 
@@ -24,7 +24,7 @@ def site(tmp_path: Path) -> Iterator[LocalSite]:
 
 def unfinished(job: Path) -> set[int]:
     """The pages on the list of requests that are not done."""
-    frontier = Frontier(job / "bloomery" / "pending.sqlite")
+    frontier = Frontier(job / "bloomtide" / "pending.sqlite")
     requests = [pickle.loads(data) for data in frontier]
     frontier.release()
     return {int(request["url"].partition("n=")[2].partition("&")[0]) for request in requests}
@@ -38,7 +38,7 @@ def unfinished(job: Path) -> set[int]:
         # About 48 of the pages are called seen that were not (sigma 6): the port, and so the keys,
         # are others in every run.
         ADDON
-        | {"BLOOMERY_VERIFY": "exact", "BLOOMERY_ERROR_RATE": 0.5, "BLOOMERY_CAPACITY": PAGES},
+        | {"BLOOMTIDE_VERIFY": "exact", "BLOOMTIDE_ERROR_RATE": 0.5, "BLOOMTIDE_CAPACITY": PAGES},
     ],
     ids=["scrapy's own", "default", "exact, with a bad filter"],
 )
@@ -47,15 +47,15 @@ def test_every_page_is_fetched_once(site: LocalSite, settings: dict[str, Any]) -
     assert code == 0
     assert sorted(site.fetched()) == list(range(PAGES))
     assert stats["dupefilter/filtered"] > 3 * PAGES
-    if "BLOOMERY_VERIFY" in settings:
-        assert stats["bloomery/rescued"] > 0
+    if "BLOOMTIDE_VERIFY" in settings:
+        assert stats["bloomtide/rescued"] > 0
 
 
 def test_killed_anywhere_again_and_again_no_page_is_lost_and_none_that_was_done_comes_twice(
     site: LocalSite, tmp_path: Path
 ) -> None:
     job = tmp_path / "job"
-    settings = ADDON | {"JOBDIR": str(job), "BLOOMERY_VERIFY": "exact"}
+    settings = ADDON | {"JOBDIR": str(job), "BLOOMTIDE_VERIFY": "exact"}
     everything: list[int] = []
     not_done: set[int] = set()
     for end in (
@@ -85,7 +85,7 @@ def test_killed_anywhere_again_and_again_no_page_is_lost_and_none_that_was_done_
 
 
 def test_without_the_list_a_killed_crawl_loses_pages(site: LocalSite, tmp_path: Path) -> None:
-    settings = ADDON | {"JOBDIR": str(tmp_path / "job"), "BLOOMERY_DURABLE": False}
+    settings = ADDON | {"JOBDIR": str(tmp_path / "job"), "BLOOMTIDE_DURABLE": False}
     assert site.crawl(settings, end="SIGKILL parse 600")[0] == -9
     site.crawl(settings)
     assert len(set(site.fetched())) < PAGES, "the list and its scheduler are not needed any more"
@@ -95,7 +95,7 @@ def test_the_filter_alone_resumes_a_crawl_that_was_stopped_in_order(
     site: LocalSite, tmp_path: Path
 ) -> None:
     settings = {
-        "DUPEFILTER_CLASS": "bloomery.integrations.scrapy.BloomDupeFilter",
+        "DUPEFILTER_CLASS": "bloomtide.integrations.scrapy.BloomDupeFilter",
         "JOBDIR": str(tmp_path / "job"),
     }
     _, stats = site.crawl(settings, end="SIGINT parse 300")
@@ -109,16 +109,16 @@ def test_a_crawl_begun_with_scrapys_queue_is_not_taken_over(
     site: LocalSite, tmp_path: Path
 ) -> None:
     settings = ADDON | {"JOBDIR": str(tmp_path / "job")}
-    site.crawl(settings | {"BLOOMERY_DURABLE": False}, end="SIGINT parse 300")
+    site.crawl(settings | {"BLOOMTIDE_DURABLE": False}, end="SIGINT parse 300")
     _, stats = site.crawl(settings | {"LOG_LEVEL": "CRITICAL"})
     assert stats.get("finish_reason") != "finished"
-    _, stats = site.crawl(settings | {"BLOOMERY_DURABLE": False})
+    _, stats = site.crawl(settings | {"BLOOMTIDE_DURABLE": False})
     assert stats["finish_reason"] == "finished"
     assert sorted(site.fetched()) == list(range(PAGES))
 
 
 def test_crawls_of_several_processes_share_the_pages(site: LocalSite, tmp_path: Path) -> None:
-    settings = ADDON | {"BLOOMERY_SHARED": str(tmp_path / "shared"), "BLOOMERY_CAPACITY": 1000}
+    settings = ADDON | {"BLOOMTIDE_SHARED": str(tmp_path / "shared"), "BLOOMTIDE_CAPACITY": 1000}
     crawls = [site.begin(settings, start=start)[0] for start in (1, 2)]
     assert [process.wait() for process in crawls] == [0, 0]
     times = Counter(site.fetched())

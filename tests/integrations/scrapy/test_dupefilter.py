@@ -15,9 +15,9 @@ from scrapy.crawler import Crawler
 from scrapy.dupefilters import BaseDupeFilter, RFPDupeFilter
 from scrapy.utils.test import get_crawler
 
-from bloomery.errors import ParameterError, SnapshotError, StorageError
-from bloomery.integrations.scrapy import Addon, BloomDupeFilter, DoneMiddleware, DurableScheduler
-from bloomery.integrations.scrapy.frontier import Frontier
+from bloomtide.errors import ParameterError, SnapshotError, StorageError
+from bloomtide.integrations.scrapy import Addon, BloomDupeFilter, DoneMiddleware, DurableScheduler
+from bloomtide.integrations.scrapy.frontier import Frontier
 
 
 def crawler_with(**settings: Any) -> Crawler:
@@ -55,7 +55,7 @@ def requests(count: int) -> list[Request]:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"BLOOMERY_VERIFY": "exact"}, {"BLOOMERY_REVISIT": "7d"}, {"JOBDIR": "job"}],
+    [{}, {"BLOOMTIDE_VERIFY": "exact"}, {"BLOOMTIDE_REVISIT": "7d"}, {"JOBDIR": "job"}],
     ids=str,
 )
 def test_its_verdicts_are_those_of_scrapys_own_filter(
@@ -107,28 +107,28 @@ def test_it_logs_and_counts_what_it_filters_as_scrapys_own_does(
 
 
 def test_the_collector_has_what_the_filter_is_like() -> None:
-    crawler = crawler_with(BLOOMERY_CAPACITY=5000, BLOOMERY_VERIFY="exact")
+    crawler = crawler_with(BLOOMTIDE_CAPACITY=5000, BLOOMTIDE_VERIFY="exact")
     ours = opened(crawler)
     for number in range(2500):
         ours.request_seen(Request(f"http://example.org/{number}"))
-    assert stat(crawler, "bloomery/items") == pytest.approx(2000, rel=0.05), "looked at meanwhile"
+    assert stat(crawler, "bloomtide/items") == pytest.approx(2000, rel=0.05), "looked at meanwhile"
     ours.close("finished")
-    assert stat(crawler, "bloomery/items") == pytest.approx(2500, rel=0.05)
-    assert stat(crawler, "bloomery/bytes") > 5000
-    assert 0 < stat(crawler, "bloomery/fill") < 1
-    assert 0 < stat(crawler, "bloomery/estimated_error") < 1e-3
-    assert stat(crawler, "bloomery/rescued") >= 0
+    assert stat(crawler, "bloomtide/items") == pytest.approx(2500, rel=0.05)
+    assert stat(crawler, "bloomtide/bytes") > 5000
+    assert 0 < stat(crawler, "bloomtide/fill") < 1
+    assert 0 < stat(crawler, "bloomtide/estimated_error") < 1e-3
+    assert stat(crawler, "bloomtide/rescued") >= 0
 
 
 def test_more_pages_than_expected_make_it_grow_and_keep_its_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    crawler = crawler_with(BLOOMERY_CAPACITY=500, BLOOMERY_ERROR_RATE=0.001)
+    crawler = crawler_with(BLOOMTIDE_CAPACITY=500, BLOOMTIDE_ERROR_RATE=0.001)
     ours = opened(crawler)
     new = sum(not ours.request_seen(Request(f"http://example.org/{n}")) for n in range(5000))
     ours.close("finished")
     assert new >= 4980
-    assert stat(crawler, "bloomery/estimated_error") <= 0.001
+    assert stat(crawler, "bloomtide/estimated_error") <= 0.001
     assert caplog.records == []
 
 
@@ -136,7 +136,9 @@ def test_it_warns_once_when_a_shared_filter_errs_more_than_it_may(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     crawler = crawler_with(
-        BLOOMERY_SHARED=str(tmp_path / "shared"), BLOOMERY_CAPACITY=500, BLOOMERY_ERROR_RATE=0.001
+        BLOOMTIDE_SHARED=str(tmp_path / "shared"),
+        BLOOMTIDE_CAPACITY=500,
+        BLOOMTIDE_ERROR_RATE=0.001,
     )
     ours = opened(crawler)
     for number in range(5000):
@@ -144,16 +146,16 @@ def test_it_warns_once_when_a_shared_filter_errs_more_than_it_may(
     ours.close("finished")
     [record] = caplog.records
     assert record.levelno == logging.WARNING
-    assert "BLOOMERY_ERROR_RATE" in record.getMessage()
-    assert "BLOOMERY_CAPACITY" in record.getMessage()
-    assert stat(crawler, "bloomery/estimated_error") > 0.001
+    assert "BLOOMTIDE_ERROR_RATE" in record.getMessage()
+    assert "BLOOMTIDE_CAPACITY" in record.getMessage()
+    assert stat(crawler, "bloomtide/estimated_error") > 0.001
 
 
 def test_a_bad_setting_stops_the_crawl_before_it_begins() -> None:
-    with pytest.raises(ParameterError, match="BLOOMERY_CAPACITY"):
-        BloomDupeFilter.from_crawler(crawler_with(BLOOMERY_CAPACITY=-1))
-    with pytest.raises(ParameterError, match="BLOOMERY_CAPACTY"):
-        BloomDupeFilter.from_crawler(crawler_with(BLOOMERY_CAPACTY=1))
+    with pytest.raises(ParameterError, match="BLOOMTIDE_CAPACITY"):
+        BloomDupeFilter.from_crawler(crawler_with(BLOOMTIDE_CAPACITY=-1))
+    with pytest.raises(ParameterError, match="BLOOMTIDE_CAPACTY"):
+        BloomDupeFilter.from_crawler(crawler_with(BLOOMTIDE_CAPACTY=1))
 
 
 # --- the add-on -------------------------------------------------------------------------------
@@ -167,7 +169,7 @@ def test_the_add_on_sets_the_filter_and_with_a_job_the_scheduler(tmp_path: Path)
     assert settings["SCHEDULER"] is DurableScheduler
     assert settings.getdict("SPIDER_MIDDLEWARES") == {DoneMiddleware: 0}
     settings = crawler_with(
-        ADDONS={Addon: 500}, JOBDIR=str(tmp_path), BLOOMERY_DURABLE=False
+        ADDONS={Addon: 500}, JOBDIR=str(tmp_path), BLOOMTIDE_DURABLE=False
     ).settings
     assert settings["SCHEDULER"] != DurableScheduler
 
@@ -193,7 +195,7 @@ def test_the_add_on_leaves_what_a_project_has_set_itself(tmp_path: Path) -> None
 
 
 def test_the_list_keeps_what_is_not_done_and_knows_of_a_kill(tmp_path: Path) -> None:
-    path = tmp_path / "bloomery" / "pending"
+    path = tmp_path / "bloomtide" / "pending"
     frontier = Frontier(path)
     assert (frontier.new, frontier.killed) == (True, False)
     frontier.begin()
@@ -272,7 +274,7 @@ def test_a_request_that_cannot_be_written_down_is_told_once(
     for number in range(3):
         request = Request(f"http://example.org/{number}", callback=print)
         assert not ours.request_seen(request)
-    assert stat(crawler, "bloomery/not_durable") == 3
+    assert stat(crawler, "bloomtide/not_durable") == 3
     assert len([line for line in caplog.messages if "cannot be written down" in line]) == 1
     assert len(ours.frontier) == 0
     assert not ours.request_seen(Request("http://example.org/3"))

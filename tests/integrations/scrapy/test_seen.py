@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bloomery import BloomFilter
-from bloomery.errors import IncompatibleError, NotASnapshotError, SnapshotError, StorageError
-from bloomery.integrations.scrapy import seen as module
-from bloomery.integrations.scrapy.log import SeenLog
-from bloomery.integrations.scrapy.options import Options
-from bloomery.integrations.scrapy.seen import Seen
+from bloomtide import BloomFilter
+from bloomtide.errors import IncompatibleError, NotASnapshotError, SnapshotError, StorageError
+from bloomtide.integrations.scrapy import seen as module
+from bloomtide.integrations.scrapy.log import SeenLog
+from bloomtide.integrations.scrapy.options import Options
+from bloomtide.integrations.scrapy.seen import Seen
 
 MODES = {
     "plain": Options(capacity=1000),
@@ -138,7 +138,7 @@ def test_a_foreign_log_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["plain", "revisit", "revisit and exact"])
 def test_a_damaged_snapshot_is_refused_with_what_to_do(tmp_path: Path, mode: str) -> None:
     filled(MODES[mode], tmp_path, range(100)).close()
-    path = tmp_path / "seen.bloomery"
+    path = tmp_path / "seen.bloom"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -149,8 +149,8 @@ def test_a_damaged_snapshot_is_refused_with_what_to_do(tmp_path: Path, mode: str
 
 def test_the_set_on_disk_makes_a_damaged_or_missing_snapshot_again(tmp_path: Path) -> None:
     filled(MODES["exact"], tmp_path, range(100)).close()
-    for damage in (b"x", b"BLOOMERY", None):
-        path = tmp_path / "seen.bloomery"
+    for damage in (b"x", b"BLOOMTID", None):
+        path = tmp_path / "seen.bloom"
         path.unlink()
         if damage is not None:
             path.write_bytes(damage)
@@ -219,9 +219,9 @@ def test_without_a_job_directory_nothing_is_left_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "name"),
     [
-        ("plain", "exact", "BLOOMERY_VERIFY"),
-        ("exact", "plain", "BLOOMERY_VERIFY"),
-        ("plain", "revisit", "BLOOMERY_REVISIT"),
+        ("plain", "exact", "BLOOMTIDE_VERIFY"),
+        ("exact", "plain", "BLOOMTIDE_VERIFY"),
+        ("plain", "revisit", "BLOOMTIDE_REVISIT"),
     ],
 )
 def test_a_job_goes_on_as_it_was_begun(tmp_path: Path, before: str, after: str, name: str) -> None:
@@ -243,7 +243,7 @@ def test_two_crawls_cannot_use_one_job_directory(tmp_path: Path) -> None:
 
 
 def test_two_crawls_share_a_filter(tmp_path: Path) -> None:
-    options = Options(capacity=1000, shared=tmp_path / "shared.bloomery")
+    options = Options(capacity=1000, shared=tmp_path / "shared.bloom")
     one, other = Seen(options, None), Seen(options, tmp_path / "job")
     assert one.add(key(1))
     assert key(1) in other
@@ -258,13 +258,13 @@ def test_two_crawls_share_a_filter(tmp_path: Path) -> None:
 
 
 def test_a_shared_file_has_the_size_it_was_made_with(tmp_path: Path) -> None:
-    path = tmp_path / "shared.bloomery"
+    path = tmp_path / "shared.bloom"
     BloomFilter(5000, 0.01).save(path)
     Seen(Options(shared=path), None).close()  # nothing was stated
     Seen(Options(shared=path, capacity=5000, stated=frozenset({"capacity"})), None).close()
-    with pytest.raises(IncompatibleError, match="BLOOMERY_CAPACITY") as caught:
+    with pytest.raises(IncompatibleError, match="BLOOMTIDE_CAPACITY") as caught:
         Seen(Options(shared=path, capacity=6000, stated=frozenset({"capacity"})), None)
-    assert caught.value.field == "BLOOMERY_CAPACITY"
+    assert caught.value.field == "BLOOMTIDE_CAPACITY"
     path.write_bytes(b"something else")
     with pytest.raises(NotASnapshotError):
         Seen(Options(shared=path), None)

@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from bloomery.distributed import Recipe
-from bloomery.integrations.spark import build, build_files, contains
+from bloomtide.distributed import Recipe
+from bloomtide.integrations.spark import build, build_files, contains
 from tests.distributed.recipes import BOUNDS, EXACT, NOW, columns, key_of
 from tests.integrations.spark.conftest import start
 

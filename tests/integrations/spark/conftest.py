@@ -49,7 +49,7 @@ def start(master: str, folder: Path) -> Any:
         "spark.driver.extraJavaOptions": QUICK,
         "spark.executor.extraJavaOptions": QUICK,
     }
-    builder = SparkSession.builder.master(master).appName("bloomery")
+    builder = SparkSession.builder.master(master).appName("bloomtide")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

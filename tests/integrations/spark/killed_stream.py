@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bloomery import History
-from bloomery.history.state import State
-from bloomery.integrations.spark import history_sink
+from bloomtide import History
+from bloomtide.history.state import State
+from bloomtide.integrations.spark import history_sink
 from tests.integrations.spark.conftest import start
 
 register = State.register

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import bloomery
-from bloomery import BloomFilter, CountingBloomFilter, TimeDecayingBloomFilter
-from bloomery.distributed import Recipe, ShardedFilter, build_partition, finish
-from bloomery.errors import CapacityError, ParameterError, UnsupportedError
+import bloomtide
+from bloomtide import BloomFilter, CountingBloomFilter, TimeDecayingBloomFilter
+from bloomtide.distributed import Recipe, ShardedFilter, build_partition, finish
+from bloomtide.errors import CapacityError, ParameterError, UnsupportedError
 from tests.distributed.recipes import EXACT, NOW, columns, key_of, one_machine
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from bloomery.integrations import spark as by_spark
+from bloomtide.integrations import spark as by_spark
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning"),
@@ -77,8 +77,8 @@ def test_numbers_and_binary_are_keys_and_few_tasks_make_the_same(keys: Any) -> N
 
 
 def test_what_spark_built_is_a_file_like_any_other(keys: Any, tmp_path: Path) -> None:
-    by_spark.build(keys, "url", PLAN).save(tmp_path / "seen.bloomery")
-    loaded: Any = bloomery.load(tmp_path / "seen.bloomery")
+    by_spark.build(keys, "url", PLAN).save(tmp_path / "seen.bloom")
+    loaded: Any = bloomtide.load(tmp_path / "seen.bloom")
     assert loaded.contains_many([key_of(n) for n in NUMBERS]).all()
 
 
@@ -132,7 +132,7 @@ def test_each_group_has_its_filter_and_all_groups_merge(
     grouped.write.parquet(str(tmp_path / "days"))
     kept = keys.sparkSession.read.parquet(str(tmp_path / "days"))
     assert kept.columns == ["day", "filter", "keys"]
-    read = bloomery.from_bytes if form == "filter" else finish
+    read = bloomtide.from_bytes if form == "filter" else finish
     rows = {row.day: row for row in kept.collect()}
     assert len(rows) == 3
     for day, row in rows.items():
@@ -286,7 +286,7 @@ def test_what_does_not_go_together_is_named(keys: Any) -> None:
     with pytest.raises(UnsupportedError, match="does not count"):
         by_spark.count("url", BloomFilter(10, 0.1))
     with pytest.raises(ParameterError, match="hot list"):
-        by_spark.contains("url", bloomery.HotList(5))
+        by_spark.contains("url", bloomtide.HotList(5))
 
 
 def test_nulls_are_refused_with_their_reason_or_skipped(spark: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bloomery import History
+from bloomtide import History
 from tests.distributed.recipes import BOUNDS, EXACT, columns, exactly, one_machine
 from tests.integrations.spark.conftest import ROOT
 
@@ -33,7 +33,7 @@ def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-KILLS = int(os.environ.get("BLOOMERY_KILLS", "1"))
+KILLS = int(os.environ.get("BLOOMTIDE_KILLS", "1"))
 """How often something is killed: each takes a JVM, so more only in `make kills`."""
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bloomery import History, HotList
-from bloomery.errors import ParameterError
+from bloomtide import History, HotList
+from bloomtide.errors import ParameterError
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from bloomery.integrations import spark as by_spark
-from bloomery.integrations.spark.streaming import States, latest
+from bloomtide.integrations import spark as by_spark
+from bloomtide.integrations.spark.streaming import States, latest
 from tests.integrations.spark.conftest import ROOT
 from tests.server.process import running
 from tests.services.postgres import Postgres, postgres

@@ -1,0 +1,181 @@
+//! A buffer's journal: what is to be written, and the buffer made again from what was.
+
+use super::Item;
+use super::buffer::{Buffer, RowsBy};
+use super::journal::{Journal, Record, State, scan};
+use super::open::{OpenRows, Seen};
+use crate::error::{Error, Result};
+use crate::hash::Hasher;
+use crate::key::OwnedKey;
+
+/// Pairs that `dump` writes into one record.
+const PIECE: usize = 1 << 12;
+
+/// What a journal had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalReport {
+    /// Sound records.
+    pub records: u64,
+    /// Events in them.
+    pub events: u64,
+    /// Where the last sound record ends; what follows is to be cut off.
+    pub valid_bytes: usize,
+    /// Whether anything follows.
+    pub torn: bool,
+    /// Where damage begins that has sound records behind it.
+    pub damaged: Option<usize>,
+}
+
+/// What a hash makes of a fixed key.
+pub(super) fn fingerprint(hasher: &Hasher) -> u64 {
+    hasher.bytes(b"bloomtide history").h2
+}
+
+impl Buffer {
+    pub(super) fn state(&self) -> State {
+        let (by_time, span) = match self.plan.rows_by {
+            RowsBy::Time(window) => (true, window as u64),
+            RowsBy::Arrivals(events) => (false, events),
+        };
+        State {
+            by_time,
+            span,
+            rows: self.plan.rows,
+            fingerprint: fingerprint(&self.plan.hasher),
+            next_row: self.next_row,
+            newest: self.newest,
+        }
+    }
+
+    /// The records of everything since the last time.
+    pub fn take_journal(&mut self) -> Vec<u8> {
+        self.journal.take()
+    }
+
+    /// The records of a new journal that starts with what is here, but for some segments. What was added
+    /// before must have been taken.
+    pub fn dump(&mut self, without: &[i64]) -> Result<Vec<u8>> {
+        if !self.journal.is_empty() {
+            let invariant = "a journal begins when the one before it has everything";
+            return Err(Error::Invariant { invariant: invariant.to_owned() });
+        }
+        let mut state = self.state();
+        // As if the segments had been dropped.
+        if without.contains(&self.place(self.next_row).0) {
+            state.next_row = (self.place(self.next_row).0 + 1) * i64::from(self.plan.rows);
+        }
+        self.journal.state(&state);
+        for (index, open) in self.open.iter().filter(|(index, _)| !without.contains(index)) {
+            let first = index * i64::from(self.plan.rows);
+            write(&mut self.journal, first, open)?;
+            for key in open.named() {
+                self.journal.name(*index, OwnedKey::of(key)?);
+            }
+        }
+        Ok(self.journal.take())
+    }
+
+    /// Adds what a journal has, in a buffer that has taken no events of its own since its records were
+    /// taken. Its own records go on where the journal's end.
+    pub fn replay(&mut self, data: &[u8]) -> Result<JournalReport> {
+        if !self.open.is_empty() && !self.journal.is_empty() {
+            let invariant = "a journal is read before the first event, or after the rest was taken";
+            return Err(Error::Invariant { invariant: invariant.to_owned() });
+        }
+        let mut report = JournalReport::default();
+        let mut scan = scan(data);
+        for record in scan.by_ref() {
+            report.records += 1;
+            report.events = report.events.saturating_add(self.apply(record)?);
+        }
+        report.valid_bytes = scan.sound_bytes();
+        report.torn = scan.sound_bytes() < data.len();
+        report.damaged = scan.damaged();
+        if let Some(last) = scan.last_number() {
+            self.journal.go_on(last);
+        }
+        Ok(report)
+    }
+
+    /// The number of events in the record.
+    fn apply(&mut self, record: Record<'_>) -> Result<u64> {
+        match record {
+            Record::State(state) => self.resume(&state).map(|()| 0),
+            // What an add begins that finds no memory has no pairs.
+            Record::Events { pairs, .. } if pairs.is_empty() => Ok(0),
+            Record::Events { row, seen, pairs } => {
+                self.require_row(row, &seen)?;
+                let (segment, within) = self.place(row);
+                let names = self.plan.names;
+                let open = self.open.entry(segment).or_insert_with(|| OpenRows::new(names));
+                for (mark, count) in &pairs {
+                    open.restore(*mark, within, *count)?;
+                }
+                open.see(within, seen)?;
+                self.newest = self.newest.max(Some(seen.last));
+                self.next_row = self.next_row.max(row);
+                Ok(seen.events)
+            }
+            Record::Names { segment, keys } => {
+                let Some(open) = self.open.get_mut(&segment) else { return Ok(0) };
+                for key in keys {
+                    open.restore_name(key.hash(&self.plan.hasher).mark(), key)?;
+                }
+                Ok(0)
+            }
+        }
+    }
+
+    fn resume(&mut self, other: &State) -> Result<()> {
+        let own = self.state();
+        if own.by_time != other.by_time {
+            let name = |state: &State| if state.by_time { "window" } else { "arrivals" };
+            return Err(Error::incompatible("rows by", name(other), name(&own)));
+        }
+        let span = if own.by_time { "window" } else { "arrivals" };
+        if own.span != other.span {
+            return Err(Error::incompatible(span, other.span, own.span));
+        }
+        if own.rows != other.rows {
+            return Err(Error::incompatible("rows", other.rows, own.rows));
+        }
+        if own.fingerprint != other.fingerprint {
+            return Err(Error::incompatible("hash", "one seed or secret", "another"));
+        }
+        if other.next_row < 0 || other.next_row > i64::MAX / 2 {
+            return Err(Error::Field { name: "next row", got: other.next_row.to_string() });
+        }
+        self.next_row = self.next_row.max(other.next_row);
+        self.newest = self.newest.max(other.newest);
+        Ok(())
+    }
+
+    /// Refuses a row that its events do not belong to.
+    fn require_row(&self, row: i64, seen: &Seen) -> Result<()> {
+        let sound = match self.plan.rows_by {
+            RowsBy::Time(window) => {
+                seen.first.div_euclid(window) == row && seen.last.div_euclid(window) == row
+            }
+            RowsBy::Arrivals(_) => (0..i64::MAX / 2).contains(&row),
+        };
+        let near = |at: i64| (-super::buffer::FARTHEST..super::buffer::FARTHEST).contains(&at);
+        if sound && near(seen.first) && near(seen.last) {
+            return Ok(());
+        }
+        Err(Error::Field { name: "row", got: row.to_string() })
+    }
+}
+
+/// The counts of a segment whose first row has that number, row by row.
+fn write(journal: &mut Journal, first: i64, open: &OpenRows) -> Result<()> {
+    let mut items = open.items()?;
+    items.sort_by_key(|item: &Item| item.row);
+    for row in items.chunk_by(|a, b| a.row == b.row) {
+        let seen = open.rows()[row[0].row as usize];
+        for piece in row.chunks(PIECE) {
+            journal.events(first + i64::from(row[0].row), seen, piece.len());
+            piece.iter().for_each(|item| journal.push(item.mark, item.count));
+        }
+    }
+    Ok(())
+}

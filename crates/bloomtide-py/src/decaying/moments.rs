@@ -1,0 +1,151 @@
+//! Which epoch a call means: an instant that is given, one for each row, or the clock.
+
+use super::TimeDecayingBloomFilter;
+use super::verbs::{AskTimed, RowTimes};
+use crate::errors::parameter;
+use crate::instants::{self, Instants};
+use crate::keys::{self, Options};
+use bloomtide_core::filters::When;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+impl TimeDecayingBloomFilter {
+    #[inline(always)]
+    pub(super) fn by_clock(&self, py: Python<'_>) -> PyResult<When> {
+        let epoch = self.core.plan().fade.epoch_of(self.clock.now(py)?);
+        Ok(When { epoch, by_clock: true })
+    }
+
+    /// The filter's own time in seconds; the clock's before the first event.
+    pub(super) fn own_time(&self, py: Python<'_>) -> PyResult<f64> {
+        match self.core.now() {
+            Some(epoch) => Ok(self.core.plan().fade.begin_of(epoch)),
+            None => self.clock.now(py),
+        }
+    }
+
+    pub(super) fn when(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        at: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<When> {
+        let Some(at) = at else { return self.by_clock(py) };
+        let seconds = instants::instant(at, name)?;
+        instants::require_near(py, name, None, seconds, self.own_time(py)?)?;
+        Ok(When { epoch: self.core.plan().fade.epoch_of(seconds), by_clock: false })
+    }
+
+    pub(super) fn row_times(
+        &self,
+        py: Python<'_>,
+        at: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<RowTimes> {
+        let Some(at) = at else { return Ok(RowTimes::One(self.by_clock(py)?)) };
+        let seconds = match instants::instants(at, "at")? {
+            Instants::One(_) => return Ok(RowTimes::One(self.when(py, "at", Some(at))?)),
+            Instants::Each(seconds) => seconds,
+        };
+        let own = self.own_time(py)?;
+        let fade = self.core.plan().fade;
+        let epoch = |(row, seconds): (usize, &f64)| {
+            instants::require_near(py, "at", Some(row), *seconds, own)?;
+            Ok(fade.epoch_of(*seconds))
+        };
+        let epochs: PyResult<_> = seconds.iter().enumerate().map(epoch).collect();
+        Ok(RowTimes::each(epochs?))
+    }
+
+    /// The epoch of a question. What was before the filter's time is gone.
+    pub(super) fn asked(&self, py: Python<'_>, at: Option<&Bound<'_, PyAny>>) -> PyResult<i64> {
+        let when = self.when(py, "at", at)?;
+        self.require_present(py, when.epoch, when.by_clock, None)?;
+        Ok(when.epoch)
+    }
+
+    pub(super) fn asked_rows(
+        &self,
+        py: Python<'_>,
+        at: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<RowTimes> {
+        let times = self.row_times(py, at)?;
+        match &times {
+            RowTimes::One(when) => self.require_present(py, when.epoch, when.by_clock, None)?,
+            RowTimes::Each { all, .. } => {
+                for (row, epoch) in all.iter().enumerate() {
+                    self.require_present(py, *epoch, false, Some(row))?;
+                }
+            }
+        }
+        Ok(times)
+    }
+
+    pub(super) fn require_present(
+        &self,
+        py: Python<'_>,
+        epoch: i64,
+        by_clock: bool,
+        row: Option<usize>,
+    ) -> PyResult<()> {
+        let Some(now) = self.core.now().filter(|now| epoch < *now && !by_clock) else {
+            return Ok(());
+        };
+        let fade = self.core.plan().fade;
+        let begin = fade.begin_of(epoch);
+        let place = row.map_or(String::new(), |row| format!(" in row {row}"));
+        let got = format!("the epoch of {begin}{place}, the filter is at {}", fade.begin_of(now));
+        let hint =
+            "a faded count does not come back: save copies, or ask before you add later events";
+        Err(parameter(py, "at", got, "not before the filter's own time", hint))
+    }
+
+    /// What a count is multiplied by to become a rate.
+    pub(super) fn rate_scale(
+        &self,
+        py: Python<'_>,
+        per: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<f64> {
+        const HOUR: f64 = 3600.0;
+        let per = per.map_or(Ok(HOUR), |per| instants::duration(per, "per"))?;
+        let fade = self.core.plan().fade;
+        if fade.decay == 1.0 {
+            let hint = "counts that never fade have no rate: use count(), or a decay below 1";
+            return Err(parameter(py, "decay", 1, "below 1 for a rate", hint));
+        }
+        // Equation (4): the average count of an epoch.
+        Ok((1.0 - fade.decay) / fade.epoch * per)
+    }
+
+    /// The counts of many keys, times `scale`.
+    pub(super) fn ask_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        at: Option<&Bound<'py, PyAny>>,
+        nulls: &str,
+        threads: i64,
+        scale: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = Options::parse(keys.py(), nulls, threads)?;
+        let times = self.asked_rows(keys.py(), at)?;
+        let keys = times.fit(keys)?;
+        keys::run(&AskTimed { filter: &self.core, times, scale }, &keys, options)
+    }
+}
+
+/// The filter and a hot list that fades as fast, by the same clock.
+pub(super) fn beside_hot_list<'py>(
+    this: &Bound<'py, TimeDecayingBloomFilter>,
+    k: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = this.py();
+    let fade = this.get().core.plan().fade;
+    if fade.decay == 0.0 {
+        let hint = "counts of one epoch alone have no half-life: give a decay above 0";
+        return Err(parameter(py, "decay", 0, "above 0 for a hot list", hint));
+    }
+    let words = PyDict::new(py);
+    words.set_item("half_life", fade.halving())?;
+    words.set_item("clock", this.get().clock.given(py))?;
+    let list = py.import("bloomtide")?.getattr("HotList")?.call((k,), Some(&words))?;
+    py.import("bloomtide.hot")?.getattr("HotFilter")?.call1((this, list))
+}

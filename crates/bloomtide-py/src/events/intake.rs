@@ -1,0 +1,176 @@
+//! `Intake` for Python: blocks of events go into all structures of a monitor in one pass.
+
+use crate::bloom::BloomFilter;
+use crate::count::{Any, CountFilter};
+use crate::decaying::TimeDecayingBloomFilter;
+use crate::errors::{OrRaise, parameter};
+use crate::history::HistoryBuffer;
+use crate::hot::HotList;
+use crate::logs::Chunk;
+use crate::records::record;
+use crate::url::UrlFilter;
+use crate::writers::Registered;
+use bloomtide_core::events::{Block, Passed, Piece, Target, pass};
+use bloomtide_core::history::Buffer;
+use bloomtide_core::{self as core, Crew, Hasher, Result};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use std::sync::{MutexGuard, RwLockWriteGuard};
+
+/// A structure of a monitor.
+enum Part {
+    Bloom(Py<BloomFilter>),
+    Url(Py<UrlFilter>),
+    Count(Py<CountFilter>),
+    Fading(Py<TimeDecayingBloomFilter>),
+    List(Py<HotList>),
+}
+
+impl Part {
+    fn of(part: &Bound<'_, PyAny>) -> PyResult<(Self, Hasher)> {
+        if let Ok(part) = part.cast::<BloomFilter>() {
+            return Ok((Part::Bloom(part.clone().unbind()), *part.get().hasher()));
+        }
+        if let Ok(part) = part.cast::<UrlFilter>() {
+            return Ok((Part::Url(part.clone().unbind()), *part.get().hasher()));
+        }
+        if let Ok(part) = part.cast::<CountFilter>() {
+            return Ok((Part::Count(part.clone().unbind()), *part.get().core().hasher()));
+        }
+        if let Ok(part) = part.cast::<TimeDecayingBloomFilter>() {
+            return Ok((Part::Fading(part.clone().unbind()), *part.get().core.hasher()));
+        }
+        if let Ok(part) = part.cast::<HotList>() {
+            return Ok((Part::List(part.clone().unbind()), *part.get().hasher()));
+        }
+        let got = part.get_type().to_string();
+        let allowed = "filters and hot lists";
+        let hint = "a history's buffer is given with each block";
+        Err(parameter(part.py(), "into", got, allowed, hint))
+    }
+}
+
+/// Counters of either storage.
+struct Counts<'a>(&'a Any);
+
+impl Target for Counts<'_> {
+    fn take(&mut self, piece: &Piece<'_>, new: &mut [bool]) -> Result<()> {
+        let counts = piece.counts();
+        self.0.add_many(piece, counts, new, &mut Crew::new(1)).map_err(|(_, error)| error)
+    }
+}
+
+/// A structure that nobody else changes meanwhile, or that orders its writers itself.
+enum Held<'a> {
+    Bloom(&'a core::BloomFilter),
+    Url(RwLockWriteGuard<'a, core::UrlFilter>),
+    Count(Counts<'a>),
+    Fading(&'a core::TimeDecayingBloomFilter),
+    List(RwLockWriteGuard<'a, core::HotList>),
+    Buffer(MutexGuard<'a, Buffer>),
+}
+
+impl Held<'_> {
+    fn target(&mut self) -> &mut dyn Target {
+        match self {
+            Held::Bloom(filter) => filter,
+            Held::Url(filter) => &mut **filter,
+            Held::Count(filter) => filter,
+            Held::Fading(filter) => filter,
+            Held::List(list) => &mut **list,
+            Held::Buffer(buffer) => &mut **buffer,
+        }
+    }
+}
+
+/// Counts blocks of events into structures that have one hash function: each key is hashed once.
+#[pyclass(frozen, module = "bloomtide._core")]
+pub(crate) struct Intake {
+    /// In the order given: the first filter among them says which keys are new. One pass runs at a time, so
+    /// the order of their locks does not matter to another.
+    into: Vec<Part>,
+    hasher: Hasher,
+    turn: std::sync::Mutex<()>,
+}
+
+#[pymethods]
+impl Intake {
+    #[new]
+    #[pyo3(signature = (*into))]
+    fn py_new(into: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let py = into.py();
+        let (mut parts, mut hasher) = (Vec::new(), None);
+        for part in into {
+            let (part, own) = Part::of(&part)?;
+            let first: &Hasher = hasher.get_or_insert(own);
+            first.require_same(&own).or_raise(py)?;
+            parts.push(part);
+        }
+        let hasher = hasher.unwrap_or(Hasher::Xxh3 { seed: 0 });
+        Ok(Intake { into: parts, hasher, turn: std::sync::Mutex::default() })
+    }
+
+    /// Counts the events of a block; `newest` is the latest instant before them, in microseconds.
+    #[pyo3(signature = (block, *, newest=None, history=None))]
+    fn apply<'py>(
+        &self,
+        block: &Bound<'py, PyAny>,
+        newest: Option<i64>,
+        history: Option<&Bound<'py, HistoryBuffer>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = block.py();
+        let chunk = Chunk::of(block)?;
+        let block = Block::parse(chunk.bytes()).or_raise(py)?;
+        if let Some(buffer) = history {
+            self.hasher.require_same(&buffer.get().write().plan().hasher).or_raise(py)?;
+        }
+        let passed = self.pass(py, &block, newest, history.map(Bound::get))?;
+        let Passed { events, new, late, first, newest } = passed;
+        record(py, "Applied", |fields| {
+            fields.set_item("events", events)?;
+            fields.set_item("new", new)?;
+            fields.set_item("late", late)?;
+            fields.set_item("first", first)?;
+            fields.set_item("newest", newest)?;
+            fields.set_item("arrived", block.arrived)?;
+            fields.set_item("note", PyBytes::new(py, block.note))
+        })
+    }
+}
+
+impl Intake {
+    fn pass(
+        &self,
+        py: Python<'_>,
+        block: &Block<'_>,
+        newest: Option<i64>,
+        history: Option<&HistoryBuffer>,
+    ) -> PyResult<Passed> {
+        // Who adds one key without the interpreter's batches must see that somebody writes.
+        let registered = self.into.iter().map(|part| match part {
+            Part::Bloom(filter) => {
+                filter.get().to_write(py).map(|(registered, _)| Some(registered))
+            }
+            Part::Count(filter) => Ok(Some(filter.get().register())),
+            Part::Fading(filter) => Ok(Some(Registered::new(&filter.get().writers))),
+            Part::Url(_) | Part::List(_) => Ok(None),
+        });
+        let registered = registered.collect::<PyResult<Vec<_>>>()?;
+        let outcome = py.detach(|| {
+            let _turn = crate::logs::locked(&self.turn);
+            let held = self.into.iter().map(|part| match part {
+                Part::Bloom(filter) => Held::Bloom(filter.get().core()),
+                Part::Url(filter) => Held::Url(filter.get().write()),
+                Part::Count(filter) => Held::Count(Counts(filter.get().core())),
+                Part::Fading(filter) => Held::Fading(&filter.get().core),
+                Part::List(list) => Held::List(list.get().write()),
+            });
+            let mut held: Vec<Held<'_>> = held.collect();
+            held.extend(history.map(|buffer| Held::Buffer(buffer.write())));
+            let mut targets: Vec<&mut dyn Target> = held.iter_mut().map(Held::target).collect();
+            pass(block, &self.hasher, &mut targets, newest)
+        });
+        drop(registered);
+        outcome.or_raise(py)
+    }
+}

@@ -1,0 +1,183 @@
+//! `Events` for Python: what comes becomes blocks of bytes; `Intake` counts blocks into structures.
+
+mod intake;
+
+pub(crate) use intake::Intake;
+
+use crate::errors::{OrRaise, nothing_added};
+use crate::hot::as_many;
+use crate::instants::{Micros, instant, micros};
+use crate::key::with_key;
+use crate::keys::{self, Batch, Options};
+use crate::logs::locked;
+use crate::{params, weights};
+use bloomtide_core::events::{Ceiling, Events as Core};
+use bloomtide_core::history::microseconds;
+use bloomtide_core::{Crew, Error, Hasher, KeySource};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::{Mutex, MutexGuard};
+
+/// Events that have come and are not in a block yet.
+#[pyclass(frozen, module = "bloomtide._core")]
+pub(crate) struct Events {
+    core: Mutex<Core>,
+}
+
+impl Events {
+    pub(crate) fn write(&self) -> MutexGuard<'_, Core> {
+        locked(&self.core)
+    }
+}
+
+#[pymethods]
+impl Events {
+    #[new]
+    #[pyo3(signature = (*, urls=false))]
+    fn py_new(urls: bool) -> Self {
+        Events { core: Mutex::new(Core::new(urls)) }
+    }
+
+    /// Events after `latest` count as of `instead`; None believes every time.
+    #[pyo3(signature = (latest, instead=None))]
+    fn believe(
+        &self,
+        latest: Option<&Bound<'_, PyAny>>,
+        instead: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let ceiling = match (latest, instead.or(latest)) {
+            (Some(latest), Some(instead)) => Some(Ceiling {
+                latest: microseconds(instant(latest, "latest")?),
+                instead: microseconds(instant(instead, "instead")?),
+            }),
+            _ => None,
+        };
+        self.write().set_ceiling(ceiling);
+        Ok(())
+    }
+
+    /// One more event.
+    #[pyo3(signature = (key, count=None, *, at), text_signature = "($self, key, count=1, *, at)")]
+    fn add(
+        &self,
+        key: &Bound<'_, PyAny>,
+        count: Option<&Bound<'_, PyAny>>,
+        at: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let count = params::maybe_whole("count", count)?.unwrap_or(1);
+        let at = microseconds(instant(at, "at")?);
+        with_key(key, None, |key| self.write().push(key, count, at))?.or_raise(key.py())
+    }
+
+    /// The block of these keys alone, each with its count and instant; what has come before stays.
+    #[pyo3(
+        signature = (keys, counts=None, *, at, arrived, note=None, nulls="refuse"),
+        text_signature = "($self, keys, counts=None, *, at, arrived, note=b'', nulls='refuse')"
+    )]
+    fn pack<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        counts: Option<&Bound<'py, PyAny>>,
+        at: &Bound<'py, PyAny>,
+        arrived: &Bound<'py, PyAny>,
+        note: Option<&[u8]>,
+        nulls: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let py = keys.py();
+        let options = Options::parse(py, nulls, 1)?;
+        let (at, arrived) = (micros(at, "at")?, microseconds(instant(arrived, "arrived")?));
+        let (keys, counts) = weights::of(keys, counts)?;
+        let keys = match &at {
+            Micros::Each(all) => as_many(&keys, all.len())?,
+            Micros::One(_) => keys,
+        };
+        let counts = counts.map(weights::Weights::into_all);
+        let events = Mutex::new(self.write().another());
+        let verb = Push { events, counts, at, next: Mutex::default() };
+        keys::answers(&verb, &keys, options).map_err(|error| nothing_added(py, error))?;
+        let mut made = locked(&verb.events);
+        self.write().note_ahead(made.ahead());
+        Ok(PyBytes::new(py, &made.take(arrived, note.unwrap_or_default())))
+    }
+
+    /// The block of all events so far, with what the caller ties to it; none are left.
+    #[pyo3(signature = (arrived, note=None), text_signature = "($self, arrived, note=b'')")]
+    fn take<'py>(
+        &self,
+        arrived: &Bound<'py, PyAny>,
+        note: Option<&[u8]>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let py = arrived.py();
+        let arrived = microseconds(instant(arrived, "arrived")?);
+        let block = self.write().take(arrived, note.unwrap_or_default());
+        Ok(PyBytes::new(py, &block))
+    }
+
+    /// Forgets the events that are in no block yet.
+    fn clear(&self) {
+        self.write().clear();
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.write().len()).unwrap_or(usize::MAX)
+    }
+
+    /// Events whose time was not believed.
+    #[getter]
+    fn ahead(&self) -> u64 {
+        self.write().ahead()
+    }
+
+    /// Lines of logs whose key no structure takes.
+    #[getter]
+    fn refused(&self) -> u64 {
+        self.write().refused()
+    }
+}
+
+/// Writes keys down with their counts and instants.
+struct Push {
+    events: Mutex<Core>,
+    counts: Option<Vec<u64>>,
+    at: Micros,
+    /// The rows of the batch that run next.
+    next: Mutex<Vec<usize>>,
+}
+
+impl Batch for Push {
+    type Answer = ();
+    // Nobody asks for them.
+    const DTYPE: &'static str = "V0";
+    const KEEPS: bool = true;
+
+    fn hasher(&self) -> Hasher {
+        // Digests are not kept: who reads the block has a hash of its own.
+        Hasher::Xxh3 { seed: 0 }
+    }
+
+    fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
+        *locked(&self.next) = rows.collect();
+    }
+
+    fn run<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        _: &mut [()],
+        _: &mut Crew,
+    ) -> Result<(), (usize, Error)> {
+        let rows = std::mem::take(&mut *locked(&self.next));
+        let mut events = locked(&self.events);
+        for (at, row) in rows.into_iter().enumerate() {
+            let Some(key) = keys.key(at) else { continue };
+            let count = self.counts.as_ref().and_then(|all| all.get(row)).copied().unwrap_or(1);
+            let instant = match &self.at {
+                Micros::One(at) => *at,
+                Micros::Each(all) => all.get(row).copied().unwrap_or_default(),
+            };
+            events
+                .push(key, count, instant)
+                .map_err(|error| (at, Error::Row { row: at, error: Box::new(error) }))?;
+        }
+        Ok(())
+    }
+}

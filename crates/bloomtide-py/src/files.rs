@@ -1,0 +1,74 @@
+//! Files and byte strings for every class: the interpreter is let go while bytes move.
+
+use crate::bloom::BloomFilter;
+use crate::buffer::View;
+use crate::counting::CountingBloomFilter;
+use crate::decaying::TimeDecayingBloomFilter;
+use crate::errors::{OrRaise, parameter, to_python, with_path};
+use crate::hot::HotList;
+use crate::instants::Clock;
+use crate::scalable::ScalableBloomFilter;
+use crate::url::UrlFilter;
+use crate::{count, params};
+use bloomtide_core::snapshot::{self, Kind, Loaded, RealDisk, Snapshot};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+pub(crate) fn save(
+    py: Python<'_>,
+    filter: &(dyn Snapshot + Sync),
+    path: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let path = params::path(path)?;
+    py.detach(|| snapshot::save(filter, &path, &RealDisk)).or_raise(py)
+}
+
+pub(crate) fn to_bytes<'py>(
+    py: Python<'py>,
+    filter: &(dyn Snapshot + Sync),
+) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = py.detach(|| snapshot::to_bytes(filter)).or_raise(py)?;
+    Ok(PyBytes::new(py, &bytes))
+}
+
+pub(crate) fn load(path: &Bound<'_, PyAny>, wanted: Option<Kind>) -> PyResult<Loaded> {
+    let py = path.py();
+    let path = params::path(path)?;
+    py.detach(|| snapshot::load(&path, wanted))
+        .map_err(|error| with_path(py, to_python(py, error), &path))
+}
+
+pub(crate) fn from_bytes(data: &Bound<'_, PyAny>, wanted: Option<Kind>) -> PyResult<Loaded> {
+    let py = data.py();
+    let Some(view) = View::of(data, ffi::PyBUF_C_CONTIGUOUS) else {
+        let got = data.get_type().to_string();
+        return Err(parameter(py, "data", got, "bytes-like", "give what to_bytes() returned"));
+    };
+    // SAFETY: contiguous, and kept in place by the view, which outlives the reading.
+    let bytes = unsafe { std::slice::from_raw_parts(view.data().cast_const(), view.bytes()) };
+    py.detach(|| snapshot::read(bytes, wanted)).or_raise(py)
+}
+
+/// Puts bytes in a file's place as `save` does.
+pub(crate) fn replace(path: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
+    let py = path.py();
+    let path = params::path(path)?;
+    py.detach(|| snapshot::replace(&RealDisk, &path, &mut |out| out.write_all(data))).or_raise(py)
+}
+
+/// The Python object of a loaded filter.
+pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
+    Ok(match loaded {
+        Loaded::Bloom(core) => Py::new(py, BloomFilter::new(core))?.into_any(),
+        Loaded::Scalable(core) => Py::new(py, ScalableBloomFilter::new(core))?.into_any(),
+        Loaded::Counting(core) => Py::new(py, CountingBloomFilter::new(core))?.into_any(),
+        Loaded::Dynamic(core) => count::to_object(py, count::Any::Dynamic(core))?,
+        Loaded::Spectral(core) => count::to_object(py, count::Any::Spectral(core))?,
+        Loaded::Decaying(core) => {
+            Py::new(py, TimeDecayingBloomFilter::new(*core, Clock::System))?.into_any()
+        }
+        Loaded::Url(core) => Py::new(py, UrlFilter::new(*core))?.into_any(),
+        Loaded::Hot(core) => Py::new(py, HotList::new(core, Clock::System))?.into_any(),
+    })
+}

@@ -1,0 +1,326 @@
+//! `HistoryBuffer` for Python: the open segments of a history and their journal.
+//!
+//! One lock around all of it. Nobody asks for the interpreter while holding it, so waiting for it cannot
+//! deadlock.
+
+use super::digests::Digests;
+use super::naming::{self, Marks, locked};
+use super::sealed;
+use crate::errors::{OrRaise, parameter};
+use crate::instants::{Micros, micros};
+use crate::key::{hash_key, to_object, with_key};
+use crate::keys::{Options, to_numpy};
+use crate::logs::Chunk;
+use crate::records::record;
+use crate::{params, weights};
+use bloomtide_core::Hasher;
+use bloomtide_core::history::{
+    Buffer, BufferPlan, JournalReport, Mark, Moments, RowRecord, RowsBy, Seen,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use std::sync::{Mutex, MutexGuard};
+
+/// What a history has not sealed yet: exact counts by key and row, and the records of them.
+#[pyclass(frozen, module = "bloomtide._core")]
+pub(crate) struct HistoryBuffer {
+    core: Mutex<Buffer>,
+    hasher: Hasher,
+}
+
+impl HistoryBuffer {
+    pub(crate) fn write(&self) -> MutexGuard<'_, Buffer> {
+        locked(&self.core)
+    }
+}
+
+#[pymethods]
+impl HistoryBuffer {
+    #[new]
+    #[pyo3(signature = (*, window=None, arrivals=None, rows, hash="xxh3", seed=0, secret=None, names=256, level=0))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn py_new(
+        py: Python<'_>,
+        window: Option<i64>,
+        arrivals: Option<u64>,
+        rows: u32,
+        hash: &str,
+        seed: i128,
+        secret: Option<&Bound<'_, PyAny>>,
+        names: usize,
+        level: u8,
+    ) -> PyResult<Self> {
+        let rows_by = match (window, arrivals) {
+            (Some(window), None) => RowsBy::Time(window),
+            (None, Some(arrivals)) => RowsBy::Arrivals(arrivals),
+            _ => {
+                let hint = "rows end by time or by arrivals";
+                return Err(parameter(py, "window", "both or none", "given, or `arrivals`", hint));
+            }
+        };
+        let hasher = params::hasher(py, hash, seed, secret)?;
+        let plan = BufferPlan { rows_by, rows, level, names, hasher };
+        let core = Mutex::new(Buffer::new(plan).or_raise(py)?);
+        Ok(HistoryBuffer { core, hasher })
+    }
+
+    // ---- adding
+
+    /// Adds `count` occurrences of the key at an instant in microseconds.
+    fn add(&self, key: &Bound<'_, PyAny>, count: u64, at: i64) -> PyResult<()> {
+        with_key(key, None, |key| self.write().add(key, count, at))?.or_raise(key.py())
+    }
+
+    /// Adds every key with its count and instant: all of them, or none if one is refused. How many.
+    #[pyo3(signature = (keys, counts=None, *, at, nulls="refuse"))]
+    fn add_many(
+        &self,
+        keys: &Bound<'_, PyAny>,
+        counts: Option<&Bound<'_, PyAny>>,
+        at: &Bound<'_, PyAny>,
+        nulls: &str,
+    ) -> PyResult<usize> {
+        let py = keys.py();
+        let options = Options::parse(py, nulls, 1)?;
+        let at = micros(at, "at")?;
+        let (keys, counts) = weights::of(keys, counts)?;
+        // Frequent keys are looked up again; what can be gone through only once keeps its names for itself.
+        let speaks_arrow =
+            keys.hasattr("__arrow_c_stream__")? || keys.hasattr("__arrow_c_array__")?;
+        let keys = if speaks_arrow || keys.len().is_ok() {
+            keys
+        } else {
+            py.get_type::<PyList>().call1((keys,))?
+        };
+        let marks = Marks::of(self.hasher, &keys, options)?;
+        require_rows(py, &at, &marks)?;
+        let counts = counts.map(|counts| marks.chosen(counts.into_all()));
+        let at = match at {
+            Micros::One(at) => Micros::One(at),
+            Micros::Each(all) => Micros::Each(marks.chosen(all)),
+        };
+        let moments = match &at {
+            Micros::One(at) => Moments::All(*at),
+            Micros::Each(all) => Moments::Each(all),
+        };
+        let added = py.detach(|| self.write().add_marks(&marks.all, counts.as_deref(), moments));
+        let wanted = added.or_raise(py)?;
+        if !wanted.is_empty() && keys.len().is_ok() {
+            naming::name(&self.core, &keys, &marks, wanted, options)?;
+        } else {
+            self.write().forget_unnamed(&wanted);
+        }
+        Ok(marks.all.len())
+    }
+
+    // ---- the journal
+
+    /// The records of everything since the last time, for a journal.
+    fn take_journal<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let taken = py.detach(|| self.write().take_journal());
+        PyBytes::new(py, &taken)
+    }
+
+    /// The records of a new journal that begins with what is here, but for segments that are being sealed.
+    #[pyo3(signature = (*, without=Vec::new()), text_signature = "($self, *, without=())")]
+    fn dump<'py>(&self, py: Python<'py>, without: Vec<i64>) -> PyResult<Bound<'py, PyBytes>> {
+        let dumped = py.detach(|| self.write().dump(&without)).or_raise(py)?;
+        Ok(PyBytes::new(py, &dumped))
+    }
+
+    /// Adds what a journal has.
+    fn replay<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = data.py();
+        let chunk = Chunk::of(data)?;
+        let report = py.detach(|| self.write().replay(chunk.bytes())).or_raise(py)?;
+        let JournalReport { records, events, valid_bytes, torn, damaged } = report;
+        record(py, "JournalReport", |fields| {
+            fields.set_item("records", records)?;
+            fields.set_item("events", events)?;
+            fields.set_item("valid_bytes", valid_bytes)?;
+            fields.set_item("torn", torn)?;
+            fields.set_item("damaged", damaged)
+        })
+    }
+
+    // ---- segments
+
+    /// The open segments, in the order of time.
+    fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let found = {
+            let core = self.write();
+            let about = |(index, open): (i64, &bloomtide_core::history::OpenRows)| {
+                let span = core.span(index)?;
+                Ok((index, span, core.is_complete(index)?, open.entries(), open.seen()))
+            };
+            core.segments().map(about).collect::<bloomtide_core::Result<Vec<_>>>()
+        };
+        let made = found.or_raise(py)?.into_iter().map(|(index, span, complete, entries, seen)| {
+            let Seen { first, last, events } = seen;
+            record(py, "OpenSegment", |fields| {
+                fields.set_item("index", index)?;
+                fields.set_item("begin", span.0)?;
+                fields.set_item("end", span.1)?;
+                fields.set_item("complete", complete)?;
+                fields.set_item("entries", entries)?;
+                fields.set_item("events", events)?;
+                fields.set_item("first", first)?;
+                fields.set_item("last", last)
+            })
+        });
+        made.collect()
+    }
+
+    /// The files of a segment. It stays as it is until it is dropped; meanwhile events may come.
+    #[pyo3(signature = (index, *, error_rate, gate_error=None, policy="largest"))]
+    fn seal<'py>(
+        &self,
+        py: Python<'py>,
+        index: i64,
+        error_rate: f64,
+        gate_error: Option<f64>,
+        policy: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let goal = sealed::goal(py, error_rate, gate_error, policy, self.hasher)?;
+        sealed::seal(py, &goal, || self.write().contents(index))
+    }
+
+    /// Forgets a segment, which was sealed.
+    fn drop(&self, py: Python<'_>, index: i64) -> PyResult<()> {
+        let dropped = self.write().drop_segment(index);
+        dropped.or_raise(py)
+    }
+
+    /// Begin, end, first, last, events and windows of a segment's rows, as arrays.
+    fn row_records<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyDict>> {
+        let records = self.write().row_records(index);
+        let records = records.or_raise(py)?;
+        let times = |of: fn(&RowRecord) -> i64| records.iter().map(of).collect::<Vec<i64>>();
+        let answer = PyDict::new(py);
+        answer.set_item("begin", to_numpy(py, &times(|row| row.begin), "int64")?)?;
+        answer.set_item("end", to_numpy(py, &times(|row| row.end), "int64")?)?;
+        answer.set_item("first", to_numpy(py, &times(|row| row.first), "int64")?)?;
+        answer.set_item("last", to_numpy(py, &times(|row| row.last), "int64")?)?;
+        let events: Vec<u64> = records.iter().map(|row| row.events).collect();
+        answer.set_item("events", to_numpy(py, &events, "uint64")?)?;
+        let windows: Vec<u32> = records.iter().map(|row| row.windows).collect();
+        answer.set_item("windows", to_numpy(py, &windows, "uint32")?)?;
+        Ok(answer)
+    }
+
+    // ---- asking; all of it is exact
+
+    /// The key's count in every row of a segment.
+    fn rows_of<'py>(
+        &self,
+        py: Python<'py>,
+        index: i64,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mark = hash_key(&self.hasher, key, None)?.mark();
+        let counted = {
+            let core = self.write();
+            core.row_records(index).and_then(|records| {
+                let mut rows = vec![0u64; records.len()];
+                core.segment(index)?.rows_of(mark, &mut rows);
+                Ok(rows)
+            })
+        };
+        to_numpy(py, &counted.or_raise(py)?, "uint64")
+    }
+
+    /// The key's count in the rows from `first` up to `last`, which is not one of them.
+    #[pyo3(signature = (index, key, first=0, last=None))]
+    fn count(
+        &self,
+        py: Python<'_>,
+        index: i64,
+        key: &Bound<'_, PyAny>,
+        first: u32,
+        last: Option<u32>,
+    ) -> PyResult<u64> {
+        let mark = hash_key(&self.hasher, key, None)?.mark();
+        let last = last.unwrap_or(u32::MAX);
+        let counted = self.write().segment(index).map(|open| open.count(mark, first, last));
+        counted.or_raise(py)
+    }
+
+    /// The same of many keys, or of `Digests` of them, as an array; 0 for rows without a key.
+    #[pyo3(signature = (index, keys, first=0, last=None, *, nulls="refuse"))]
+    fn count_many<'py>(
+        &self,
+        py: Python<'py>,
+        index: i64,
+        keys: &Bound<'py, PyAny>,
+        first: u32,
+        last: Option<u32>,
+        nulls: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let made;
+        let digests = match keys.cast::<Digests>() {
+            Ok(given) => given.get(),
+            Err(_) => {
+                made = Digests::of(keys, self.hasher, Options::parse(py, nulls, 1)?)?;
+                &made
+            }
+        };
+        digests.require(py, &self.hasher)?;
+        let last = last.unwrap_or(u32::MAX);
+        let counted = py.detach(|| {
+            let core = self.write();
+            let open = core.segment(index)?;
+            let count = |mark: &Option<Mark>| mark.map_or(0, |mark| open.count(mark, first, last));
+            Ok(digests.marks().iter().map(count).collect::<Vec<u64>>())
+        });
+        to_numpy(py, &counted.or_raise(py)?, "uint64")
+    }
+
+    /// A segment's most frequent keys with their counts, and the largest count of all others.
+    fn names<'py>(&self, py: Python<'py>, index: i64) -> PyResult<(Bound<'py, PyList>, u64)> {
+        let listed = self.write().segment(index).map(|open| open.top());
+        let (names, unlisted) = listed.or_raise(py)?;
+        let named = names.iter().map(|named| (to_object(py, named.key.view()), named.count));
+        Ok((PyList::new(py, named)?, unlisted))
+    }
+
+    /// Pairs of key and row that are held.
+    #[getter]
+    fn entries(&self) -> usize {
+        self.write().entries()
+    }
+
+    /// Bytes of memory, about.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.write().bytes()
+    }
+
+    /// The latest event so far, in microseconds.
+    #[getter]
+    fn newest(&self) -> Option<i64> {
+        self.write().newest()
+    }
+
+    fn __repr__(&self) -> String {
+        let core = self.write();
+        let BufferPlan { rows_by, rows, .. } = core.plan();
+        let rows_by = match rows_by {
+            RowsBy::Time(window) => format!("window={window}"),
+            RowsBy::Arrivals(arrivals) => format!("arrivals={arrivals}"),
+        };
+        format!("HistoryBuffer({rows_by}, rows={rows}, entries={})", core.entries())
+    }
+}
+
+/// Refuses instants that are not as many as keys.
+fn require_rows(py: Python<'_>, at: &Micros, marks: &Marks) -> PyResult<()> {
+    let rows = marks.total;
+    match at {
+        Micros::Each(all) if all.len() != rows => {
+            let got = format!("{} instants for {rows} keys", all.len());
+            let hint = "give one instant for each key";
+            Err(parameter(py, "at", got, "as many as keys, or one", hint))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,87 @@
+//! `Digests`: keys hashed once, to be asked for in many segments.
+
+use crate::errors::OrRaise;
+use crate::keys::{self, Batch, Options, to_numpy};
+use crate::params;
+use bloomtide_core::history::Mark;
+use bloomtide_core::positions::reduce;
+use bloomtide_core::{Crew, Error, Hasher, KeySource};
+use pyo3::prelude::*;
+
+/// Keys as a history knows them. Rows without a key have none, if they were skipped.
+#[pyclass(frozen, module = "bloomtide._core")]
+pub(crate) struct Digests {
+    marks: Vec<Option<Mark>>,
+    hasher: Hasher,
+}
+
+impl Digests {
+    /// The marks of a batch of keys, of whatever kind they are.
+    pub(crate) fn of(keys: &Bound<'_, PyAny>, hasher: Hasher, options: Options) -> PyResult<Self> {
+        let marks = keys::answers(&MarkAll(hasher), keys, options)?.into_values();
+        Ok(Digests { marks, hasher })
+    }
+
+    pub(crate) fn marks(&self) -> &[Option<Mark>] {
+        &self.marks
+    }
+
+    /// Refuses digests of another hash function or seed.
+    pub(crate) fn require(&self, py: Python<'_>, hasher: &Hasher) -> PyResult<()> {
+        hasher.require_same(&self.hasher).or_raise(py)
+    }
+}
+
+#[pymethods]
+impl Digests {
+    #[new]
+    #[pyo3(signature = (keys, *, hash="xxh3", seed=0, secret=None, nulls="refuse", threads=1))]
+    fn py_new(
+        keys: &Bound<'_, PyAny>,
+        hash: &str,
+        seed: i128,
+        secret: Option<&Bound<'_, PyAny>>,
+        nulls: &str,
+        threads: i64,
+    ) -> PyResult<Self> {
+        let py = keys.py();
+        let hasher = params::hasher(py, hash, seed, secret)?;
+        Digests::of(keys, hasher, Options::parse(py, nulls, threads)?)
+    }
+
+    /// How many keys, with the rows that have none.
+    fn __len__(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// To which of `count` equal parts of the key space each key belongs; rows without a key to the first.
+    fn shards<'py>(&self, py: Python<'py>, count: u32) -> PyResult<Bound<'py, PyAny>> {
+        let count = u64::from(count.max(1));
+        let shard = |mark: &Option<Mark>| reduce(mark.unwrap_or(0), count);
+        let out: Vec<u32> = self.marks.iter().map(|mark| shard(mark) as u32).collect();
+        to_numpy(py, &out, "uint32")
+    }
+}
+
+/// The mark of each row.
+struct MarkAll(Hasher);
+
+impl Batch for MarkAll {
+    type Answer = Option<Mark>;
+    // Nobody makes an array of them.
+    const DTYPE: &'static str = "V16";
+
+    fn hasher(&self) -> Hasher {
+        self.0
+    }
+
+    fn run<S: KeySource + ?Sized>(
+        &self,
+        keys: &S,
+        out: &mut [Option<Mark>],
+        _: &mut Crew,
+    ) -> Result<(), (usize, Error)> {
+        bloomtide_core::history::mark_rows(keys, &self.0, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! The keys of a batch: first only their marks, and at the end those few that are kept by name.
+//!
+//! A batch goes in whole or not at all, so all keys are hashed before the first is added. Only then is it known
+//! which of them are frequent, and these are looked up by their rows.
+
+use super::digests::Digests;
+use crate::errors::{nothing_added, null_key_of_all};
+use crate::key::with_key;
+use crate::keys::{self, Batch, Options};
+use bloomtide_core::history::{Buffer, Mark, Wanted};
+use bloomtide_core::{Crew, Error, Hasher, KeySource};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+type Outcome = Result<(), (usize, Error)>;
+
+/// Who panicked while holding it left a whole value behind.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The marks of a batch.
+pub(super) struct Marks {
+    /// One for each row that has a key.
+    pub(super) all: Vec<Mark>,
+    /// Which rows these are, if not all.
+    rows: Option<Vec<usize>>,
+    /// How many rows there are.
+    pub(super) total: usize,
+}
+
+impl Marks {
+    /// Of every row, or of none if one is no key.
+    pub(super) fn of(hasher: Hasher, keys: &Bound<'_, PyAny>, options: Options) -> PyResult<Self> {
+        let py = keys.py();
+        let hashed = Digests::of(keys, hasher, options).map_err(|error| {
+            let null = error.value(py).get_type().name().is_ok_and(|name| name == "NullKeyError");
+            match error.value(py).getattr("index").and_then(|row| row.extract()) {
+                Ok(row) if null => null_key_of_all(py, row),
+                _ => nothing_added(py, error),
+            }
+        })?;
+        let (hashed, total) = (hashed.marks(), hashed.marks().len());
+        let all: Vec<Mark> = hashed.iter().filter_map(|mark| *mark).collect();
+        let present = |(row, mark): (usize, &Option<Mark>)| mark.map(|_| row);
+        let some = all.len() < total;
+        let rows = some.then(|| hashed.iter().enumerate().filter_map(present).collect());
+        Ok(Marks { all, rows, total })
+    }
+
+    /// What belongs to the rows that have a key, out of what belongs to all.
+    pub(super) fn chosen<T: Copy>(&self, all: Vec<T>) -> Vec<T> {
+        match &self.rows {
+            Some(rows) => rows.iter().filter_map(|row| all.get(*row).copied()).collect(),
+            None => all,
+        }
+    }
+
+    /// The row of the batch that the i-th mark is of.
+    fn row(&self, i: usize) -> usize {
+        self.rows.as_ref().map_or(i, |rows| rows[i])
+    }
+}
+
+/// Names the keys that are wanted of a batch that was added.
+pub(super) fn name(
+    buffer: &Mutex<Buffer>,
+    keys: &Bound<'_, PyAny>,
+    marks: &Marks,
+    mut wanted: Vec<Wanted>,
+    options: Options,
+) -> PyResult<()> {
+    let py = keys.py();
+    wanted.iter_mut().for_each(|each| each.row = marks.row(each.row));
+    wanted.sort_unstable_by_key(|each| each.row);
+    let listed = keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>();
+    let outcome = if listed {
+        // Keys are copied while the interpreter is held: only it keeps them in place.
+        wanted.iter().try_for_each(|each| {
+            let Ok(item) = keys.get_item(each.row) else { return Ok(()) };
+            with_key(&item, None, |key| locked(buffer).name(*each, key))?
+                .map_err(|error| crate::errors::to_python(py, error))
+        })
+    } else {
+        let verb = NameRows {
+            buffer,
+            hasher: locked(buffer).plan().hasher,
+            wanted: &wanted,
+            next: Mutex::default(),
+        };
+        keys::answers(&verb, keys, options).map(drop)
+    };
+    locked(buffer).forget_unnamed(&wanted);
+    outcome
+}
+
+struct NameRows<'a> {
+    buffer: &'a Mutex<Buffer>,
+    hasher: Hasher,
+    /// By row.
+    wanted: &'a [Wanted],
+    /// Those of the rows that run next, with their places among these.
+    next: Mutex<Vec<(usize, Wanted)>>,
+}
+
+impl Batch for NameRows<'_> {
+    type Answer = ();
+    // Nobody asks for them.
+    const DTYPE: &'static str = "V0";
+    const KEEPS: bool = true;
+
+    fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
+        let mut wanted = self.wanted.iter().peekable();
+        let mut next = Vec::new();
+        for (at, row) in rows.enumerate() {
+            while wanted.next_if(|each| each.row < row).is_some() {}
+            while let Some(each) = wanted.next_if(|each| each.row == row) {
+                next.push((at, *each));
+            }
+            if wanted.peek().is_none() {
+                break;
+            }
+        }
+        *locked(&self.next) = next;
+    }
+
+    fn run<S: KeySource + ?Sized>(&self, keys: &S, _: &mut [()], _: &mut Crew) -> Outcome {
+        let next = std::mem::take(&mut *locked(&self.next));
+        let mut buffer = locked(self.buffer);
+        next.into_iter().try_for_each(|(at, wanted)| match keys.key(at) {
+            Some(key) => buffer.name(wanted, key).map_err(|error| (at, error)),
+            None => Ok(()),
+        })
+    }
+}

@@ -1,0 +1,267 @@
+//! `HistorySegment` for Python.
+
+use super::build::{self, Words};
+use super::digests::Digests;
+use crate::buffer::View;
+use crate::errors::{parameter, to_python, with_path};
+use crate::key::{hash_key, to_object};
+use crate::keys::{Options, to_numpy};
+use crate::params;
+use crate::records::record;
+use bloomtide_core::Result;
+use bloomtide_core::history::{self, RowRecord, Segment};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A run of time, sealed: how often any key came in each of its rows. Never less than the truth.
+#[pyclass(frozen, module = "bloomtide._core")]
+pub(crate) struct HistorySegment {
+    core: Arc<Segment>,
+    /// Its file, for errors.
+    path: Option<PathBuf>,
+}
+
+impl HistorySegment {
+    /// The same bytes for somebody else.
+    pub(crate) fn share(&self) -> Arc<Segment> {
+        self.core.clone()
+    }
+
+    /// Damage is found when a block is first touched, so any question may meet it.
+    fn answer<T>(&self, py: Python<'_>, result: Result<T>) -> PyResult<T> {
+        result.map_err(|error| {
+            let error = to_python(py, error);
+            match &self.path {
+                Some(path) => with_path(py, error, path),
+                None => error,
+            }
+        })
+    }
+
+    /// Rows `[first, last)`; all from `first` on if there is no last.
+    fn range(&self, py: Python<'_>, first: i64, last: Option<i64>) -> PyResult<Range<usize>> {
+        let rows = self.core.rows().len();
+        let place = |name: &str, value: i64| {
+            usize::try_from(value).map(|value| value.min(rows)).map_err(|_| {
+                parameter(py, name, value, "at least 0", "rows are counted from the earliest")
+            })
+        };
+        Ok(place("first", first)?..last.map_or(Ok(rows), |last| place("last", last))?)
+    }
+}
+
+#[pymethods]
+impl HistorySegment {
+    /// Maps a segment's file. Only its header, its rows and its checksums are read.
+    #[staticmethod]
+    fn open(path: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = path.py();
+        let path = params::path(path)?;
+        let opened = py.detach(|| Segment::open(&path));
+        let core = opened.map_err(|error| with_path(py, to_python(py, error), &path))?;
+        Ok(HistorySegment { core: Arc::new(core), path: Some(path) })
+    }
+
+    /// The same from bytes, which are copied.
+    #[staticmethod]
+    fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = data.py();
+        let Some(view) = View::of(data, ffi::PyBUF_C_CONTIGUOUS) else {
+            let got = data.get_type().to_string();
+            return Err(parameter(py, "data", got, "bytes-like", "give the bytes of a segment"));
+        };
+        // SAFETY: contiguous, and kept in place by the view until the copy is made.
+        let bytes = unsafe { std::slice::from_raw_parts(view.data().cast_const(), view.bytes()) };
+        let core = Segment::from_vec(bytes.to_vec()).map_err(|error| to_python(py, error))?;
+        Ok(HistorySegment { core: Arc::new(core), path: None })
+    }
+
+    /// The bytes of a segment of these keys, each in its row.
+    #[staticmethod]
+    #[pyo3(signature = (keys, rows, counts=None, *, row_count, begin=0, window=1, error_rate=0.01,
+        gate_error=None, policy="largest", sizes=None, hash="xxh3", seed=0, secret=None))]
+    #[allow(clippy::too_many_arguments)] // keywords, all but three
+    fn build<'py>(
+        keys: &Bound<'py, PyAny>,
+        rows: Vec<u32>,
+        counts: Option<Vec<u64>>,
+        row_count: u32,
+        begin: i64,
+        window: i64,
+        error_rate: f64,
+        gate_error: Option<f64>,
+        policy: &str,
+        sizes: Option<&Bound<'py, PyDict>>,
+        hash: &str,
+        seed: i128,
+        secret: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let words = Words {
+            row_count,
+            begin,
+            window,
+            error_rate,
+            gate_error,
+            policy,
+            sizes,
+            hash,
+            seed,
+            secret,
+        };
+        build::build(keys, rows, counts, &words)
+    }
+
+    /// What it is, how large its parts are, and how often it errs.
+    #[getter]
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let core = &self.core;
+        let ((begin, end), (keys, items)) = (core.span(), core.load());
+        let (error_rate, gate_error) = core.goals();
+        let (predicted_error, predicted_gate_error) = core.predicted_errors();
+        let [bytes, gate, maps, codes, names] = core.bytes();
+        record(py, "SegmentInfo", |fields| {
+            fields.set_item("level", core.level())?;
+            fields.set_item("begin", begin)?;
+            fields.set_item("end", end)?;
+            fields.set_item("rows", core.rows().len())?;
+            fields.set_item("events", core.events())?;
+            fields.set_item("keys", keys)?;
+            fields.set_item("items", items)?;
+            fields.set_item("hashes", core.sizes().hashes)?;
+            fields.set_item("columns", core.sizes().columns)?;
+            fields.set_item("gate_hashes", core.sizes().gate_hashes)?;
+            fields.set_item("gate_bits", core.sizes().gate_bits)?;
+            fields.set_item("bytes", bytes)?;
+            fields.set_item("gate_bytes", gate)?;
+            fields.set_item("map_bytes", maps)?;
+            fields.set_item("code_bytes", codes)?;
+            fields.set_item("name_bytes", names)?;
+            fields.set_item("error_rate", error_rate)?;
+            fields.set_item("gate_error", gate_error)?;
+            fields.set_item("predicted_error", predicted_error)?;
+            fields.set_item("predicted_gate_error", predicted_gate_error)?;
+            fields.set_item("policy", core.policy().name())?;
+            fields.set_item("hash", core.hasher().name())?;
+            fields.set_item("seed", core.hasher().seed())
+        })
+    }
+
+    /// What is known of each row besides its counts, as arrays.
+    fn row_records<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let rows = self.core.rows();
+        let out = PyDict::new(py);
+        let times = |of: fn(&RowRecord) -> i64| {
+            to_numpy(py, &rows.iter().map(of).collect::<Vec<_>>(), "int64")
+        };
+        out.set_item("begin", times(|row| row.begin)?)?;
+        out.set_item("end", times(|row| row.end)?)?;
+        out.set_item("first", times(|row| row.first)?)?;
+        out.set_item("last", times(|row| row.last)?)?;
+        let events: Vec<u64> = rows.iter().map(|row| row.events).collect();
+        out.set_item("events", to_numpy(py, &events, "uint64")?)?;
+        let windows: Vec<u32> = rows.iter().map(|row| row.windows).collect();
+        out.set_item("windows", to_numpy(py, &windows, "uint32")?)?;
+        Ok(out)
+    }
+
+    /// Whether the gate lets the key pass; if not, it never came.
+    fn contains(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let mark = hash_key(self.core.hasher(), key, None)?.mark();
+        self.answer(key.py(), self.core.contains(mark))
+    }
+
+    /// At least how often the key came in rows `[first, last)`.
+    #[pyo3(signature = (key, first=0, last=None))]
+    fn count(&self, key: &Bound<'_, PyAny>, first: i64, last: Option<i64>) -> PyResult<u64> {
+        let rows = self.range(key.py(), first, last)?;
+        let mark = hash_key(self.core.hasher(), key, None)?.mark();
+        self.answer(key.py(), self.core.count(mark, rows))
+    }
+
+    /// The same for many keys, or for `Digests` of them; 0 for rows without a key.
+    #[pyo3(signature = (keys, first=0, last=None, *, nulls="refuse"))]
+    fn count_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        first: i64,
+        last: Option<i64>,
+        nulls: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = keys.py();
+        let rows = self.range(py, first, last)?;
+        let options = Options::parse(py, nulls, 1)?;
+        let (own, hashed);
+        let marks = if let Ok(digests) = keys.cast::<Digests>() {
+            digests.get().require(py, self.core.hasher())?;
+            hashed = digests.clone();
+            hashed.get().marks()
+        } else {
+            own = Digests::of(keys, *self.core.hasher(), options)?;
+            own.marks()
+        };
+        let mut out = vec![0; marks.len()];
+        let result = py.detach(|| self.core.count_many(marks, rows, &mut out));
+        self.answer(py, result)?;
+        to_numpy(py, &out, "uint64")
+    }
+
+    /// At least how often the key came in each row.
+    fn rows_of<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        let mark = hash_key(self.core.hasher(), key, None)?.mark();
+        to_numpy(py, &self.answer(py, self.core.counts(mark))?, "uint64")
+    }
+
+    /// The most frequent keys with their counts in the whole segment, which are exact; and the most that any
+    /// other key has.
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, u64)> {
+        let (names, unlisted) = self.answer(py, self.core.names())?;
+        let list = PyList::empty(py);
+        for name in names {
+            list.append((to_object(py, name.key.view()), name.count))?;
+        }
+        Ok((list, unlisted))
+    }
+
+    /// (bits of the gate, columns of the matrix) of a key.
+    fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<(Vec<u64>, Vec<u64>)> {
+        Ok(self.core.positions(hash_key(self.core.hasher(), key, None)?.mark()))
+    }
+
+    /// Checks every byte and every invariant.
+    fn validate(&self, py: Python<'_>) -> PyResult<()> {
+        let result = py.detach(|| self.core.validate());
+        self.answer(py, result)
+    }
+
+    /// The bytes of a segment in which each `factor` neighbouring rows are one. Refused if it would err more
+    /// often than `max_error`.
+    #[pyo3(signature = (factor=2, *, max_error))]
+    fn merge_rows<'py>(
+        &self,
+        py: Python<'py>,
+        factor: i64,
+        max_error: f64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let factor = usize::try_from(factor).unwrap_or(0);
+        let result = py.detach(|| history::merge_rows(&self.core, factor, max_error));
+        Ok(PyBytes::new(py, &self.answer(py, result)?))
+    }
+
+    /// The bytes of a segment with the rows of both. Refused if it would err more often than `max_error`.
+    #[pyo3(signature = (other, *, max_error))]
+    fn join<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'py, Self>,
+        max_error: f64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let other = other.get();
+        let result = py.detach(|| history::join(&self.core, &other.core, max_error));
+        Ok(PyBytes::new(py, &self.answer(py, result)?))
+    }
+}

@@ -1,0 +1,412 @@
+//! `HotList` for Python.
+//!
+//! One lock around the list. Nobody asks for the interpreter while holding it, so waiting for it cannot
+//! deadlock; so what a question answers is copied out before Python objects are made of it.
+
+use crate::errors::{OrRaise, to_python};
+use crate::files;
+use crate::instants::{self, Clock, Instants, require_near};
+use crate::key::{hash_key, to_object, with_key};
+use crate::keys::{self, Options};
+use crate::params;
+use crate::records::record;
+use crate::weights;
+use bloomtide_core::snapshot::{Kind, Loaded};
+use bloomtide_core::{Error, Hasher, HotList as Core, HotPlan, OwnedKey};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyType};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+mod add;
+
+use add::AddHot;
+pub(crate) use add::as_many;
+
+/// The keys that are hottest now, with counts that decay and bounds that hold.
+#[pyclass(frozen, module = "bloomtide")]
+pub(crate) struct HotList {
+    core: RwLock<Core>,
+    plan: HotPlan,
+    hasher: Hasher,
+    clock: Clock,
+}
+
+impl HotList {
+    pub(crate) fn new(core: Core, clock: Clock) -> Self {
+        let (plan, hasher) = (*core.plan(), *core.hasher());
+        HotList { core: RwLock::new(core), plan, hasher, clock }
+    }
+
+    // A poisoned lock means a panic inside the core, which has none; its data is still sound.
+    fn read(&self) -> RwLockReadGuard<'_, Core> {
+        self.core.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Core> {
+        self.core.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn from_loaded(
+        py: Python<'_>,
+        loaded: Loaded,
+        clock: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        match loaded {
+            Loaded::Hot(core) => Ok(HotList::new(core, Clock::parse(clock)?)),
+            other => {
+                let got = other.kind().name().to_owned();
+                Err(to_python(py, Error::Kind { expected: "hot", got }))
+            }
+        }
+    }
+
+    /// The instant that is said, or None for what the clock says.
+    fn said(&self, at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
+        let Some(value) = at else { return Ok(None) };
+        let at = instants::instant(value, "at")?;
+        if let Some(own) = self.read().time() {
+            require_near(value.py(), "at", None, at, own)?;
+        }
+        Ok(Some(at))
+    }
+
+    /// The instant of a question: what is said, or now, but never before the list's time.
+    fn asked(&self, py: Python<'_>, at: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+        match self.said(at)? {
+            Some(at) => Ok(at),
+            None => Ok(self.clock.now(py)?.max(self.read().time().unwrap_or(0.0))),
+        }
+    }
+
+    /// The instants of a batch, each refused as it would be one by one.
+    fn instants(&self, py: Python<'_>, at: Option<&Bound<'_, PyAny>>) -> PyResult<Instants> {
+        let Some(at) = at else { return self.clock.now(py).map(Instants::One) };
+        let all = instants::instants(at, "at")?;
+        let mut own = self.read().time();
+        let rows: &[f64] = match &all {
+            Instants::One(at) => &[*at],
+            Instants::Each(all) => all,
+        };
+        for (row, at) in rows.iter().enumerate() {
+            let row = matches!(all, Instants::Each(_)).then_some(row);
+            require_near(py, "at", row, *at, own.unwrap_or(*at))?;
+            own = Some(own.map_or(*at, |own| own.max(*at)));
+        }
+        Ok(all)
+    }
+}
+
+#[pymethods]
+impl HotList {
+    #[new]
+    #[pyo3(signature = (k, *, half_life=None, clock=None, hash="xxh3", seed=0, secret=None))]
+    fn py_new(
+        py: Python<'_>,
+        k: &Bound<'_, PyAny>,
+        half_life: Option<&Bound<'_, PyAny>>,
+        clock: Option<&Bound<'_, PyAny>>,
+        hash: &str,
+        seed: i128,
+        secret: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let plan = HotPlan {
+            k: params::whole("k", k)?,
+            half_life: half_life.map(|value| instants::duration(value, "half_life")).transpose()?,
+        };
+        let hasher = params::hasher(py, hash, seed, secret)?;
+        let clock = Clock::parse(clock)?;
+        Ok(HotList::new(Core::new(plan, hasher).or_raise(py)?, clock))
+    }
+
+    /// Reads a file that `save` wrote.
+    #[classmethod]
+    #[pyo3(signature = (path, *, clock=None))]
+    fn load(
+        cls: &Bound<'_, PyType>,
+        path: &Bound<'_, PyAny>,
+        clock: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Self::from_loaded(cls.py(), files::load(path, Some(Kind::Hot))?, clock)
+    }
+
+    /// Reads what `to_bytes` returned.
+    #[classmethod]
+    #[pyo3(signature = (data, *, clock=None))]
+    fn from_bytes(
+        cls: &Bound<'_, PyType>,
+        data: &Bound<'_, PyAny>,
+        clock: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Self::from_loaded(cls.py(), files::from_bytes(data, Some(Kind::Hot))?, clock)
+    }
+
+    /// Adds `count` occurrences of the key, at an instant or now. A late one weighs what is left of it.
+    #[pyo3(signature = (key, count=None, at=None), text_signature = "($self, key, count=1, at=None)")]
+    fn add(
+        &self,
+        key: &Bound<'_, PyAny>,
+        count: Option<&Bound<'_, PyAny>>,
+        at: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = key.py();
+        let count = params::maybe_whole("count", count)?.unwrap_or(1);
+        let said = self.said(at)?;
+        let now = if said.is_none() { self.clock.now(py)? } else { 0.0 };
+        // The lock is taken only around the list, and the key's own code has run before.
+        with_key(key, None, |key| {
+            let mut core = self.write();
+            let at = said.unwrap_or_else(|| core.by_clock(now));
+            core.add(key, count, at)
+        })?
+        .or_raise(py)
+    }
+
+    /// Adds every key in order, each with its count and instant if there are any.
+    #[pyo3(signature = (keys, counts=None, at=None, *, nulls="refuse"))]
+    fn add_many(
+        &self,
+        keys: &Bound<'_, PyAny>,
+        counts: Option<&Bound<'_, PyAny>>,
+        at: Option<&Bound<'_, PyAny>>,
+        nulls: &str,
+    ) -> PyResult<()> {
+        let py = keys.py();
+        let options = Options::parse(py, nulls, 1)?;
+        let (keys, weights) = weights::of(keys, counts)?;
+        let instants = self.instants(py, at)?;
+        let keys = match &instants {
+            Instants::Each(all) => as_many(&keys, all.len())?,
+            Instants::One(_) => keys,
+        };
+        let by_clock = at.is_none().then(OnceLock::new);
+        let verb = AddHot { list: self, weights, instants, by_clock, next: Mutex::default() };
+        keys::answers(&verb, &keys, options).map(drop)
+    }
+
+    /// Whether the key is listed.
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = hash_key(&self.hasher, key, None)?;
+        Ok(self.read().contains(hash))
+    }
+
+    /// How many keys are listed.
+    fn __len__(&self) -> usize {
+        self.read().len()
+    }
+
+    /// At least the key's decayed count now, or at a later instant.
+    #[pyo3(signature = (key, at=None))]
+    fn count(&self, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+        let py = key.py();
+        let hash = hash_key(&self.hasher, key, None)?;
+        let at = self.asked(py, at)?;
+        let bounds = self.read().estimate(hash, at);
+        bounds.or_raise(py).map(|bounds| bounds.1)
+    }
+
+    /// The count with both bounds, which hold for certain.
+    #[pyo3(signature = (key, at=None))]
+    fn estimate<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        at: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        let hash = hash_key(&self.hasher, key, None)?;
+        let at = self.asked(py, at)?;
+        let bounds = self.read().estimate(hash, at);
+        let (lower, count) = bounds.or_raise(py)?;
+        record(py, "Estimate", |fields| {
+            fields.set_item("value", count)?;
+            fields.set_item("lower", lower)?;
+            fields.set_item("upper", count)?;
+            fields.set_item("confidence", 1.0)?;
+            fields.set_item("saturated", false)
+        })
+    }
+
+    /// The `n` hottest keys, or all that are listed, the hottest first.
+    #[pyo3(signature = (n=None, at=None))]
+    fn top<'py>(
+        &self,
+        py: Python<'py>,
+        n: Option<&Bound<'py, PyAny>>,
+        at: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let n = params::maybe_whole("n", n)?.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let at = self.asked(py, at)?;
+        let answer = py.detach(|| {
+            let core = self.read();
+            let items = core.top(n, at)?;
+            let copied = |item: &bloomtide_core::HotItem<'_>| {
+                Ok((OwnedKey::of(item.key)?, item.count, item.lower, item.share))
+            };
+            items.iter().map(copied).collect::<bloomtide_core::Result<Vec<_>>>()
+        });
+        let class = py.import("bloomtide.records")?.getattr("HotItem")?;
+        let list = PyList::empty(py);
+        for (key, count, lower, share) in answer.or_raise(py)? {
+            list.append(class.call1((to_object(py, key.view()), count, lower, share))?)?;
+        }
+        Ok(list)
+    }
+
+    /// The decayed count of all events together; what is not listed has at most a k-th of it.
+    #[pyo3(signature = (at=None))]
+    fn total(&self, py: Python<'_>, at: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+        let at = self.asked(py, at)?;
+        let total = self.read().total(at);
+        total.or_raise(py)
+    }
+
+    /// Moves the list's time on, to an instant or to now. Counts decay by it, and earlier events are late.
+    #[pyo3(signature = (now=None))]
+    fn advance(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let now = match now {
+            Some(now) => {
+                let seconds = instants::instant(now, "now")?;
+                let own = self.read().time();
+                require_near(py, "now", None, seconds, own.unwrap_or(seconds))?;
+                seconds
+            }
+            None => self.clock.now(py)?,
+        };
+        let moved = self.write().advance(now);
+        moved.or_raise(py)
+    }
+
+    fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Self> {
+        let made = self.copy(py)?;
+        made.merge(py, other)?;
+        Ok(made)
+    }
+
+    fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.merge(py, other)
+    }
+
+    /// Takes the other's events in; the guarantee is that of one list for both.
+    fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let other = other.get();
+        // One lock at a time: two lists merged both ways at once must not wait for each other.
+        let merged = py.detach(|| {
+            let theirs = other.read().copy()?;
+            self.write().merge(&theirs)
+        });
+        merged.or_raise(py)
+    }
+
+    /// A copy.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        let core = py.detach(|| self.read().copy()).or_raise(py)?;
+        Ok(HotList::new(core, self.clock.clone_ref(py)))
+    }
+
+    /// Forgets every key, and the time.
+    fn clear(&self, py: Python<'_>) {
+        py.detach(|| self.write().clear());
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> bool {
+        let other = other.get();
+        py.detach(|| {
+            std::ptr::eq(self, other) || {
+                let theirs = other.read().copy();
+                theirs.is_ok_and(|theirs| self.read().same_as(&theirs))
+            }
+        })
+    }
+
+    /// Keys listed, late events, clock jumps and memory.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (len, bytes, late, jumps) = {
+            let core = self.read();
+            (core.len(), core.bytes(), core.late(), core.clock_jumps())
+        };
+        record(py, "Stats", |fields| {
+            fields.set_item("kind", "hot")?;
+            fields.set_item("items", len as f64)?;
+            fields.set_item("capacity", self.plan.k)?;
+            fields.set_item("error_rate", py.None())?;
+            fields.set_item("predicted_error", 0.0)?;
+            fields.set_item("fill", len as f64 / self.plan.k as f64)?;
+            fields.set_item("cells", self.plan.k)?;
+            fields.set_item("hashes", 1)?;
+            // Two bounds of 64 bits.
+            fields.set_item("counter_bits", 128)?;
+            fields.set_item("bytes", bytes)?;
+            fields.set_item("late", late)?;
+            fields.set_item("clock_jumps", jumps)
+        })
+    }
+
+    /// Checks every invariant.
+    fn validate(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.read().validate()).or_raise(py)
+    }
+
+    /// Replaces the file by a snapshot, atomically and durably.
+    fn save(&self, path: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = path.py();
+        let core = py.detach(|| self.read().copy()).or_raise(py)?;
+        files::save(py, &core, path)
+    }
+
+    /// The snapshot as bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let core = py.detach(|| self.read().copy()).or_raise(py)?;
+        files::to_bytes(py, &core)
+    }
+
+    fn __reduce__<'py>(
+        this: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = this.py();
+        Ok((this.get_type().getattr("from_bytes")?, (this.get().to_bytes(py)?,)))
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.copy(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let _ = memo;
+        self.copy(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let HotPlan { k, half_life } = self.plan;
+        let half_life = half_life.map_or_else(|| "None".to_owned(), |seconds| seconds.to_string());
+        format!("<HotList k={k} half_life={half_life} keys={}>", self.read().len())
+    }
+
+    #[getter]
+    fn k(&self) -> u64 {
+        self.plan.k
+    }
+
+    #[getter]
+    fn half_life(&self) -> Option<f64> {
+        self.plan.half_life
+    }
+
+    /// The latest instant, in seconds since 1970; None before the first.
+    #[getter]
+    fn time(&self) -> Option<f64> {
+        self.read().time()
+    }
+
+    #[getter]
+    fn hash(&self) -> &'static str {
+        self.hasher.name()
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.hasher.seed()
+    }
+}

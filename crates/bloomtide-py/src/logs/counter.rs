@@ -1,0 +1,165 @@
+//! `LogCounter` for Python: a log goes into hot lists, fading filters, histories and events, without Python for a line.
+
+use super::{Chunk, Said, format_of, locked};
+use crate::decaying::TimeDecayingBloomFilter;
+use crate::errors::{OrRaise, parameter};
+use crate::events::Events;
+use crate::history::HistoryBuffer;
+use crate::hot::HotList;
+use crate::instants::{Clock, instant};
+use crate::writers::Registered;
+use bloomtide_core::Result;
+use bloomtide_core::history::Buffer;
+use bloomtide_core::logs::{self, Choice, Field, Sink};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::{Mutex, MutexGuard, RwLockWriteGuard};
+
+/// What a log is counted into.
+enum Target {
+    List(Py<HotList>),
+    Filter(Py<TimeDecayingBloomFilter>),
+    Buffer(Py<HistoryBuffer>),
+    Events(Py<Events>),
+}
+
+impl Target {
+    fn of(target: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(list) = target.cast::<HotList>() {
+            return Ok(Target::List(list.clone().unbind()));
+        }
+        if let Ok(filter) = target.cast::<TimeDecayingBloomFilter>() {
+            return Ok(Target::Filter(filter.clone().unbind()));
+        }
+        if let Ok(buffer) = target.cast::<HistoryBuffer>() {
+            return Ok(Target::Buffer(buffer.clone().unbind()));
+        }
+        if let Ok(events) = target.cast::<Events>() {
+            return Ok(Target::Events(events.clone().unbind()));
+        }
+        let got = target.get_type().to_string();
+        let hint = "make one: HotList(1000, half_life=\"10m\")";
+        let allowed = "hot lists, time-decaying filters, events or the buffers of histories";
+        Err(parameter(target.py(), "into", got, allowed, hint))
+    }
+
+    fn address(&self) -> usize {
+        match self {
+            Target::List(list) => list.as_ptr() as usize,
+            Target::Filter(filter) => filter.as_ptr() as usize,
+            Target::Buffer(buffer) => buffer.as_ptr() as usize,
+            Target::Events(events) => events.as_ptr() as usize,
+        }
+    }
+}
+
+/// A target that has a lock, while it is held.
+enum Locked<'a> {
+    List(RwLockWriteGuard<'a, bloomtide_core::HotList>),
+    Buffer(MutexGuard<'a, Buffer>),
+    Events(MutexGuard<'a, bloomtide_core::events::Events>),
+}
+
+impl Locked<'_> {
+    fn sink(&mut self) -> &mut dyn Sink {
+        match self {
+            Locked::List(list) => &mut **list,
+            Locked::Buffer(buffer) => &mut **buffer,
+            Locked::Events(events) => &mut **events,
+        }
+    }
+}
+
+/// Counts one log by a field into any number of hot lists and fading filters, by the log's own time.
+#[pyclass(module = "bloomtide", frozen)]
+pub(crate) struct LogCounter {
+    core: Mutex<logs::LogCounter>,
+    /// In the order of their addresses: whoever locks several of them does it in the same order.
+    into: Vec<Target>,
+}
+
+#[pymethods]
+impl LogCounter {
+    #[new]
+    #[pyo3(signature = (*into, by="path", query=true, until=None, format=None, json_map=None))]
+    fn new(
+        into: &Bound<'_, PyTuple>,
+        by: &str,
+        query: bool,
+        until: Option<&Bound<'_, PyAny>>,
+        format: Option<&str>,
+        json_map: Option<&str>,
+    ) -> PyResult<Self> {
+        let py = into.py();
+        let until = until.map(|value| instant(value, "until")).transpose()?;
+        let choice = Choice { by: Field::parse(by).or_raise(py)?, query, until };
+        let core = logs::LogCounter::new(format_of(py, format, json_map)?, choice);
+        let mut into =
+            into.iter().map(|target| Target::of(&target)).collect::<PyResult<Vec<_>>>()?;
+        into.sort_by_key(Target::address);
+        if into.windows(2).any(|pair| pair[0].address() == pair[1].address()) {
+            return Err(parameter(py, "into", "one twice", "different ones", "name each once"));
+        }
+        Ok(LogCounter { core: Mutex::new(core), into })
+    }
+
+    /// Counts the lines that end in these bytes. `now` is the time of lines in logs without times.
+    #[pyo3(signature = (data, now=None))]
+    fn feed(&self, data: &Bound<'_, PyAny>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let chunk = Chunk::of(data)?;
+        self.count(data.py(), now, |core, now, sinks| core.feed(chunk.bytes(), now, sinks))
+    }
+
+    /// Finds the format by the lines held back so far, and counts them.
+    #[pyo3(signature = (now=None))]
+    fn settle(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.count(py, now, logs::LogCounter::settle)
+    }
+
+    /// Counts a last line without a line end. Another log of the same format may follow.
+    #[pyo3(signature = (now=None))]
+    fn finish(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.count(py, now, logs::LogCounter::finish)
+    }
+
+    /// What became of the lines so far.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let said = py.detach(|| {
+            let core = locked(&self.core);
+            Said::of(core.reader(), core.tally())
+        });
+        said.record(py)
+    }
+}
+
+impl LogCounter {
+    fn count(
+        &self,
+        py: Python<'_>,
+        now: Option<&Bound<'_, PyAny>>,
+        work: impl FnOnce(&mut logs::LogCounter, f64, &mut [&mut dyn Sink]) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        let now = now.map_or_else(|| Clock::System.now(py), |value| instant(value, "now"))?;
+        let filters = self.into.iter().filter_map(|target| match target {
+            Target::Filter(filter) => Some(filter.get()),
+            Target::List(_) | Target::Buffer(_) | Target::Events(_) => None,
+        });
+        let mut filters: Vec<_> =
+            filters.map(|filter| (Registered::new(&filter.writers), &filter.core)).collect();
+        py.detach(|| {
+            let mut core = locked(&self.core);
+            let locked = self.into.iter().filter_map(|target| match target {
+                Target::List(list) => Some(Locked::List(list.get().write())),
+                Target::Buffer(buffer) => Some(Locked::Buffer(buffer.get().write())),
+                Target::Events(events) => Some(Locked::Events(events.get().write())),
+                Target::Filter(_) => None,
+            });
+            let mut locked: Vec<Locked<'_>> = locked.collect();
+            let locked = locked.iter_mut().map(Locked::sink);
+            let filters = filters.iter_mut().map(|(_, filter)| filter as &mut dyn Sink);
+            let mut sinks: Vec<&mut dyn Sink> = locked.chain(filters).collect();
+            work(&mut core, now, &mut sinks)
+        })
+        .or_raise(py)
+    }
+}

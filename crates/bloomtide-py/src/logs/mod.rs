@@ -1,0 +1,162 @@
+//! Logs: bytes in, records out, or counts into hot lists.
+
+mod counter;
+
+pub(crate) use counter::LogCounter;
+
+use crate::buffer::View;
+use crate::errors::{OrRaise, parameter};
+use crate::records::record;
+use bloomtide_core::logs::{self, FieldMap, Format, Reason, Record, Tally};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Reads one log: bytes in chunks of any size, a record for each line.
+#[pyclass(module = "bloomtide", frozen)]
+pub(crate) struct LogReader(Mutex<logs::LogReader>);
+
+#[pymethods]
+impl LogReader {
+    #[new]
+    #[pyo3(signature = (*, format=None, json_map=None))]
+    fn new(py: Python<'_>, format: Option<&str>, json_map: Option<&str>) -> PyResult<Self> {
+        Ok(LogReader(Mutex::new(logs::LogReader::new(format_of(py, format, json_map)?))))
+    }
+
+    /// The records of the lines that end in these bytes.
+    fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let chunk = Chunk::of(data)?;
+        self.collect(data.py(), |reader, each| reader.feed(chunk.bytes(), each))
+    }
+
+    /// Finds the format by the lines held back so far, and answers their records.
+    fn settle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.collect(py, |reader, each| reader.settle(each))
+    }
+
+    /// The record of a last line without a line end.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.collect(py, |reader, each| reader.finish(each))
+    }
+
+    /// What became of the lines so far.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let said = py.detach(|| Said::of(&locked(&self.0), Tally::default()));
+        said.record(py)
+    }
+}
+
+/// A record that outlives the lock: its time, and its fields in order.
+type Row = (Option<f64>, [Option<Vec<u8>>; 5]);
+
+impl LogReader {
+    /// Nobody asks for the interpreter while holding the lock, so waiting for it cannot deadlock.
+    fn collect<'py>(
+        &self,
+        py: Python<'py>,
+        read: impl FnOnce(&mut logs::LogReader, &mut dyn FnMut(&Record<'_>)) + Send,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let rows = py.detach(|| {
+            let mut rows: Vec<Row> = Vec::new();
+            read(&mut locked(&self.0), &mut |line| {
+                let fields = [line.host, line.ip, line.path, line.status, line.referer];
+                rows.push((line.time, fields.map(|field| field.map(<[u8]>::to_vec))));
+            });
+            rows
+        });
+        let class = py.import("bloomtide.records")?.getattr("LogRecord")?;
+        let made = rows.into_iter().map(|(time, fields)| {
+            let [host, ip, path, status, referer] =
+                fields.map(|field| field.map(|field| PyBytes::new(py, &field)));
+            class.call1((time, host, ip, path, status, referer))
+        });
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+    }
+}
+
+/// The format of that name; a map alone means JSON.
+pub(crate) fn format_of(
+    py: Python<'_>,
+    name: Option<&str>,
+    map: Option<&str>,
+) -> PyResult<Option<Format>> {
+    let map = map.map(FieldMap::parse).transpose().or_raise(py)?;
+    match (name, map) {
+        (None, None) => Ok(None),
+        (None, Some(map)) => Ok(Some(Format::Json(map))),
+        (Some(name), map) => Format::parse(name, map).map(Some).or_raise(py),
+    }
+}
+
+/// The lock; who panicked while holding it left whole lines behind.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a reader has read, and what was counted of it, copied out of the lock.
+pub(crate) struct Said {
+    format: Option<&'static str>,
+    latest: Option<f64>,
+    report: logs::Report,
+    tally: Tally,
+}
+
+impl Said {
+    pub(crate) fn of(reader: &logs::LogReader, tally: Tally) -> Self {
+        Said {
+            format: reader.format().map(Format::name),
+            latest: reader.latest(),
+            report: reader.report().clone(),
+            tally,
+        }
+    }
+
+    pub(crate) fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let bad = self.report.bad.iter().map(|line| {
+            let (reason, tried): (_, &[&str]) = match &line.reason {
+                Reason::Format(tried) => ("format", tried),
+                Reason::TooLong => ("length", &[]),
+                Reason::Time => ("time", &[]),
+            };
+            record(py, "BadLine", |fields| {
+                fields.set_item("number", line.number)?;
+                fields.set_item("text", PyBytes::new(py, &line.text))?;
+                fields.set_item("reason", reason)?;
+                fields.set_item("tried", PyTuple::new(py, tried)?)
+            })
+        });
+        let bad = PyTuple::new(py, bad.collect::<PyResult<Vec<_>>>()?)?;
+        record(py, "LogReport", |fields| {
+            fields.set_item("format", self.format)?;
+            fields.set_item("lines", self.report.lines)?;
+            fields.set_item("parsed", self.report.parsed)?;
+            fields.set_item("skipped", self.report.skipped)?;
+            fields.set_item("bad", bad)?;
+            fields.set_item("latest", self.latest)?;
+            fields.set_item("first", self.tally.first)?;
+            fields.set_item("counted", self.tally.counted)?;
+            fields.set_item("without", self.tally.without)?;
+            fields.set_item("later", self.tally.later)
+        })
+    }
+}
+
+/// Bytes of a Python object, held in place. Writing to a bytearray meanwhile is the caller's to avoid.
+pub(crate) struct Chunk(View);
+
+impl Chunk {
+    pub(crate) fn of(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+        View::of(data, ffi::PyBUF_SIMPLE).map(Chunk).ok_or_else(|| {
+            let got =
+                data.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+            parameter(data.py(), "data", got, "bytes", "open the file with mode \"rb\"")
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the view keeps that many bytes in place as long as it lives.
+        unsafe { std::slice::from_raw_parts(self.0.data().cast_const(), self.0.bytes()) }
+    }
+}

@@ -1,0 +1,262 @@
+//! The Redis protocol for a server in Python: bytes of a socket in, bytes for the socket out.
+//!
+//! Nobody asks for the interpreter while holding a lock, so waiting for one cannot deadlock; making a dict may run
+//! the garbage collector, and with it anything. The session's lock comes before the keyspace's.
+
+mod encode;
+mod session;
+
+pub(crate) use session::Session;
+
+use crate::errors::{OrRaise, parameter, to_python, with_path};
+use crate::params;
+use bloomtide_resp::structure::{Structure, Summary};
+use bloomtide_resp::{Keyspace as Core, file};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same for who may have to wait for long, while all is read or written: others use the interpreter meanwhile.
+fn waited_for<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Structures that are looked at before others may use the keyspace again.
+const FEW: usize = 16;
+
+/// What is told of a structure.
+struct Row {
+    slot: usize,
+    name: Box<[u8]>,
+    kind: &'static str,
+    type_name: &'static str,
+    bytes: u64,
+    summary: Summary,
+}
+
+/// Named structures, the commands on them, and what must be journaled.
+#[pyclass(module = "bloomtide._core", frozen)]
+pub(crate) struct Keyspace(Arc<Mutex<Core>>);
+
+impl Keyspace {
+    /// The next structures from a slot on.
+    fn some_rows(&self, slot: usize, most: usize) -> Vec<Row> {
+        let core = locked(&self.0);
+        let row = |(slot, name, structure): (usize, &[u8], &Structure)| Row {
+            slot,
+            name: name.into(),
+            kind: structure.kind(),
+            type_name: structure.type_name(),
+            bytes: structure.bytes(),
+            summary: structure.summary(),
+        };
+        core.store.iter_from(slot).take(most).map(row).collect()
+    }
+}
+
+#[pymethods]
+impl Keyspace {
+    #[new]
+    #[pyo3(
+        signature = (*, max_memory=None, max_keys=None, max_bulk=512 << 20, foreign=None, journal=true),
+        text_signature = "(*, max_memory=None, max_keys=None, max_bulk=536870912, foreign=None, journal=True)"
+    )]
+    fn new(
+        py: Python<'_>,
+        max_memory: Option<u64>,
+        max_keys: Option<u64>,
+        max_bulk: usize,
+        foreign: Option<Vec<String>>,
+        journal: bool,
+    ) -> PyResult<Self> {
+        if !(1024..=1 << 40).contains(&max_bulk) {
+            let hint = "Redis's own limit is 512 << 20";
+            return Err(parameter(py, "max_bulk", max_bulk, "between 1024 and 2**40", hint));
+        }
+        // Unknown to whoever chooses names, and different in each process.
+        let seed = RandomState::new().hash_one(0u8);
+        let mut core = Core::new(seed, max_memory, max_bulk, &foreign.unwrap_or_default());
+        core.store.set_most(max_keys);
+        core.changes.keep(journal);
+        Ok(Keyspace(Arc::new(Mutex::new(core))))
+    }
+
+    /// A new client.
+    #[pyo3(signature = (*, client=0))]
+    fn session(&self, client: i64) -> Session {
+        Session::new(self.0.clone(), client)
+    }
+
+    /// Changes users as lines of a Redis access list say; all of them or none.
+    fn set_users(&self, py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
+        locked(&self.0).set_users(lines.iter().map(String::as_str)).or_raise(py)
+    }
+
+    /// The users, as lines of an access list.
+    fn users(&self) -> Vec<String> {
+        let core = locked(&self.0);
+        core.users().iter().map(|user| user.line(core.table())).collect()
+    }
+
+    /// What was changed since the last call.
+    fn take_changes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut core = locked(&self.0);
+        let changes = PyBytes::new(py, core.changes.bytes());
+        core.changes.clear();
+        changes
+    }
+
+    /// Does again what was changed.
+    fn replay(&self, py: Python<'_>, payload: &[u8]) -> PyResult<()> {
+        py.detach(|| locked(&self.0).replay(payload)).or_raise(py)
+    }
+
+    /// Writes everything into one file; the bytes it has.
+    fn save(&self, path: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let py = path.py();
+        let path = params::path(path)?;
+        py.detach(|| file::save(&locked(&self.0).store, &path)).or_raise(py)
+    }
+
+    /// Reads a file that `save` wrote, into an empty keyspace.
+    fn load(&self, path: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = path.py();
+        let path = params::path(path)?;
+        py.detach(|| file::load(&mut locked(&self.0).store, &path))
+            .map_err(|error| with_path(py, to_python(py, error), &path))
+    }
+
+    /// A digest of all names and contents.
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        let digest = py.detach(|| file::digest(&locked(&self.0).store))?;
+        Ok(format!("{digest:032x}"))
+    }
+
+    /// Numbers about the whole.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (told, limits, calls) = {
+            let core = waited_for(py, &self.0);
+            let (hits, misses) = core.store.asked();
+            let told = [
+                ("keys", core.store.len() as u64),
+                ("bytes", core.store.used()),
+                ("unknown", core.unknown()),
+                ("hits", hits),
+                ("misses", misses),
+                ("journal_bytes", core.changes.bytes().len() as u64),
+            ];
+            let calls: Vec<_> =
+                core.calls().map(|(command, calls)| (command.name, calls)).collect();
+            (told, (core.store.limit(), core.store.most()), calls)
+        };
+        let (stats, commands) = (PyDict::new(py), PyDict::new(py));
+        let (mut all, mut errors) = (0, 0);
+        for (name, count) in calls {
+            if count.calls > 0 {
+                commands.set_item(name, (count.calls, count.errors))?;
+            }
+            all += count.calls;
+            errors += count.errors;
+        }
+        let unknown = told[2].1;
+        for (name, value) in told {
+            stats.set_item(name, value)?;
+        }
+        stats.set_item("max_memory", limits.0)?;
+        stats.set_item("max_keys", limits.1)?;
+        stats.set_item("calls", all + unknown)?;
+        stats.set_item("errors", errors + unknown)?;
+        stats.set_item("commands", commands)?;
+        Ok(stats)
+    }
+
+    /// Each name with what it stands for.
+    #[pyo3(signature = (limit=1000))]
+    fn structures<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        let mut next = 0;
+        while list.len() < limit {
+            let most = FEW.min(limit - list.len());
+            let rows = py.detach(|| self.some_rows(next, most));
+            let Some(last) = rows.last() else { break };
+            next = last.slot + 1;
+            for each in rows {
+                let row = PyDict::new(py);
+                row.set_item("name", PyBytes::new(py, &each.name))?;
+                row.set_item("kind", each.kind)?;
+                row.set_item("type", each.type_name)?;
+                row.set_item("items", each.summary.items)?;
+                row.set_item("bytes", each.bytes)?;
+                row.set_item("fill", each.summary.fill)?;
+                row.set_item("predicted_error", each.summary.error)?;
+                list.append(row)?;
+            }
+        }
+        Ok(list)
+    }
+
+    /// Why nothing may be changed, if so.
+    #[getter]
+    fn read_only(&self, py: Python<'_>) -> Option<String> {
+        waited_for(py, &self.0).read_only().map(str::to_owned)
+    }
+
+    #[setter]
+    fn set_read_only(&self, reason: Option<String>) {
+        locked(&self.0).set_read_only(reason);
+    }
+
+    /// Whether data is being loaded.
+    #[getter]
+    fn loading(&self, py: Python<'_>) -> bool {
+        waited_for(py, &self.0).loading()
+    }
+
+    #[setter]
+    fn set_loading(&self, loading: bool) {
+        locked(&self.0).set_loading(loading);
+    }
+
+    /// Memory there may be, in bytes.
+    #[getter]
+    fn max_memory(&self) -> Option<u64> {
+        locked(&self.0).store.limit()
+    }
+
+    #[setter]
+    fn set_max_memory(&self, limit: Option<u64>) {
+        locked(&self.0).store.set_limit(limit);
+    }
+
+    /// Names there may be.
+    #[getter]
+    fn max_keys(&self) -> Option<u64> {
+        locked(&self.0).store.most()
+    }
+
+    #[setter]
+    fn set_max_keys(&self, most: Option<u64>) {
+        locked(&self.0).store.set_most(most);
+    }
+
+    /// Whether changes are kept for `take_changes`.
+    #[getter]
+    fn journal(&self) -> bool {
+        locked(&self.0).changes.kept()
+    }
+
+    #[setter]
+    fn set_journal(&self, journal: bool) {
+        locked(&self.0).changes.keep(journal);
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        waited_for(py, &self.0).store.len()
+    }
+}

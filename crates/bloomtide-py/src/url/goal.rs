@@ -1,0 +1,114 @@
+//! The parameters of `UrlFilter`, and its plan as a record.
+
+use crate::errors::{OrRaise, parameter};
+use crate::params::{self, field};
+use crate::records::{plan_record, record};
+use bloomtide_core::UrlPlan;
+use bloomtide_core::filters::{Bind, LayerSizes};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+
+/// Words of Python's that become a plan.
+pub(super) fn plan_of(
+    py: Python<'_>,
+    capacity: &Bound<'_, PyAny>,
+    error_rate: Option<&Bound<'_, PyAny>>,
+    max_layers: Option<&Bound<'_, PyAny>>,
+    bind: &str,
+    layer_sizes: Option<&Bound<'_, PyAny>>,
+) -> PyResult<UrlPlan> {
+    let bind = Bind::parse(bind).or_raise(py)?;
+    UrlPlan {
+        capacity: params::whole("capacity", capacity)?,
+        error_rate: error_rate
+            .map_or(Ok(params::DEFAULT_ERROR_RATE), |value| params::rate("error_rate", value))?,
+        max_layers: layers_of(max_layers)?,
+        bind,
+        layer_sizes: match (layer_sizes, bind) {
+            (Some(value), _) => sizes_of(value)?,
+            (None, Bind::Xor) => LayerSizes::Uniform,
+            (None, _) => LayerSizes::Measured,
+        },
+    }
+    .checked()
+    .or_raise(py)
+}
+
+/// How many layers there may be.
+pub(super) fn layers_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
+    const DEFAULT: u32 = 8;
+    value.map_or(Ok(DEFAULT), |value| params::small("max_layers", value))
+}
+
+fn sizes_of(value: &Bound<'_, PyAny>) -> PyResult<LayerSizes> {
+    let refuse = || {
+        let got = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+        let allowed = "\"measured\", \"uniform\" or a list of numbers";
+        let hint = "UrlFilter.measure(urls) counts the prefixes of a sample";
+        parameter(value.py(), "layer_sizes", got, allowed, hint)
+    };
+    if let Ok(name) = value.cast::<PyString>() {
+        return match name.to_string_lossy().as_ref() {
+            "measured" => Ok(LayerSizes::Measured),
+            "uniform" => Ok(LayerSizes::Uniform),
+            _ => Err(refuse()),
+        };
+    }
+    let sizes = value.try_iter().map_err(|_| refuse())?;
+    let sizes = sizes.map(|size| params::whole("layer_sizes", &size?)).collect::<PyResult<_>>()?;
+    Ok(LayerSizes::Expected(sizes))
+}
+
+/// The sizes as Python writes them.
+pub(super) fn sizes_object<'py>(
+    py: Python<'py>,
+    sizes: &LayerSizes,
+) -> PyResult<Bound<'py, PyAny>> {
+    match sizes {
+        LayerSizes::Expected(sizes) => Ok(PyList::new(py, sizes)?.into_any()),
+        named => named.name().into_bound_py_any(py),
+    }
+}
+
+/// The plan as a `Plan` record: all layers and X together, and each layer in `layers`.
+pub(super) fn to_record<'py>(py: Python<'py>, plan: &UrlPlan) -> PyResult<Bound<'py, PyAny>> {
+    let whole = plan.whole().or_raise(py)?;
+    let layers =
+        (1..=plan.max_layers).map(|depth| plan.layer(depth)).collect::<Result<Vec<_>, _>>();
+    let layers = layers.or_raise(py)?;
+    let records =
+        layers.iter().map(|layer| plan_record(py, layer)).collect::<PyResult<Vec<_>>>()?;
+    let all = || layers.iter().chain([&whole]);
+    record(py, "Plan", |fields| {
+        fields.set_item("kind", "url")?;
+        fields.set_item("capacity", plan.capacity)?;
+        fields.set_item("error_rate", plan.error_rate)?;
+        fields.set_item("layout", whole.layout.name())?;
+        fields.set_item("derivation", whole.derivation.name())?;
+        fields.set_item("cells", all().map(|part| part.bits).sum::<u64>())?;
+        fields.set_item("hashes", whole.hashes)?;
+        fields.set_item("counter_bits", 1)?;
+        fields.set_item("bytes", all().map(|part| part.bytes()).sum::<u64>())?;
+        fields.set_item("predicted_error", whole.error_at(plan.capacity as f64))?;
+        fields.set_item("predicted_error_overfull", whole.error_at(plan.capacity as f64 * 2.0))?;
+        fields.set_item("max_layers", plan.max_layers)?;
+        fields.set_item("bind", plan.bind.name())?;
+        fields.set_item("layer_sizes", sizes_object(py, &plan.layer_sizes)?)?;
+        fields.set_item("layers", PyTuple::new(py, records)?)
+    })
+}
+
+/// The plan of a `Plan` record.
+pub(super) fn from_record(py: Python<'_>, plan: &Bound<'_, PyAny>) -> PyResult<UrlPlan> {
+    params::require_kind(plan, "url")?;
+    UrlPlan {
+        capacity: field(plan, "capacity")?,
+        error_rate: field(plan, "error_rate")?,
+        max_layers: field(plan, "max_layers")?,
+        bind: Bind::parse(&field::<String>(plan, "bind")?).or_raise(py)?,
+        layer_sizes: sizes_of(&field::<Bound<'_, PyAny>>(plan, "layer_sizes")?)?,
+    }
+    .checked()
+    .or_raise(py)
+}

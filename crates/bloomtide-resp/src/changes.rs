@@ -1,0 +1,194 @@
+//! What must be written down so that it can be done again: commands that changed something, in the least form
+//! that has the same effect, each with the time it used.
+//!
+//! ```text
+//! record = count of elements (varint), then for each its length (varint) and its bytes
+//! time   = 0, then eight bytes: the time of all records that follow, as a little-endian float
+//! ```
+//!
+//! A payload begins with a time. The ledger around it has sequence numbers and checksums.
+
+use crate::wire::request::Args;
+use bloomtide_core::{Error, Result};
+
+/// Changes since they were last taken.
+#[derive(Debug, Default)]
+pub struct Changes {
+    bytes: Vec<u8>,
+    /// The time that the last record had, as bits: no time equals it before the first.
+    time: Option<u64>,
+    /// Nobody wants them, or they are just being done again.
+    silent: bool,
+}
+
+/// Memory that is kept for the next changes.
+const KEPT: usize = 1 << 20;
+
+impl Changes {
+    /// From here on changes are kept, or not.
+    pub fn keep(&mut self, keep: bool) {
+        self.silent = !keep;
+    }
+
+    /// Whether changes are kept.
+    pub fn kept(&self) -> bool {
+        !self.silent
+    }
+
+    /// Notes a command that changed something at that time.
+    #[inline]
+    pub fn note(&mut self, now: f64, args: &[&[u8]]) {
+        self.note_all(now, args.len(), args.iter().copied());
+    }
+
+    /// Notes a command of `len` elements.
+    #[inline]
+    pub fn note_all<'a>(&mut self, now: f64, len: usize, args: impl Iterator<Item = &'a [u8]>) {
+        if self.silent {
+            return;
+        }
+        if self.time != Some(now.to_bits()) {
+            self.time = Some(now.to_bits());
+            self.bytes.push(0);
+            self.bytes.extend_from_slice(&now.to_le_bytes());
+        }
+        self.varint(len);
+        for arg in args {
+            self.varint(arg.len());
+            self.bytes.extend_from_slice(arg);
+        }
+    }
+
+    #[inline]
+    fn varint(&mut self, mut value: usize) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    /// The changes since the last call.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Forgets what was taken.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT);
+        self.time = None;
+    }
+}
+
+/// Reads a payload: each command with its time.
+#[derive(Debug)]
+pub struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    time: Option<f64>,
+    spans: Vec<(usize, usize)>,
+}
+
+impl<'a> Records<'a> {
+    /// The commands of a payload.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Records { bytes, at: 0, time: None, spans: Vec::new() }
+    }
+
+    /// Where the next record begins.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// The next command, or None at the end.
+    pub fn read(&mut self) -> Result<Option<(f64, Args<'_>)>> {
+        if self.at == self.bytes.len() {
+            return Ok(None);
+        }
+        let mut len = self.varint()?;
+        while len == 0 {
+            let end = self.at + 8;
+            let bytes = self.bytes.get(self.at..end).and_then(|bytes| bytes.try_into().ok());
+            self.time = Some(f64::from_le_bytes(bytes.ok_or_else(|| self.damaged())?));
+            self.at = end;
+            len = self.varint()?;
+        }
+        self.spans.clear();
+        for _ in 0..len {
+            let size = self.varint()?;
+            let end = self.at.checked_add(size).filter(|end| *end <= self.bytes.len());
+            let end = end.ok_or_else(|| self.damaged())?;
+            self.spans.push((self.at, end));
+            self.at = end;
+        }
+        let time = self.time.filter(|time| time.is_finite()).ok_or_else(|| self.damaged())?;
+        Ok(Some((time, Args::new(self.bytes, &self.spans))))
+    }
+
+    fn varint(&mut self) -> Result<usize> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.bytes.get(self.at).ok_or_else(|| self.damaged())?;
+            self.at += 1;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return usize::try_from(value).map_err(|_| self.damaged());
+            }
+        }
+        Err(self.damaged())
+    }
+
+    /// The payload is none of ours.
+    pub fn damaged(&self) -> Error {
+        Error::Field { name: "changes", got: format!("a damaged record before byte {}", self.at) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_noted_is_read_again_with_its_time() {
+        let mut changes = Changes::default();
+        let long = vec![7; 1000];
+        changes.note(1.5, &[b"A", b""]);
+        changes.note(1.5, &[b"B", &long]);
+        changes.note(2.5, &[b"C"]);
+        let payload = changes.bytes().to_vec();
+        let mut records = Records::new(&payload);
+        let mut read = Vec::new();
+        while let Some((time, args)) = records.read().expect("sound") {
+            read.push((time, args.iter().map(<[u8]>::to_vec).collect::<Vec<_>>()));
+        }
+        let expected = vec![
+            (1.5, vec![b"A".to_vec(), vec![]]),
+            (1.5, vec![b"B".to_vec(), long]),
+            (2.5, vec![b"C".to_vec()]),
+        ];
+        assert_eq!(read, expected);
+        changes.clear();
+        changes.note(2.5, &[b"D"]);
+        assert_eq!(changes.bytes()[0], 0, "each payload begins with a time");
+    }
+
+    #[test]
+    fn every_cut_of_a_payload_is_damage_or_fewer_records() {
+        let mut changes = Changes::default();
+        for i in 0..5u8 {
+            changes.note(f64::from(i), &[b"BF.ADD", b"key", &[i]]);
+        }
+        let payload = changes.bytes();
+        for cut in 0..payload.len() {
+            let mut records = Records::new(&payload[..cut]);
+            let mut count = 0;
+            while let Ok(Some(_)) = records.read() {
+                count += 1;
+            }
+            assert!(count < 5);
+        }
+        // A count of elements that no payload could hold allocates nothing.
+        assert!(Records::new(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 15]).read().is_err());
+    }
+}

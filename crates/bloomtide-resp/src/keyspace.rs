@@ -1,0 +1,407 @@
+//! Everything together: bytes of a client in, its answers out.
+//!
+//! # Invariants
+//! I1  A command that fails changes nothing but counters of statistics, and is answered by one error.
+//! I2  What changed something is noted in `changes`, in order; done again with the same times on the same
+//!     beginning it gives the same contents.
+//! I3  The answers do not depend on how the bytes were cut.
+
+use crate::acl::{User, Users};
+use crate::changes::{Changes, Records};
+use crate::command::{Call, Command, Table, is};
+use crate::failure::{Answer, Failure};
+use crate::session::{Session, State};
+use crate::store::Store;
+use crate::wire::reply::Reply;
+use crate::wire::request::{Args, Limits, Step};
+use bloomtide_core::Result;
+
+/// Answers of this size are sent before more is done: one read of requests may ask for far more than it is.
+const ENOUGH: usize = 64 << 20;
+/// Elements of a request, and of one by a client that has not shown who it is.
+const ELEMENTS: (i64, i64) = (1 << 20, 10);
+/// Bytes of an element by a client that has not shown who it is.
+const UNKNOWN_BULK: i64 = 16 << 10;
+
+/// How often a command was called, and how often in vain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// All calls.
+    pub calls: u64,
+    /// Those that were answered by an error.
+    pub errors: u64,
+}
+
+/// Named structures and the commands on them.
+#[derive(Debug)]
+pub struct Keyspace {
+    /// The structures.
+    pub store: Store,
+    /// What was changed since it was last taken.
+    pub changes: Changes,
+    table: Table,
+    users: Users,
+    calls: Vec<Calls>,
+    /// Requests that were none of a known command.
+    unknown: u64,
+    max_bulk: i64,
+    read_only: Option<String>,
+    loading: bool,
+}
+
+impl Keyspace {
+    /// An empty keyspace. The seed should be unknown to whoever chooses names; `foreign` are the commands
+    /// that the host answers.
+    pub fn new(seed: u64, max_memory: Option<u64>, max_bulk: usize, foreign: &[String]) -> Self {
+        let table = Table::new(foreign);
+        Keyspace {
+            store: Store::new(seed, max_memory),
+            changes: Changes::default(),
+            users: Users::open(&table),
+            calls: vec![Calls::default(); table.commands().len()],
+            table,
+            unknown: 0,
+            max_bulk: i64::try_from(max_bulk).unwrap_or(i64::MAX / 4),
+            read_only: None,
+            loading: false,
+        }
+    }
+
+    /// A new client.
+    pub fn session(&self, client: i64) -> Session {
+        Session::new(client, self.users.anonymous().map(|user| user.name().to_owned()))
+    }
+
+    /// All commands.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// All users.
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Changes users as lines of an access list say; all of them or none.
+    pub fn set_users<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Result<()> {
+        self.users.apply(lines, &self.table)
+    }
+
+    /// Each command with its calls.
+    pub fn calls(&self) -> impl Iterator<Item = (&Command, Calls)> {
+        self.table.commands().iter().zip(self.calls.iter().copied())
+    }
+
+    /// Requests that were none of a known command.
+    pub fn unknown(&self) -> u64 {
+        self.unknown
+    }
+
+    /// Why nothing may be changed, if so.
+    pub fn read_only(&self) -> Option<&str> {
+        self.read_only.as_deref()
+    }
+
+    /// From here on nothing may be changed, for that reason; None allows it again.
+    pub fn set_read_only(&mut self, reason: Option<String>) {
+        self.read_only = reason;
+    }
+
+    /// Whether data is being loaded.
+    pub fn loading(&self) -> bool {
+        self.loading
+    }
+
+    /// Begins or ends loading.
+    pub fn set_loading(&mut self, loading: bool) {
+        self.loading = loading;
+    }
+
+    fn limits(&self, known: bool) -> Limits {
+        let total = (self.max_bulk as usize).saturating_mul(2).max(1 << 20);
+        if known {
+            return Limits { elements: ELEMENTS.0, bulk: self.max_bulk, total, known };
+        }
+        Limits { elements: ELEMENTS.1, bulk: self.max_bulk.min(UNKNOWN_BULK), total, known }
+    }
+
+    /// Does everything that is whole in what the client sent, now and before. Answers are in `session.reply`.
+    pub fn execute(&mut self, session: &mut Session, data: &[u8], now: f64) {
+        session.more = false;
+        if session.state.closing {
+            return;
+        }
+        if session.foreign.is_some() {
+            session.held.extend_from_slice(data);
+            return;
+        }
+        if session.buffered() > 0 {
+            session.held.extend_from_slice(data);
+            return self.go_on(session, now);
+        }
+        let done = self.run_all(session, data, now);
+        if !session.state.closing {
+            session.held.extend_from_slice(&data[done..]);
+        }
+    }
+
+    /// Goes on after the host answered a foreign command in `session.reply`.
+    pub fn resume(&mut self, session: &mut Session, now: f64) {
+        session.foreign = None;
+        session.more = false;
+        self.go_on(session, now);
+    }
+
+    fn go_on(&mut self, session: &mut Session, now: f64) {
+        let held = std::mem::take(&mut session.held);
+        let done = self.run_all(session, held.get(session.from..).unwrap_or_default(), now);
+        session.held = held;
+        session.from += done;
+        session.settle();
+        if session.state.closing {
+            session.discard();
+        }
+    }
+
+    /// Does all whole requests of `bytes`; how many bytes they have.
+    fn run_all(&mut self, session: &mut Session, bytes: &[u8], now: f64) -> usize {
+        let mut start = 0;
+        loop {
+            let known = session.state.user.is_some();
+            match session.parser.step(&bytes[start..], &self.limits(known)) {
+                Step::Part => return start,
+                Step::Refused(refusal) => {
+                    session.reply.error(&refusal.to_string());
+                    session.state.closing = true;
+                    session.parser.reset();
+                    return bytes.len();
+                }
+                Step::Whole(len) => {
+                    self.run(session, &bytes[start..], now);
+                    session.parser.reset();
+                    start += len;
+                    if session.state.closing || session.foreign.is_some() {
+                        return start;
+                    }
+                    if session.reply.len() > ENOUGH {
+                        session.more = start < bytes.len();
+                        return start;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does the request that the session's parser found at the first of `bytes`.
+    #[inline]
+    fn run(&mut self, session: &mut Session, bytes: &[u8], now: f64) {
+        let Session { parser, reply, state, foreign, .. } = session;
+        let args = parser.args(bytes);
+        let Some(name) = args.get(0) else { return };
+        let Some(number) = self.table.find(name) else {
+            self.unknown += 1;
+            state.queue.iter_mut().for_each(|queue| queue.broken = true);
+            return reply.error(&unknown(args));
+        };
+        let command = &self.table.commands()[number];
+        self.calls[number].calls += 1;
+        let user = self.users.seated(&state.user, &mut state.seat);
+        let plain = user.is_some_and(User::may_everything)
+            && command.takes(args.len())
+            && !self.loading
+            && self.read_only.is_none()
+            && state.queue.is_none();
+        if plain {
+            return self.perform(number, args, reply, state, foreign, now);
+        }
+        let read_only = self.read_only.as_deref();
+        if let Err(failure) = allowed(command, number, args, user, self.loading, read_only) {
+            self.calls[number].errors += 1;
+            state.queue.iter_mut().for_each(|queue| queue.broken = true);
+            return reply.error(&failure.0);
+        }
+        if state.queue.is_some() && (command.name == "EXEC" || !command.has(is::NOW)) {
+            return self.queue(number, args, reply, state, foreign, now);
+        }
+        self.perform(number, args, reply, state, foreign, now);
+    }
+
+    /// Does a command that is allowed.
+    #[inline]
+    fn perform(
+        &mut self,
+        number: usize,
+        args: Args<'_>,
+        reply: &mut Reply,
+        session: &mut State,
+        foreign: &mut Option<Vec<Vec<u8>>>,
+        now: f64,
+    ) {
+        let Some(run) = self.table.commands()[number].run else {
+            *foreign = Some(args.iter().map(<[u8]>::to_vec).collect());
+            return;
+        };
+        let start = reply.len();
+        let mut call = Call {
+            args,
+            reply,
+            store: &mut self.store,
+            changes: &mut self.changes,
+            session,
+            users: &self.users,
+            table: &self.table,
+            now,
+        };
+        if let Err(failure) = run(&mut call) {
+            self.calls[number].errors += 1;
+            reply.truncate(start);
+            reply.error(&failure.0);
+        }
+    }
+
+    /// Keeps a command until EXEC, or does all that were kept.
+    #[cold]
+    fn queue(
+        &mut self,
+        number: usize,
+        args: Args<'_>,
+        reply: &mut Reply,
+        session: &mut State,
+        foreign: &mut Option<Vec<Vec<u8>>>,
+        now: f64,
+    ) {
+        let command = &self.table.commands()[number];
+        let most = (self.max_bulk as usize).saturating_mul(2);
+        if command.name != "EXEC" {
+            let Some(queue) = session.queue.as_mut() else { return };
+            let len: usize = args.iter().map(<[u8]>::len).sum();
+            let many = queue.spans.len() + args.len() > ELEMENTS.0 as usize;
+            if command.run.is_none() || many || queue.bytes.len() + len > most {
+                queue.broken = true;
+                self.calls[number].errors += 1;
+                return reply.error("ERR Command not allowed inside a transaction");
+            }
+            for arg in args.iter() {
+                let start = queue.bytes.len();
+                queue.bytes.extend_from_slice(arg);
+                queue.spans.push((start, queue.bytes.len()));
+            }
+            queue.commands.push((number, args.len()));
+            return reply.simple("QUEUED");
+        }
+        let Some(queue) = session.queue.take() else { return };
+        if queue.broken {
+            let text = "EXECABORT Transaction discarded because of previous errors.";
+            return reply.error(text);
+        }
+        reply.array(queue.commands.len());
+        let mut first = 0;
+        for (number, len) in &queue.commands {
+            let spans = queue.spans.get(first..first + len).unwrap_or_default();
+            first += len;
+            self.perform(*number, Args::new(&queue.bytes, spans), reply, session, foreign, now);
+        }
+    }
+
+    /// Does changes again that were taken from a keyspace. What was done before a damaged record stays done.
+    pub fn replay(&mut self, payload: &[u8]) -> Result<()> {
+        // What was acknowledged under other limits is kept under these.
+        let (kept, limit, most) = (self.changes.kept(), self.store.limit(), self.store.most());
+        self.changes.keep(false);
+        self.store.set_limit(None);
+        self.store.set_most(None);
+        let result = self.replay_all(payload);
+        self.store.set_limit(limit);
+        self.store.set_most(most);
+        self.changes.keep(kept);
+        result
+    }
+
+    fn replay_all(&mut self, payload: &[u8]) -> Result<()> {
+        let mut session = Session::new(0, None);
+        let mut records = Records::new(payload);
+        loop {
+            let at = records.offset();
+            let Some((now, args)) = records.read()? else { return Ok(()) };
+            let damaged = |why: &str| bloomtide_core::Error::Field {
+                name: "changes",
+                got: format!("the record at byte {at}: {why}"),
+            };
+            let number = args.get(0).and_then(|name| self.table.find(name));
+            let command = number.map(|number| self.table.commands()[number]);
+            let run = command.filter(|it| it.has(is::WRITE) && it.takes(args.len()));
+            let run = run.and_then(|command| command.run);
+            let run = run.ok_or_else(|| damaged("no command that changes anything"))?;
+            session.reply.clear();
+            let mut call = Call {
+                args,
+                reply: &mut session.reply,
+                store: &mut self.store,
+                changes: &mut self.changes,
+                session: &mut session.state,
+                users: &self.users,
+                table: &self.table,
+                now,
+            };
+            run(&mut call).map_err(|failure| damaged(&failure.0))?;
+        }
+    }
+}
+
+/// Whether the request may be done, by whoever asks and now.
+#[cold]
+fn allowed(
+    command: &Command,
+    number: usize,
+    args: Args<'_>,
+    user: Option<&User>,
+    loading: bool,
+    read_only: Option<&str>,
+) -> Answer {
+    let name = || command.name.to_ascii_lowercase();
+    if !command.takes(args.len()) {
+        let text = format!("ERR wrong number of arguments for '{}' command", name());
+        return Err(Failure::said(text));
+    }
+    match user {
+        None if command.has(is::OPEN) => {}
+        None => return Err(Failure::new("NOAUTH Authentication required.")),
+        Some(user) if user.may_everything() || command.has(is::OPEN) => {}
+        Some(user) => {
+            if !user.may_run(number) {
+                let (user, name) = (user.name(), name());
+                let text =
+                    format!("NOPERM User {user} has no permissions to run the '{name}' command");
+                return Err(Failure::said(text));
+            }
+            if !command.keys.places(args.len()).all(|place| user.may_use(args.at(place))) {
+                let text = "NOPERM No permissions to access a key";
+                return Err(Failure::new(text));
+            }
+        }
+    }
+    if loading && !command.has(is::LOADING) {
+        return Err(Failure::new("LOADING bloomtide is loading the dataset in memory"));
+    }
+    match read_only {
+        Some(reason) if command.has(is::WRITE) => Err(Failure::said(format!("MISCONF {reason}"))),
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn unknown(args: Args<'_>) -> String {
+    let shown = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(128)]).into_owned();
+        text.replace(|c: char| c.is_control(), " ")
+    };
+    let mut text =
+        format!("ERR unknown command '{}', with args beginning with: ", shown(args.at(0)));
+    for arg in args.from(1).iter() {
+        if text.len() > 256 {
+            break;
+        }
+        text.push_str(&format!("'{}' ", shown(arg)));
+    }
+    text
+}

@@ -1,0 +1,381 @@
+//! Counts with removal, for the COUNT commands: any filter of counters of `bloomtide-core`, with what its commands
+//! know of it without a pass over its cells.
+//!
+//! # Invariants
+//! I1  `total` is the sum of what was added less what was removed; `items` the number of keys that were certainly
+//!     new, less those of which nothing is left.
+
+use super::form::{Fields, Form};
+use crate::structure::{Held, Summary};
+use bloomtide_core::cells::{
+    DynamicCells, DynamicShape, GrowingCells, OnFull, Spare, SpectralCells, SpectralShape,
+};
+use bloomtide_core::filters::{
+    CountFilter, CountGoal, CountPlan, base_bits, design_bits, dynamic_bytes,
+};
+use bloomtide_core::snapshot::{Frozen, Loaded, ShapeRecord, Snapshot, encoded_len, read};
+use bloomtide_core::{
+    CountingBloomFilter, CountingPlan, Derivation, Error, Estimate, Hasher, KeyHash, Placement,
+    Policy, Result, epoch, sizing,
+};
+use std::io::{self, Write};
+
+const MAGIC: &[u8; 8] = b"bloomCT1";
+
+/// Which filter holds the counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountKind {
+    /// Partitioned dynamic count filter.
+    Pdcf,
+    /// Dynamic count filter.
+    Dcf,
+    /// Partitioned spectral Bloom filter.
+    Psbf,
+    /// Spectral Bloom filter.
+    Sbf,
+    /// Counting Bloom filter, of four bits a counter.
+    Counting,
+}
+
+impl CountKind {
+    /// All of them, with the words that commands use.
+    pub const ALL: [(&str, CountKind); 5] = [
+        ("PDCF", CountKind::Pdcf),
+        ("DCF", CountKind::Dcf),
+        ("PSBF", CountKind::Psbf),
+        ("SBF", CountKind::Sbf),
+        ("COUNTING", CountKind::Counting),
+    ];
+
+    fn is_partitioned(self) -> bool {
+        matches!(self, CountKind::Pdcf | CountKind::Psbf)
+    }
+}
+
+/// The sizes of one of the filters.
+#[derive(Clone, Copy, Debug)]
+pub enum CountsPlan {
+    /// Of a dynamic count filter, partitioned or not.
+    Dynamic(CountPlan<DynamicShape>),
+    /// Of a spectral Bloom filter, partitioned or not.
+    Spectral(CountPlan<SpectralShape>),
+    /// Of a counting Bloom filter.
+    Counting(CountingPlan),
+}
+
+/// Shrink hysteresis, slack, and bits of a counting filter's counters: those that the classes have by default.
+const SHRINK: f64 = 0.5;
+const SLACK: f64 = 0.1;
+const COUNTING_BITS: u32 = 4;
+
+impl CountsPlan {
+    /// Sizes for as many different keys at that chance of a wrong count.
+    pub fn for_goal(kind: CountKind, capacity: u64, error_rate: f64) -> Result<Self> {
+        let derivation = Derivation::default();
+        if kind == CountKind::Counting {
+            let (bits, policy) = (COUNTING_BITS, Policy::Plain);
+            return CountingPlan::for_goal(capacity, error_rate, bits, policy, None, derivation)
+                .map(CountsPlan::Counting);
+        }
+        let goal = CountGoal {
+            capacity: Some(capacity),
+            error_rate: Some(error_rate),
+            derivation,
+            ..CountGoal::default()
+        };
+        let placement = goal.placement()?;
+        let expected = goal.expected(&placement);
+        let total = goal.total(expected)?;
+        let sizes = (placement, total, kind.is_partitioned(), capacity, error_rate);
+        match kind {
+            CountKind::Pdcf | CountKind::Dcf => {
+                let width = base_bits(total, expected);
+                let shape = DynamicShape { width, shrink: SHRINK, adaptive: false };
+                planned(sizes, shape).map(CountsPlan::Dynamic)
+            }
+            _ => {
+                let design_bits = design_bits(&placement, expected, total);
+                let (on_full, spare) = (OnFull::Grow, Spare::Spread);
+                let shape = SpectralShape { design_bits, slack: SLACK, on_full, spare };
+                shape.check()?;
+                planned(sizes, shape).map(CountsPlan::Spectral)
+            }
+        }
+    }
+
+    /// Memory in bytes before any counter outgrows its bits.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            CountsPlan::Dynamic(plan) => dynamic_bytes(&plan.cut(), plan.shape.width),
+            CountsPlan::Spectral(plan) => SpectralCells::bytes_of(&plan.cut(), &plan.shape),
+            CountsPlan::Counting(plan) => plan.bytes(),
+        }
+    }
+}
+
+fn planned<S: Copy + PartialEq>(
+    (placement, total, partitioned, capacity, error_rate): (Placement, u64, bool, u64, f64),
+    shape: S,
+) -> Result<CountPlan<S>> {
+    CountPlan {
+        placement,
+        policy: Policy::Plain,
+        shape,
+        partitioned,
+        partitions: if partitioned { partitions(placement.cells) } else { 1 },
+        total,
+        capacity: Some(capacity),
+        error_rate: Some(error_rate),
+    }
+    .checked()
+}
+
+/// How many partitions a filter of that many counters has: the whole number c with the least buffer/c + 16 c, where
+/// requests that wait for a rebuild of two nanoseconds a counter, a million a second and 24 bytes each, are the
+/// buffer, and 16 bytes an entry of the partition vector (`bloomtide.partitions.auto`, equation 3 of the paper).
+fn partitions(cells: u64) -> u64 {
+    let buffer = cells as f64 * 2e-9 * 1e6 * 24.0;
+    let overhead = |partitions: u64| buffer / partitions as f64 + 16.0 * partitions as f64;
+    let below = ((buffer / 16.0).sqrt() as u64).clamp(1, cells);
+    let above = (below + 1).min(cells);
+    if overhead(above) < overhead(below) { above } else { below }
+}
+
+/// The filter.
+#[derive(Debug)]
+enum Filter {
+    Dynamic(CountFilter<DynamicCells>),
+    Spectral(CountFilter<SpectralCells>),
+    Counting(CountingBloomFilter),
+}
+
+/// Counts of keys, which can be removed again.
+#[derive(Debug)]
+pub struct Counts {
+    filter: Filter,
+    items: u64,
+    total: u64,
+    /// Changes since the memory was last looked at.
+    since: u32,
+}
+
+/// So many changes may pass before a filter whose counters grow is weighed again.
+const WEIGH: u32 = 256;
+
+/// Runs an expression on whichever filter it is.
+macro_rules! each {
+    ($filter:expr, $name:ident => $work:expr) => {
+        match $filter {
+            Filter::Dynamic($name) => $work,
+            Filter::Spectral($name) => $work,
+            Filter::Counting($name) => $work,
+        }
+    };
+}
+
+impl Counts {
+    /// No counts yet.
+    pub fn new(plan: CountsPlan, seed: u64) -> Result<Self> {
+        let hasher = Hasher::Xxh3 { seed };
+        let filter = match plan {
+            CountsPlan::Dynamic(plan) => Filter::Dynamic(CountFilter::new(plan, hasher)?),
+            CountsPlan::Spectral(plan) => Filter::Spectral(CountFilter::new(plan, hasher)?),
+            CountsPlan::Counting(plan) => Filter::Counting(CountingBloomFilter::new(plan, hasher)?),
+        };
+        Ok(Counts { filter, items: 0, total: 0, since: 0 })
+    }
+
+    /// The hash function with its seed.
+    #[inline(always)]
+    pub fn hasher(&self) -> &Hasher {
+        each!(&self.filter, filter => filter.hasher())
+    }
+
+    /// Different keys inside, as far as they were certainly new.
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Occurrences of all keys.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Keys and error that it was made for.
+    pub fn goal(&self) -> (u64, f64) {
+        let (capacity, error_rate) = match &self.filter {
+            Filter::Dynamic(filter) => (filter.plan().capacity, filter.plan().error_rate),
+            Filter::Spectral(filter) => (filter.plan().capacity, filter.plan().error_rate),
+            Filter::Counting(filter) => (filter.plan().capacity, filter.plan().error_rate),
+        };
+        (capacity.unwrap_or(0), error_rate.unwrap_or(0.0))
+    }
+
+    /// Which counters a key has.
+    pub fn placement(&self) -> Placement {
+        match &self.filter {
+            Filter::Dynamic(filter) => filter.plan().placement,
+            Filter::Spectral(filter) => filter.plan().placement,
+            Filter::Counting(filter) => filter.plan().placement,
+        }
+    }
+
+    // ---- changing
+
+    /// Adds `count` occurrences; true iff the key was certainly absent before.
+    #[inline(always)]
+    pub fn add(&mut self, hash: KeyHash, count: u64) -> Result<bool> {
+        if count == 0 {
+            return Ok(self.count(hash) == 0);
+        }
+        // SAFETY: `&mut self`: nobody else has the filter.
+        let new = unsafe {
+            match &self.filter {
+                Filter::Dynamic(filter) => filter.add_unsynchronised(hash, count)?,
+                Filter::Spectral(filter) => filter.add_unsynchronised(hash, count)?,
+                Filter::Counting(filter) => filter.add_unsynchronised(hash, count),
+            }
+        };
+        self.items += u64::from(new);
+        self.total = self.total.saturating_add(count);
+        self.since += 1;
+        Ok(new)
+    }
+
+    /// Takes `count` occurrences away again, all or none; what is left.
+    pub fn remove(&mut self, hash: KeyHash, count: u64) -> Result<u64> {
+        let before = self.count(hash);
+        each!(&self.filter, filter => filter.remove(hash, count))?;
+        let left = self.count(hash);
+        self.items = self.items.saturating_sub(u64::from(before > 0 && left == 0));
+        self.total = self.total.saturating_sub(count);
+        self.since += 1;
+        Ok(left)
+    }
+
+    /// Whether its memory may have changed enough to be counted again.
+    #[inline(always)]
+    pub fn is_due(&mut self) -> bool {
+        let due = self.since >= WEIGH && !matches!(self.filter, Filter::Counting(_));
+        if due {
+            self.since = 0;
+        }
+        due
+    }
+
+    /// These counts and all the others together. Refused where one was made otherwise.
+    pub fn merged(&self, others: &[&Counts]) -> Result<Self> {
+        macro_rules! merge {
+            ($kind:ident, $filter:ident) => {{
+                let copy = $filter.copy()?;
+                for other in others {
+                    let Filter::$kind(other) = &other.filter else {
+                        return Err(self.unlike(other));
+                    };
+                    copy.merge(other)?;
+                }
+                let items = copy.measure().items;
+                (Filter::$kind(copy), items)
+            }};
+        }
+        let (filter, items) = match &self.filter {
+            Filter::Dynamic(filter) => merge!(Dynamic, filter),
+            Filter::Spectral(filter) => merge!(Spectral, filter),
+            Filter::Counting(filter) => merge!(Counting, filter),
+        };
+        let total = others.iter().fold(self.total, |sum, other| sum.saturating_add(other.total));
+        // A full filter says infinity, which is the largest number here.
+        Ok(Counts { filter, items: items.round() as u64, total, since: WEIGH })
+    }
+
+    fn unlike(&self, other: &Counts) -> Error {
+        Error::incompatible("kind", self.kind(), other.kind())
+    }
+
+    fn write_with(&self, filter: &dyn Snapshot, out: &mut dyn Write) -> io::Result<()> {
+        let len = encoded_len(filter).map_err(io::Error::other)?;
+        let mut form = Form::new(out, MAGIC, 16 + len);
+        form.u64(self.items)?;
+        form.u64(self.total)?;
+        form.snapshot(filter)?;
+        form.seal()
+    }
+
+    // ---- asking
+
+    /// The key's count.
+    #[inline(always)]
+    pub fn count(&self, hash: KeyHash) -> u64 {
+        // SAFETY: every change needs `&mut self`, so nobody replaces cells meanwhile.
+        let guard = unsafe { epoch::unprotected() };
+        match &self.filter {
+            Filter::Dynamic(filter) => filter.count(hash, guard),
+            Filter::Spectral(filter) => filter.count(hash, guard),
+            Filter::Counting(filter) => filter.count(hash),
+        }
+    }
+
+    /// The count with a lower bound that holds with `confidence`.
+    pub fn estimate(&self, hash: KeyHash, confidence: f64) -> Estimate {
+        each!(&self.filter, filter => filter.estimate(hash, confidence))
+    }
+}
+
+impl Held for Counts {
+    const TYPE: &'static str = "counts";
+
+    fn kind(&self) -> &'static str {
+        match &self.filter {
+            Filter::Dynamic(filter) if filter.plan().partitioned => "partitioned_dynamic",
+            Filter::Dynamic(_) => "dynamic",
+            Filter::Spectral(filter) if filter.plan().partitioned => "partitioned_spectral",
+            Filter::Spectral(_) => "spectral",
+            Filter::Counting(_) => "counting",
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match &self.filter {
+            Filter::Dynamic(filter) => filter.bytes(),
+            Filter::Spectral(filter) => filter.bytes(),
+            Filter::Counting(filter) => filter.plan().bytes(),
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        let (placement, items) = (self.placement(), self.items as f64);
+        let fill = sizing::classic_fill(items, placement.cells as f64, placement.hashes);
+        Summary { items, fill, error: placement.error_at(items) }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.filter {
+            Filter::Dynamic(filter) => self.write_with(&frozen(filter)?, out),
+            Filter::Spectral(filter) => self.write_with(&frozen(filter)?, out),
+            Filter::Counting(filter) => self.write_with(filter, out),
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self> {
+        let mut fields = Fields::open(bytes, MAGIC)?;
+        let (items, total) = (fields.u64()?, fields.u64()?);
+        let filter = match read(fields.rest(), None)? {
+            Loaded::Dynamic(filter) => Filter::Dynamic(filter),
+            Loaded::Spectral(filter) => Filter::Spectral(filter),
+            Loaded::Counting(filter) => Filter::Counting(filter),
+            other => {
+                let got = other.kind().name().to_owned();
+                return Err(Error::Kind { expected: "a filter of counters", got });
+            }
+        };
+        Ok(Counts { filter, items, total, since: 0 })
+    }
+}
+
+fn frozen<C: GrowingCells<Shape: ShapeRecord>>(filter: &CountFilter<C>) -> io::Result<Frozen> {
+    filter.freeze().map_err(io::Error::other)
+}
+
+#[cfg(test)]
+#[path = "counts_tests.rs"]
+mod tests;

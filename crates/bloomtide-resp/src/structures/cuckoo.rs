@@ -1,0 +1,325 @@
+//! CF.*: what RedisBloom does with cuckoo filters, done with counting Bloom filters.
+//!
+//! A key may be added several times, counted and taken away again. When the newest layer is full, the next is
+//! made, `expansion` times as large. A layer is full for a key, too, when the key's counters are: so a counter
+//! that keys share rarely sticks, and removing stays possible.
+//!
+//! # Invariants
+//! I1  There is at least one layer; layer i is made for capacity * expansion^i keys.
+//! I2  `items` is the number of keys that went in and were not taken away.
+//!
+//! # Errors in answers
+//! As `CountingBloomFilter`. The error of all layers together is below that of a cuckoo filter with buckets of
+//! this size and fingerprints of eight bits: 2 b / 255.
+
+use crate::structure::{Held, Summary};
+use bloomtide_core::snapshot::{self, Kind, Loaded};
+use bloomtide_core::{
+    CountingBloomFilter, CountingPlan, Derivation, Error, Hasher, KeyHash, Policy, Result, sizing,
+};
+use std::io::{self, Write};
+
+const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
+/// Bits of a counter, and the count from which a layer is full for a key.
+const COUNTER: u32 = 4;
+const FULL: u64 = 14;
+/// How much rarer a wrong "present" is in a layer beyond the first than the goal asks: a key that is taken away is
+/// looked for there first, and taken from the wrong layer it would take another key with it.
+const RARE: f64 = 100.0;
+/// Layers there may be beside the first.
+pub const MAX_EXPANSIONS: usize = 32;
+
+/// What CF.RESERVE asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CuckooGoal {
+    /// Keys of the first layer.
+    pub capacity: u64,
+    /// Size of a bucket: here it only says which error rate is meant.
+    pub bucket: u64,
+    /// Tries of a cuckoo filter to make room: kept, since CF.INFO tells it.
+    pub iterations: u64,
+    /// How much larger each layer is than the one before; 0 for a filter that does not grow.
+    pub expansion: u64,
+}
+
+impl Default for CuckooGoal {
+    fn default() -> Self {
+        CuckooGoal { capacity: 1024, bucket: 2, iterations: 20, expansion: 1 }
+    }
+}
+
+impl CuckooGoal {
+    fn layer_capacity(&self, i: usize) -> u64 {
+        let times = self.expansion.max(1).checked_pow(i as u32).unwrap_or(u64::MAX);
+        self.capacity.saturating_mul(times)
+    }
+
+    fn layer(&self, i: usize) -> Result<CountingPlan> {
+        let error = (2.0 * self.bucket as f64 / 255.0).min(0.25);
+        let error = sizing::layer_error(error, 0.5, i as u32) / if i == 0 { 1.0 } else { RARE };
+        let error = error.max(1e-15);
+        let capacity = self.layer_capacity(i);
+        let derivation = Derivation::default();
+        CountingPlan::for_goal(capacity, error, COUNTER, Policy::Plain, None, derivation)
+    }
+
+    /// Memory that the filter will have, before it is made.
+    pub fn bytes(&self) -> Result<u64> {
+        Ok(self.layer(0)?.bytes())
+    }
+}
+
+#[derive(Debug)]
+struct Layer {
+    filter: CountingBloomFilter,
+    /// Keys that are in it.
+    items: u64,
+}
+
+/// A filter.
+#[derive(Debug)]
+pub struct Cuckoo {
+    goal: CuckooGoal,
+    layers: Vec<Layer>,
+    items: u64,
+    deleted: u64,
+}
+
+impl Cuckoo {
+    /// An empty filter.
+    pub fn new(goal: CuckooGoal) -> Result<Self> {
+        let filter = CountingBloomFilter::new(goal.layer(0)?, HASHER)?;
+        Ok(Cuckoo { goal, layers: vec![Layer { filter, items: 0 }], items: 0, deleted: 0 })
+    }
+
+    /// Adds a key once more; false, and nothing is changed, if the newest layer is full for it.
+    #[inline]
+    pub fn add(&mut self, key: &[u8]) -> bool {
+        let capacity = self.goal.layer_capacity(self.layers.len() - 1);
+        let Some(newest) = self.layers.last_mut() else { return false };
+        let hash = HASHER.bytes(key);
+        if newest.items >= capacity || newest.filter.count(hash) >= FULL {
+            return false;
+        }
+        newest.filter.add(hash, 1);
+        newest.items += 1;
+        self.items += 1;
+        true
+    }
+
+    /// Memory of the next layer; None if there is never one.
+    pub fn next_bytes(&self) -> Option<Result<u64>> {
+        if self.goal.expansion == 0 || self.layers.len() > MAX_EXPANSIONS {
+            return None;
+        }
+        Some(self.goal.layer(self.layers.len()).map(|plan| plan.bytes()))
+    }
+
+    /// Makes the next layer.
+    pub fn grow(&mut self) -> Result<()> {
+        let plan = self.goal.layer(self.layers.len())?;
+        self.layers.push(Layer { filter: CountingBloomFilter::new(plan, HASHER)?, items: 0 });
+        Ok(())
+    }
+
+    /// Takes a key away once; false if it is certainly absent.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        let hash = HASHER.bytes(key);
+        // Newest first, as keys come.
+        for layer in self.layers.iter_mut().rev() {
+            if layer.items > 0 && layer.filter.remove(hash, 1).is_ok() {
+                layer.items -= 1;
+                self.items -= 1;
+                self.deleted += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn sum(&self, hash: KeyHash) -> u64 {
+        self.layers.iter().map(|layer| layer.filter.count(hash)).sum()
+    }
+
+    /// How often the key is inside: that often at least, rarely more.
+    #[inline]
+    pub fn count(&self, key: &[u8]) -> u64 {
+        self.sum(HASHER.bytes(key))
+    }
+
+    /// Whether the key may be inside.
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let hash = HASHER.bytes(key);
+        self.layers.iter().rev().any(|layer| layer.filter.contains(hash))
+    }
+
+    /// What it was made for.
+    pub fn goal(&self) -> &CuckooGoal {
+        &self.goal
+    }
+
+    /// Keys inside, and keys that were taken away.
+    pub fn items(&self) -> (u64, u64) {
+        (self.items, self.deleted)
+    }
+
+    /// Number of layers.
+    pub fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Buckets that a cuckoo filter of this size would have.
+    pub fn buckets(&self) -> u64 {
+        let capacity = (0..self.layers.len()).map(|i| self.goal.layer_capacity(i));
+        capacity
+            .map(|capacity| (capacity / self.goal.bucket.max(1)).max(1).next_power_of_two())
+            .sum()
+    }
+}
+
+impl Held for Cuckoo {
+    const TYPE: &'static str = "MBbloomCF";
+
+    fn kind(&self) -> &'static str {
+        "counting"
+    }
+
+    fn bytes(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.filter.plan().bytes()).sum()
+    }
+
+    fn summary(&self) -> Summary {
+        let cells: f64 = self.layers.iter().map(|layer| layer.filter.plan().cells() as f64).sum();
+        let used = |layer: &Layer| {
+            let (m, k) = (layer.filter.plan().cells() as f64, layer.filter.plan().hashes());
+            m * -(-f64::from(k) * layer.items as f64 / m).exp_m1()
+        };
+        let right = |layer: &Layer| 1.0 - layer.filter.plan().error_at(layer.items as f64);
+        Summary {
+            items: self.items as f64,
+            fill: self.layers.iter().map(used).sum::<f64>() / cells,
+            error: 1.0 - self.layers.iter().map(right).product::<f64>(),
+        }
+    }
+
+    /// Seven numbers; then for each layer its keys, the length of its snapshot, and that.
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let CuckooGoal { capacity, bucket, iterations, expansion } = self.goal;
+        let layers = self.layers.len() as u64;
+        for value in [capacity, bucket, iterations, expansion, self.items, self.deleted, layers] {
+            out.write_all(&value.to_le_bytes())?;
+        }
+        for layer in &self.layers {
+            let len = snapshot::encoded_len(&layer.filter).map_err(io::Error::other)?;
+            out.write_all(&layer.items.to_le_bytes())?;
+            out.write_all(&len.to_le_bytes())?;
+            snapshot::write_to(&layer.filter, out)?;
+        }
+        Ok(())
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self> {
+        let wrong = |got: String| Error::Field { name: "cuckoo", got };
+        let mut rest = bytes;
+        let mut next = |count: u64| -> Result<&[u8]> {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            let (taken, after) = rest
+                .split_at_checked(count)
+                .ok_or_else(|| wrong(format!("{} bytes, too few", bytes.len())))?;
+            rest = after;
+            Ok(taken)
+        };
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let mut head = [0; 7];
+        for value in &mut head {
+            *value = number(next(8)?);
+        }
+        let [capacity, bucket, iterations, expansion, items, deleted, count] = head;
+        let goal = CuckooGoal { capacity, bucket, iterations, expansion };
+        if count == 0 || count > 1 + MAX_EXPANSIONS as u64 {
+            return Err(wrong(format!("{count} layers")));
+        }
+        let mut layers = Vec::new();
+        for i in 0..count as usize {
+            let items = number(next(8)?);
+            let len = number(next(8)?);
+            let loaded = snapshot::read(next(len)?, Some(Kind::Counting))?;
+            let Loaded::Counting(filter) = loaded else { return Err(wrong("a layer".to_owned())) };
+            let right = goal.layer(i)?.capacity;
+            let plan = filter.plan();
+            if plan.capacity != right || plan.counter_bits != COUNTER || *filter.hasher() != HASHER
+            {
+                return Err(wrong(format!("layer {i} is {plan:?}")));
+            }
+            layers.push(Layer { filter, items });
+        }
+        let all = layers.iter().try_fold(0u64, |sum, layer| sum.checked_add(layer.items));
+        if !rest.is_empty() || all != Some(items) {
+            return Err(wrong(format!("{items} keys, {} bytes too many", rest.len())));
+        }
+        Ok(Cuckoo { goal, layers, items, deleted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(keys: u32) -> Cuckoo {
+        let goal = CuckooGoal { capacity: 64, expansion: 2, ..CuckooGoal::default() };
+        let mut filter = Cuckoo::new(goal).expect("small");
+        for key in 0..keys {
+            if !filter.add(&key.to_le_bytes()) {
+                filter.grow().expect("small");
+                assert!(filter.add(&key.to_le_bytes()));
+            }
+        }
+        filter
+    }
+
+    #[test]
+    fn keys_come_and_go_through_all_layers() {
+        let mut filter = filled(500);
+        assert_eq!((filter.layers(), filter.items()), (4, (500, 0)));
+        assert!((0..500u32).all(|key| filter.count(&key.to_le_bytes()) >= 1));
+        for key in 0..500u32 {
+            assert!(filter.remove(&key.to_le_bytes()), "{key}");
+        }
+        assert_eq!(filter.items(), (0, 500));
+        assert!(!filter.remove(b"anything"));
+    }
+
+    #[test]
+    fn a_key_that_comes_often_fills_a_layer_and_can_be_taken_away_as_often() {
+        let mut filter = filled(0);
+        for _ in 0..40 {
+            if !filter.add(b"often") {
+                filter.grow().expect("small");
+                assert!(filter.add(b"often"));
+            }
+        }
+        assert_eq!((filter.count(b"often"), filter.layers()), (40, 3));
+        for left in (0..40).rev() {
+            assert!(filter.remove(b"often"));
+            assert_eq!(filter.count(b"often"), left);
+        }
+        assert!(!filter.remove(b"often"));
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_damage_is_seen() {
+        for keys in [0, 64, 65, 300] {
+            let filter = filled(keys);
+            let mut bytes = Vec::new();
+            filter.write(&mut bytes).expect("memory");
+            let back = Cuckoo::read(&bytes).expect("our own");
+            let mut again = Vec::new();
+            back.write(&mut again).expect("memory");
+            assert_eq!(bytes, again);
+            for cut in [0, 7, 55, 56, 70, bytes.len() - 1] {
+                assert!(Cuckoo::read(&bytes[..cut]).is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Counts that fade, for the DECAY commands: a time-decaying filter and, if wanted, a hot list in step with it.
+//!
+//! Every event goes to both, so what one of them calls late is late for the other. Time is a number that comes in
+//! with each call: the session's clock, or an instant that the client gave.
+
+use super::form::{Fields, Form};
+use crate::structure::{Held, Summary};
+use bloomtide_core::cells::Rounding;
+use bloomtide_core::filters::{DecayLayout, Fade, PoolPolicy, When};
+use bloomtide_core::snapshot::{Kind, Loaded, Snapshot, encoded_len, read};
+use bloomtide_core::{
+    DecayingPlan, Derivation, Error, Hasher, HotItem, HotList, HotPlan, Key, KeyHash, Placement,
+    Policy, Result, TimeDecayingBloomFilter, sizing,
+};
+use std::io::{self, Write};
+
+const MAGIC: &[u8; 8] = b"bloomFD1";
+/// Instants farther than this from the filter's own time are slips, such as milliseconds for seconds.
+const CENTURY: f64 = 100.0 * 365.25 * 86_400.0;
+/// Bytes of a listed key that are counted before any is there: its place, its text and its share of the index.
+const LISTED: u64 = 192;
+
+/// When something happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Moment {
+    /// Now, by the session's clock, which may jump back.
+    Now(f64),
+    /// Then, as the client said.
+    At(f64),
+}
+
+impl Moment {
+    fn seconds(self) -> f64 {
+        match self {
+            Moment::Now(seconds) | Moment::At(seconds) => seconds,
+        }
+    }
+}
+
+/// The sizes of a filter and its list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FadingPlan {
+    /// Of the filter.
+    pub filter: DecayingPlan,
+    /// Of the list, if there is one.
+    pub hot: Option<HotPlan>,
+}
+
+impl FadingPlan {
+    /// Sizes for as many different keys at that chance of a wrong count; `top` keys are listed.
+    pub fn for_goal(
+        capacity: u64,
+        error_rate: f64,
+        fade: Fade,
+        layout: DecayLayout,
+        top: Option<u64>,
+    ) -> Result<Self> {
+        let filter = DecayingPlan {
+            placement: Placement::for_goal(capacity, error_rate, None, Derivation::default())?,
+            layout,
+            fade,
+            rounding: Rounding::Strict,
+            policy: Policy::Plain,
+            counter_bits: 32,
+            fraction_bits: 8,
+            pool: PoolPolicy::Grow,
+            capacity: Some(capacity),
+            error_rate: Some(error_rate),
+        }
+        .checked()?;
+        let listed = |k| HotPlan { k, half_life: fade.halving() }.checked();
+        Ok(FadingPlan { filter, hot: top.map(listed).transpose()? })
+    }
+
+    /// Memory in bytes, with keys of usual length in the list.
+    pub fn bytes(&self) -> u64 {
+        let listed = self.hot.map_or(0, |plan| plan.k.saturating_mul(LISTED));
+        self.filter.bytes().saturating_add(listed)
+    }
+}
+
+/// Counts that fade.
+#[derive(Debug)]
+pub struct Fading {
+    filter: Box<TimeDecayingBloomFilter>,
+    hot: Option<HotList>,
+    items: u64,
+    /// Events since the memory was last looked at.
+    since: u32,
+}
+
+/// So many events may pass before filter and list are weighed again.
+const WEIGH: u32 = 4096;
+
+impl Fading {
+    /// No counts yet.
+    pub fn new(plan: FadingPlan, seed: u64) -> Result<Self> {
+        let hasher = Hasher::Xxh3 { seed };
+        let filter = Box::new(TimeDecayingBloomFilter::new(plan.filter, hasher)?);
+        let hot = plan.hot.map(|plan| HotList::new(plan, hasher)).transpose()?;
+        Ok(Fading { filter, hot, items: 0, since: 0 })
+    }
+
+    /// The filter.
+    pub fn filter(&self) -> &TimeDecayingBloomFilter {
+        &self.filter
+    }
+
+    /// The hot list, if there is one.
+    pub fn hot(&self) -> Option<&HotList> {
+        self.hot.as_ref()
+    }
+
+    /// The hash function with its seed.
+    #[inline(always)]
+    pub fn hasher(&self) -> &Hasher {
+        self.filter.hasher()
+    }
+
+    /// Different keys that were certainly new.
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    // ---- time
+
+    /// Refuses instants that are slips.
+    fn check(&self, moment: Moment, now: f64) -> Result<()> {
+        let Moment::At(at) = moment else { return Ok(()) };
+        let own = self.filter.now().map_or(now, |epoch| self.filter.plan().fade.begin_of(epoch));
+        if (at - own).abs() <= CENTURY {
+            return Ok(());
+        }
+        let got = format!("{at} while the filter is at {own}");
+        let hint = "give seconds since 1970, not milliseconds";
+        Err(Error::parameter("at", got, "within 100 years of the filter's own time", hint))
+    }
+
+    #[inline(always)]
+    fn when(&self, moment: Moment) -> When {
+        let epoch = self.filter.plan().fade.epoch_of(moment.seconds());
+        When { epoch, by_clock: matches!(moment, Moment::Now(_)) }
+    }
+
+    /// The epoch of a question. What was before the filter's time is gone.
+    fn asked(&self, moment: Moment, now: f64) -> Result<i64> {
+        self.check(moment, now)?;
+        let when = self.when(moment);
+        let fade = self.filter.plan().fade;
+        match self.filter.now() {
+            Some(own) if when.epoch < own && !when.by_clock => {
+                let got = format!("{}, the filter is at {}", moment.seconds(), fade.begin_of(own));
+                let hint = "a faded count does not come back";
+                Err(Error::parameter("at", got, "not before the filter's own time", hint))
+            }
+            _ => Ok(when.epoch),
+        }
+    }
+
+    // ---- adding
+
+    /// Adds `count` occurrences of a key; true iff it was certainly absent before. An error changes nothing.
+    #[inline(always)]
+    pub fn add(
+        &mut self,
+        hash: KeyHash,
+        item: &[u8],
+        count: u64,
+        moment: Moment,
+        now: f64,
+    ) -> Result<bool> {
+        self.check(moment, now)?;
+        if let Some(hot) = &mut self.hot {
+            let at = match moment {
+                Moment::Now(now) => hot.by_clock(now),
+                Moment::At(at) => at,
+            };
+            hot.add(Key::Bytes(item), count, at)?;
+        }
+        let when = self.when(moment);
+        // SAFETY: `&mut self`: nobody else has the filter.
+        let added = unsafe { self.filter.add_unsynchronised(hash, count, when) };
+        let new = added.map_err(|refused| self.filter.refusal(refused))?;
+        self.items += u64::from(new);
+        self.since += 1;
+        Ok(new)
+    }
+
+    /// Whether its memory may have changed enough to be counted again.
+    #[inline(always)]
+    pub fn is_due(&mut self) -> bool {
+        let due = self.since >= WEIGH;
+        if due {
+            self.since = 0;
+        }
+        due
+    }
+
+    // ---- asking
+
+    /// The key's decayed count.
+    #[inline(always)]
+    pub fn count(&self, hash: KeyHash, moment: Moment, now: f64) -> Result<f64> {
+        Ok(self.filter.count(hash, self.asked(moment, now)?))
+    }
+
+    /// Events in `per` seconds: equation (4) of the paper, the average count of an epoch.
+    pub fn rate(&self, hash: KeyHash, per: f64, moment: Moment, now: f64) -> Result<f64> {
+        let fade = self.filter.plan().fade;
+        Ok(self.count(hash, moment, now)? * (1.0 - fade.decay) / fade.epoch * per)
+    }
+
+    /// The `n` hottest keys, the hottest first; None if there is no list.
+    pub fn top(&self, n: Option<usize>, moment: Moment) -> Option<Result<Vec<HotItem<'_>>>> {
+        let hot = self.hot.as_ref()?;
+        let at = match moment {
+            // A clock that jumped back is as of the list's time.
+            Moment::Now(now) => now.max(hot.time().unwrap_or(now)),
+            Moment::At(at) => at,
+        };
+        Some(hot.top(n, at))
+    }
+}
+
+impl Held for Fading {
+    const TYPE: &'static str = "decaying";
+
+    fn kind(&self) -> &'static str {
+        "decaying"
+    }
+
+    fn bytes(&self) -> u64 {
+        self.filter.bytes() + self.hot.as_ref().map_or(0, HotList::bytes)
+    }
+
+    fn summary(&self) -> Summary {
+        let (placement, items) = (&self.filter.plan().placement, self.items as f64);
+        let fill = sizing::classic_fill(items, placement.cells as f64, placement.hashes);
+        Summary { items, fill, error: placement.error_at(items) }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let filter = self.filter.freeze().map_err(io::Error::other)?;
+        let length = |part: &dyn Snapshot| encoded_len(part).map_err(io::Error::other);
+        let list = self.hot.as_ref().map_or(Ok(0), |hot| length(hot))?;
+        let mut form = Form::new(out, MAGIC, 16 + length(&filter)? + list);
+        form.u64(self.items)?;
+        form.u64(length(&filter)?)?;
+        form.snapshot(&filter)?;
+        self.hot.as_ref().map_or(Ok(()), |hot| form.snapshot(hot))?;
+        form.seal()
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self> {
+        let mut fields = Fields::open(bytes, MAGIC)?;
+        let (items, length) = (fields.u64()?, fields.u64()?);
+        let filter = match read(fields.bytes(length)?, Some(Kind::Decaying))? {
+            Loaded::Decaying(filter) => filter,
+            other => return Err(unlike("decaying", &other)),
+        };
+        let hot = match fields.rest() {
+            [] => None,
+            bytes => match read(bytes, Some(Kind::Hot))? {
+                Loaded::Hot(hot) => Some(hot),
+                other => return Err(unlike("hot", &other)),
+            },
+        };
+        if let Some(hot) = &hot {
+            filter.hasher().require_same(hot.hasher())?;
+        }
+        Ok(Fading { filter, hot, items, since: 0 })
+    }
+}
+
+fn unlike(expected: &'static str, got: &Loaded) -> Error {
+    Error::Kind { expected, got: got.kind().name().to_owned() }
+}
+
+#[cfg(test)]
+#[path = "fading_tests.rs"]
+mod tests;

@@ -1,1 +1,0 @@
-"""The command `bloomery`: one file per command, `app.py` puts them together."""

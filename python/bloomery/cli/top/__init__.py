@@ -1,5 +1,0 @@
-"""`bloomery top`: what is hot in a web or proxy log now."""
-
-from bloomery.cli.top.command import top
-
-__all__ = ["top"]

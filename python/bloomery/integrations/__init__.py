@@ -1,1 +1,0 @@
-"""bloomery inside other programs. Each part needs the program it is for, as an extra."""

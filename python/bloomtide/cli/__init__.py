@@ -1,0 +1,1 @@
+"""The command `bloomtide`: one file per command, `app.py` puts them together."""

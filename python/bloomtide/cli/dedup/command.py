@@ -1,0 +1,207 @@
+"""`bloomtide dedup`: the options, the loop over the input, and what is said at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from bloomtide.cli import console
+from bloomtide.cli.dedup.memory import Memory, Size, remembering
+from bloomtide.cli.dedup.stop import Stop, StoppedError, undisturbed
+from bloomtide.cli.dedup.told import Told
+from bloomtide.cli.light import Argument, Option
+from bloomtide.cli.progress import Advance, reading
+from bloomtide.cli.quantities import parse_error_rate, parse_items
+from bloomtide.cli.sources import chunks
+
+WHAT = "lines"
+FORM = "one item per line"
+THREADS = 8
+"""At most, and no more than there are cores."""
+
+Format = Literal["csv", "tsv", "json"]
+
+
+def parse_items_or_auto(text: str) -> int:
+    """A number of lines; 0 for `auto`."""
+    return 0 if text == "auto" else parse_items(text)
+
+
+def dedup(
+    files: Annotated[
+        list[str] | None,
+        Argument("FILE", "Files, also .gz and .zst; `-` is stdin, the default."),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        Option(
+            ("--state",), "Go on from this file, and save to it; made if missing.", metavar="FILE"
+        ),
+    ] = None,
+    items: Annotated[
+        int | None,
+        Option(
+            ("--items",),
+            "Different lines expected, such as 5M: sets the memory. auto, the default, grows.",
+            metavar="N|auto",
+            parser=parse_items_or_auto,
+        ),
+    ] = None,
+    error: Annotated[
+        float | None,
+        Option(
+            ("--error",),
+            "Largest share of new lines dropped, such as 1e-6 or 0.1%; 0.01% if not given.",
+            metavar="RATE",
+            parser=parse_error_rate,
+        ),
+    ] = None,
+    exact: Annotated[
+        bool, Option(("--exact",), "Check on disk: no new line is ever dropped. Slower.")
+    ] = False,
+    url: Annotated[
+        bool, Option(("--url",), "Lines are URLs: all spellings of one are the same.")
+    ] = False,
+    key: Annotated[
+        str | None,
+        Option(
+            ("--key",),
+            "Compare by this: a column's name or number, or a JSON member such as user.id.",
+            metavar="FIELD",
+        ),
+    ] = None,
+    format: Annotated[
+        Format | None,
+        Option(("--format",), "How the fields are written; found by the ending of the name."),
+    ] = None,
+    within: Annotated[
+        str | None,
+        Option(("--within",), "Forget a line after this: 90s, 1h, 7d.", metavar="TIME"),
+    ] = None,
+    time: Annotated[
+        str | None,
+        Option(("--time",), "With --within: the field with the time.", metavar="FIELD"),
+    ] = None,
+    invert: Annotated[bool, Option(("-v", "--invert"), "Print only the repeats.")] = False,
+    count: Annotated[
+        bool,
+        Option(("-c", "--count"), "Print `count<TAB>line`; reads the input twice, or spools it."),
+    ] = False,
+    stats: Annotated[bool, Option(("--stats",), "Tell on stderr what was read and kept.")] = False,
+    json: Annotated[bool, Option(("--json",), "Write JSON to stdout.")] = False,
+) -> int:
+    """Print each line the first time it is seen, in bounded memory and in order.
+
+    A repeat is never printed. A new line is dropped by mistake with the probability --error at
+    most, and never with --exact. Lines that have no key, or are no URL, are passed through. With
+    --json only the numbers are written.
+    """
+    _require_possible(count, {"--state": state, "--within": within, "--exact": exact or None,
+                              "--invert": invert or None})  # fmt: skip
+    if within is not None and exact:
+        raise console.CommandError(
+            "--within forgets and --exact never does", hint="give one of the two"
+        )
+    if time is not None and within is None:
+        raise console.CommandError("--time needs --within", hint="such as --within 7d")
+    sources = files or ["-"]
+    size = Size(items, error)
+    options: dict[str, Any] = {
+        "key": key, "time": time, "url": url, "invert": invert, "threads": THREADS,
+    }  # fmt: skip
+    if key is not None or time is not None:
+        options["format"] = format or guess_format(sources)
+    elif format == "csv":
+        options["format"] = format  # a record may span lines
+    words = "that are no URL" if url else f"without a `{key}`"
+    if count:
+        from bloomtide.cli.dedup.counted import Counted
+
+        counted = Counted(size, options)
+        lines, filter = counted.read(sources, write=not json)
+        told = Told(lines.report(), filter, list(counted.problems.values()), words)
+        told.tell(json, stats)
+        return 2 if told.problems else 0
+    state = None if state is None else state.resolve()  # saving must not replace a link
+    with remembering(state, size, within, exact, options) as memory:
+        run = Run(memory, write=not json)
+        code = run.read(sources, state)
+    told = Told(memory.lines.report(), memory.filter, run.problems, words, exact)
+    told.tell(json, stats)
+    return code
+
+
+class Run:
+    """The input from its first byte to its last."""
+
+    def __init__(self, memory: Memory, *, write: bool) -> None:
+        self.memory = memory
+        self.write = write
+        self.stop = Stop()
+        self.problems: list[console.CommandError] = []
+
+    def read(self, sources: list[str], state: Path | None) -> int:
+        """All sources; then, or when interrupted, the state is saved. Answers the exit code."""
+        code = 0
+        try:
+            with self.stop.listening():
+                self._read_all(sources)
+        except StoppedError as stopped:
+            code = stopped.code
+            if not stopped.orderly:
+                return code
+        except console.ReaderGoneError:
+            self._save(state)
+            raise
+        self._save(state)
+        return code or (2 if self.problems else 0)
+
+    def _save(self, state: Path | None) -> None:
+        if state is not None:
+            with undisturbed():
+                self.memory.save(state)
+
+    def _read_all(self, sources: list[str]) -> None:
+        with reading(sources, prints_lines=self.write) as advance:
+            for source in sources:
+                for chunk in self._chunks(source, advance):
+                    with self.stop.in_hand():
+                        self._keep(self.memory.feed(chunk))
+                with self.stop.in_hand():
+                    self._keep(self.memory.finish())
+
+    def _chunks(self, source: str, advance: Advance) -> Iterator[bytes]:
+        """What was read of a damaged file counts, and the others are read all the same."""
+        try:
+            yield from chunks(source, advance, WHAT, FORM)
+        except console.CommandError as problem:
+            self.problems.append(problem)
+
+    def _keep(self, lines: bytes) -> None:
+        if self.write:
+            console.write(lines)
+        self.memory.written()
+
+
+def guess_format(sources: list[str]) -> Format:
+    """By the name of the first file that tells."""
+    endings: dict[str, Format] = {
+        ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
+        ".json": "json", ".jsonl": "json", ".ndjson": "json",
+    }  # fmt: skip
+    for source in sources:
+        for ending in reversed(Path(source).suffixes[-2:]):
+            if ending.lower() in endings:
+                return endings[ending.lower()]
+    raise console.CommandError(
+        "--key needs to know how the fields are written", hint="give --format csv, tsv or json"
+    )
+
+
+def _require_possible(count: bool, others: dict[str, object]) -> None:
+    for name, value in others.items():
+        if count and value is not None:
+            raise console.CommandError(
+                f"--count and {name} do not go together", hint="give one of the two"
+            )

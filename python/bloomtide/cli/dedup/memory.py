@@ -1,0 +1,271 @@
+"""What remembers the lines: a filter, alone or with a set on disk behind it, or a recent filter.
+
+Each has `feed` and `finish`, which answer the lines to be kept, and `written`, which is told that
+they were written. `save` puts the state into its file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bloomtide import BloomFilter, Dedup, ScalableBloomFilter, load
+from bloomtide._core import parse_duration
+from bloomtide.cli.console import CommandError, ReaderGoneError
+from bloomtide.cli.files import lock_alone
+from bloomtide.errors import NotASnapshotError, UnsealedError
+
+if TYPE_CHECKING:
+    from bloomtide.recent import RecentFilter
+    from bloomtide.store.exact import ExactSet
+
+AUTO = 1 << 20
+"""Lines that a filter of unknown size begins with."""
+ERROR = 1e-4
+"""The share of new lines that may be dropped, if nothing else is said."""
+COMMIT = 1.0
+"""Seconds between two commits of the set on disk."""
+EXACT = ".exact"
+"""What the name of the set on disk has behind that of the state."""
+
+Filter = BloomFilter | ScalableBloomFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a filter shall be; None where nothing was said."""
+
+    items: int | None = None
+    """0 for `auto`."""
+    error: float | None = None
+
+    def flat(self) -> Filter:
+        """A filter of that size."""
+        error = self.error or ERROR
+        if self.items:
+            return BloomFilter(self.items, error)
+        return ScalableBloomFilter(AUTO, error)
+
+    def recent(self, within: str) -> RecentFilter:
+        """A filter that forgets."""
+        from bloomtide.recent import RecentFilter
+
+        return RecentFilter(self.items or AUTO, self.error or ERROR, within=within)
+
+    def require_same(self, found: Any, file: Path) -> None:
+        """Refuses a state that was made for another size than the one asked for now."""
+        grows = not isinstance(found, BloomFilter)
+        same_items = grows if self.items == 0 else self.items in {None, found.capacity}
+        if not same_items:
+            made = "auto" if isinstance(found, ScalableBloomFilter) else f"{found.capacity}"
+            raise CommandError(
+                f"{file} was made with --items {made}", hint="leave it out, or use a new state"
+            )
+        if self.error not in {None, found.error_rate}:
+            raise CommandError(
+                f"{file} was made with --error {found.error_rate:g}",
+                hint="leave it out, or use a new state",
+            )
+
+
+class Flat:
+    """A filter: all work on lines is done by the core."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
+        self.filter = filter
+        self.lines = Dedup(filter, **options)
+        self.feed = self.lines.feed
+        self.finish = self.lines.finish
+
+    def written(self) -> None:
+        """Nothing is left to do."""
+
+    def save(self, file: Path) -> None:
+        """As every filter is saved."""
+        self.filter.save(file)
+
+
+class Exact:
+    """A filter, and a set on disk that has the last word."""
+
+    def __init__(self, filter: Filter, exact: ExactSet, options: dict[str, Any]) -> None:
+        self.filter = filter
+        self.exact = exact
+        self.committed = time.monotonic()
+        self.lines = Dedup(**options)
+
+    def feed(self, data: bytes) -> bytes:
+        """The lines to be kept of these bytes."""
+        return self._judge(*self.lines.take(data))
+
+    def finish(self) -> bytes:
+        """At the end of a file."""
+        return self._judge(*self.lines.take())
+
+    def _judge(self, header: bytes, keys: list[bytes], times: list[float | None]) -> bytes:
+        self.filter.add_many(keys)
+        # One call in order, new or not: a key may repeat one that is new in the same chunk.
+        return header + self.lines.keep(self.exact.add_many(keys))
+
+    def written(self) -> None:
+        """Commits now and then, and never before the lines were written.
+
+        Killed between the two, the lines come again and are not lost.
+        """
+        if time.monotonic() - self.committed > COMMIT:
+            self.exact.flush()
+            self.committed = time.monotonic()
+
+    def save(self, file: Path) -> None:
+        """The set is in its file already."""
+        self.filter.save(file)
+
+
+class Recent:
+    """A filter that forgets, by the clock or by a time in the lines."""
+
+    def __init__(self, filter: RecentFilter, options: dict[str, Any]) -> None:
+        self.filter = filter
+        self.timed = options["time"] is not None
+        self.lines = Dedup(**options)
+
+    def feed(self, data: bytes) -> bytes:
+        """The lines to be kept of these bytes."""
+        return self._judge(*self.lines.take(data))
+
+    def finish(self) -> bytes:
+        """At the end of a file."""
+        return self._judge(*self.lines.take())
+
+    def _judge(self, header: bytes, keys: list[bytes], times: list[float | None]) -> bytes:
+        at = self._instants(times) if self.timed and keys else None
+        # Without refreshing: who comes again and again is shown once in each span of time.
+        new = self.filter.add_many(keys, at, refresh=False)
+        return header + self.lines.keep(new.tolist())
+
+    def _instants(self, times: list[float | None]) -> Any:
+        """A line without a time came when the line before it did."""
+        import numpy as np
+
+        known = (found for found in (self.filter.time, *times) if found is not None)
+        latest = next(known, None) or time.time()
+        filled = []
+        for found in times:
+            latest = latest if found is None else found
+            filled.append(latest)
+        return np.array(filled)
+
+    def written(self) -> None:
+        """Nothing is left to do."""
+
+    def save(self, file: Path) -> None:
+        """As a file of its own kind."""
+        self.filter.save(file)
+
+
+Memory = Flat | Exact | Recent
+
+
+@contextlib.contextmanager
+def remembering(
+    state: Path | None, size: Size, within: str | None, exact: bool, options: dict[str, Any]
+) -> Iterator[Memory]:
+    """What remembers, made or loaded; a state of another kind is refused here."""
+    with contextlib.ExitStack() as stack:
+        if within is not None:
+            yield Recent(_recent(state, size, within, stack), options)
+            return
+        if not exact:
+            yield Flat(_flat(state, size, stack), options)
+            return
+        from bloomtide.store.exact import ExactSet
+
+        file = _beside(state, stack)
+        filter = _flat(state, size, stack)
+        # Committed after the lines were written, never before.
+        with ExactSet(file, batch=1 << 40) as kept:
+            try:
+                yield Exact(filter, kept, options)
+            except BaseException as problem:
+                if not isinstance(problem, ReaderGoneError):
+                    kept.discard()
+                raise
+
+
+def _beside(state: Path | None, stack: contextlib.ExitStack) -> Path:
+    """Where the set on disk is. One without the other would call lines seen that were not."""
+    if state is None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bloomtide-dedup-"))
+        return Path(folder) / "lines"
+    file = state.with_name(state.name + EXACT)
+    if state.exists() and not file.exists():
+        raise CommandError(
+            f"{state} was made without --exact", hint="leave it out, or use a new state"
+        )
+    if file.exists() and not state.exists():
+        raise CommandError(f"{file} is there without {state}", hint=f"remove {file} to start anew")
+    return file
+
+
+def _flat(state: Path | None, size: Size, stack: contextlib.ExitStack) -> Filter:
+    if state is None:
+        return size.flat()
+    if not state.exists():
+        size.flat().save(state)
+    _lock(state, stack)
+    try:
+        found = load(state)
+    except UnsealedError:
+        raise _in_use(state) from None
+    except NotASnapshotError:
+        raise CommandError(
+            f"{state} is no state of `dedup`", hint="one made with --within needs --within again"
+        ) from None
+    if not isinstance(found, BloomFilter | ScalableBloomFilter):
+        raise CommandError(
+            f"{state} is no state of `dedup`: it holds a {type(found).__name__}",
+            hint="a state is a bloom or a scalable filter",
+        )
+    size.require_same(found, state)
+    return found
+
+
+def _recent(
+    state: Path | None, size: Size, within: str, stack: contextlib.ExitStack
+) -> RecentFilter:
+    made = size.recent(within)
+    if state is None:
+        return made
+    if not state.exists():
+        made.save(state)
+    _lock(state, stack)
+    try:
+        found = type(made).load(state)
+    except NotASnapshotError:
+        raise CommandError(
+            f"{state} is no state of `dedup --within`",
+            hint="leave it out, or use a new state",
+        ) from None
+    if found.within != parse_duration(within, "within"):
+        raise CommandError(
+            f"{state} was made with --within {found.within:g}s", hint="use a new state"
+        )
+    size.require_same(found, state)
+    return found
+
+
+def _lock(state: Path, stack: contextlib.ExitStack) -> None:
+    """Keeps other commands away from the state until we are done with it."""
+    lock = lock_alone(state)
+    if lock is None:
+        raise _in_use(state)
+    stack.enter_context(lock)
+
+
+def _in_use(state: Path) -> CommandError:
+    return CommandError(f"other processes have {state} open", hint="use a state of its own")

@@ -1,0 +1,99 @@
+"""Filter files as the commands use them: to read, or to change and save.
+
+Two commands that load, add and save at the same time would lose the keys of one of them. So a
+command that replaces a file holds its `flock` meanwhile, the lock that `BloomFilter.open` uses too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import bloomtide
+from bloomtide import BloomFilter, HotList
+from bloomtide.cli import console
+from bloomtide.cli.console import CommandError
+from bloomtide.cli.kinds import Filter
+from bloomtide.errors import UnsealedError
+
+
+def read_filter(file: Path) -> Filter:
+    """Load a filter; a shared one that is open for writing is mapped as it is now."""
+    try:
+        return _filter_of(file)
+    except UnsealedError:
+        return BloomFilter.open(file, mode="r")
+
+
+@contextlib.contextmanager
+def filter_to_change(file: Path, *, shared: bool = False) -> Iterator[Filter]:
+    """A filter to add to. A snapshot is replaced at the end, and only if all went well.
+
+    With `shared`, and if other processes have the file open, each key goes in at once: then
+    there is nothing to take back.
+    """
+    file = file.resolve()  # saving must replace the file, not a link to it
+    lock = None if shared else lock_alone(file)
+    if lock is not None:
+        with lock:
+            loaded = _load_sealed(file)
+            if loaded is not None:
+                yield loaded
+                loaded.save(file)
+                return
+    with BloomFilter.open(file, mode="r+") as mapped:
+        yield mapped
+
+
+def _load_sealed(file: Path) -> Filter | None:
+    try:
+        return _filter_of(file)
+    except UnsealedError:
+        return None
+
+
+def _filter_of(file: Path) -> Filter:
+    loaded = bloomtide.load(file)
+    if isinstance(loaded, HotList):
+        raise CommandError(
+            f"{file} holds a hot list, not a filter", hint="HotList.load reads it in Python"
+        )
+    return loaded
+
+
+def lock_alone(file: Path) -> BinaryIO | None:
+    """The file, locked for this process alone until closed; None if writers have it mapped."""
+    attempts = 0
+    while True:
+        try:
+            opened = file.open("rb")
+        except OSError as problem:
+            raise console.CommandError(
+                f"cannot open {file}: {problem.strerror}",
+                hint="`bloomtide new` makes a filter file",
+            ) from None
+        if _lock(opened, fcntl.LOCK_EX):
+            # Whoever had the lock before may have replaced the file; then ours is the old one.
+            if file.exists() and os.path.samestat(os.fstat(opened.fileno()), file.stat()):
+                return opened
+        elif _lock(opened, fcntl.LOCK_SH):
+            opened.close()
+            return None
+        opened.close()
+        attempts += 1
+        if attempts == 20:
+            console.message(f"waiting for another command that changes {file}")
+        time.sleep(0.05)
+
+
+def _lock(file: BinaryIO, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""The kinds of filter the command line can make, and which options each of them takes.
+
+A later structure joins `new`, `plan` and its comparison by one line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from bloomtide import (
+    BloomFilter,
+    CountFilter,
+    CountingBloomFilter,
+    DynamicCountFilter,
+    PartitionedDynamicCountFilter,
+    PartitionedSpectralBloomFilter,
+    ScalableBloomFilter,
+    SpectralBloomFilter,
+    TimeDecayingBloomFilter,
+    UrlFilter,
+)
+from bloomtide.cli.console import CommandError
+
+Counting: TypeAlias = CountingBloomFilter | CountFilter | TimeDecayingBloomFilter
+Filter: TypeAlias = BloomFilter | ScalableBloomFilter | UrlFilter | Counting
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One structure: its class and the sizing parameters that go with it."""
+
+    cls: Any
+    takes: frozenset[str]
+
+
+_COUNTERS = frozenset({"layout", "policy", "hashes", "derivation"})
+_GROWING = _COUNTERS | {"total", "cells"}
+_SPECTRAL = _GROWING | {"slack", "on_full"}
+_DYNAMIC = _GROWING | {"counter_bits", "shrink"}
+_FADING = frozenset({"half_life", "decay", "epoch", "rounding", "placement"})
+
+KINDS = {
+    "bloom": Kind(BloomFilter, frozenset({"layout", "bits", "hashes", "derivation"})),
+    "scalable": Kind(ScalableBloomFilter, frozenset({"growth", "tightening", "derivation"})),
+    "counting": Kind(CountingBloomFilter, _COUNTERS | {"counter_bits", "bits"}),
+    "sbf": Kind(SpectralBloomFilter, _SPECTRAL),
+    "dcf": Kind(DynamicCountFilter, _DYNAMIC),
+    "psbf": Kind(PartitionedSpectralBloomFilter, _SPECTRAL | {"partitions"}),
+    "pdcf": Kind(PartitionedDynamicCountFilter, _DYNAMIC | {"partitions"}),
+    "tbf": Kind(TimeDecayingBloomFilter, _COUNTERS | {"cells", "counter_bits"} | _FADING),
+    "url": Kind(UrlFilter, frozenset({"max_layers", "bind", "layer_sizes"})),
+}
+
+EVERY_KIND_TAKES = frozenset({"capacity", "error_rate", "hash", "seed"})
+
+
+def parameters(kind: str, **given: Any) -> dict[str, Any]:
+    """The parameters that were given; refuses one that the kind does not have."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        if name not in KINDS[kind].takes | EVERY_KIND_TAKES:
+            owners = [other for other in KINDS if name in KINDS[other].takes]
+            raise CommandError(
+                f"--{name.replace('_', '-')} does not go with --kind {kind}",
+                hint=f"it goes with --kind {' or '.join(owners)}",
+            )
+    return chosen
+
+
+def at_instant(filter: Filter, file: Path, at: str | None) -> dict[str, str]:
+    """The keyword that says when, for filters that keep time; refuses it for others."""
+    if at is None:
+        return {}
+    if isinstance(filter, TimeDecayingBloomFilter):
+        return {"at": at}
+    raise CommandError(
+        f"{file} holds a {filter.stats().kind} filter, which keeps no time",
+        hint="leave out --at, or make a filter with --kind tbf --half-life 1h",
+    )
+
+
+def require_counting(filter: Filter, file: Path) -> Counting:
+    """The filter, if it counts."""
+    if isinstance(filter, CountingBloomFilter | CountFilter | TimeDecayingBloomFilter):
+        return filter
+    raise CommandError(
+        f"{file} holds a {filter.stats().kind} filter, which does not count",
+        hint="`bloomtide new FILE --kind counting` makes one that does",
+    )

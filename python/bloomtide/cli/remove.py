@@ -1,0 +1,62 @@
+"""`bloomtide remove`: take keys out of a filter that counts."""
+
+from __future__ import annotations
+
+import os
+
+from bloomtide import CountingBloomFilter, TimeDecayingBloomFilter
+from bloomtide.cli import console
+from bloomtide.cli.files import filter_to_change
+from bloomtide.cli.keys import key_batches, with_counts
+from bloomtide.cli.kinds import Counting, require_counting
+from bloomtide.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles, WithCounts
+from bloomtide.errors import AbsentKeyError
+
+
+def remove(
+    file: FilterFile,
+    keys: KeyFiles = None,
+    key: GivenKeys = None,
+    counts: WithCounts = False,
+    json: AsJson = False,
+) -> int:
+    """Remove one occurrence of each key, or nothing at all.
+
+    The file is replaced only if every key was there; otherwise the first that was not is named.
+    """
+    read = occurrences = 0
+    with filter_to_change(file) as filter:
+        counter = require_counting(filter, file)
+        for batch in key_batches(keys or [], key or []):
+            names, weights = with_counts(batch) if counts else (batch, [1] * len(batch))
+            _remove(counter, names, weights)
+            read += len(names)
+            occurrences += sum(weights)
+    if json:
+        console.write_json({"read": read, "removed": occurrences})
+    else:
+        console.message(f"{occurrences:,} removed")
+    return 0
+
+
+def _remove(filter: Counting, keys: list[bytes], counts: list[int]) -> None:
+    if isinstance(filter, TimeDecayingBloomFilter):
+        raise console.CommandError(
+            "a filter that fades does not remove", hint="its counts go away by themselves"
+        )
+    done = 0
+    try:
+        if isinstance(filter, CountingBloomFilter):
+            for key, count in zip(keys, counts, strict=True):
+                filter.remove(key, count)
+                done += 1
+        else:
+            filter.remove_many(keys, counts)
+    except AbsentKeyError as problem:
+        # A batch tells how many keys came before the one that it refused.
+        absent = keys[getattr(problem, "added", done)]
+        raise console.CommandError(
+            f"{os.fsdecode(absent)} is not there {problem.requested:,} times:"
+            f" at most {problem.estimate:,}",
+            hint="remove only what was added; the file is as it was",
+        ) from None

@@ -1,0 +1,163 @@
+"""`bloomtide serve`: named filters for other programs, over the Redis protocol and HTTP."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import bloomtide
+from bloomtide.cli import console
+from bloomtide.cli.quantities import show_bytes, show_count
+
+if TYPE_CHECKING:
+    from bloomtide.server.listener import Server
+    from bloomtide.server.settings import Settings
+
+
+def serve(
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="Settings, one `name value` a line as in redis.conf.",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[
+        str | None,
+        typer.Option(metavar="PORT", help="Of the Redis protocol: 6380; 0 for none, or `auto`.",
+                     show_default=False),
+    ] = None,
+    http_port: Annotated[
+        str | None,
+        typer.Option(metavar="PORT", help="Of HTTP and the page: 8380; 0 for none, or `auto`.",
+                     show_default=False),
+    ] = None,
+    bind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="Where to listen: 127.0.0.1. Others need a password.",
+                     show_default=False),
+    ] = None,
+    dir: Annotated[
+        str | None,
+        typer.Option("--dir", metavar="DIR", help="The data directory: bloomtide-data.",
+                     show_default=False),
+    ] = None,
+    appendfsync: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", show_default=False,
+                     help="When changes are forced to the disk: always, everysec (default) or no."),
+    ] = None,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Keep everything in memory only; no data directory.")
+    ] = False,
+    maxmemory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Refuse filters beyond this: 4gb. 0 for no limit.",
+                     show_default=False),
+    ] = None,
+    maxkeys: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", help="Refuse new names beyond so many. 0 for no limit.",
+                     show_default=False),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of the file.",
+                     show_default=False),
+    ] = None,
+    repair: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Cut a damaged journal where the damage begins, and stop.",
+                     show_default=False),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Tell the start and the repair as JSON on stdout.")
+    ] = False,
+) -> int:  # fmt: skip
+    """Serve named filters to any Redis client: BF, CF, CMS, TOPK and more, kept on the disk.
+
+    The password comes from the file or from BLOOMTIDE_PASSWORD, the token of HTTP from the file or
+    from BLOOMTIDE_HTTP_TOKEN: a command line can be read by others.
+    """
+    if repair is not None:
+        return _repair(repair, json)
+    given = {
+        "port": port, "http-port": http_port, "dir": dir, "appendfsync": appendfsync,
+        "maxmemory": maxmemory, "maxkeys": maxkeys, "bind": " ".join(bind) if bind else None,
+        "appendonly": "no" if memory else None,
+        "requirepass": os.environ.get("BLOOMTIDE_PASSWORD") or None,
+        "http-token": os.environ.get("BLOOMTIDE_HTTP_TOKEN") or None,
+    }  # fmt: skip
+    pairs = [(name, value) for name, value in given.items() if value is not None]
+    for item in set_ or []:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{item!r} is not NAME=VALUE")
+        pairs.append((name, value))
+    from bloomtide.server.settings import Settings
+
+    settings = Settings.from_file(config, pairs) if config else Settings.from_text(pairs)
+    start_logging(settings)
+    from bloomtide.server.run import run
+    from bloomtide.server.run import serve as serve_all
+
+    run(serve_all(settings, ready=tell_ports if json else tell_start))
+    return 0
+
+
+def tell_ports(server: Server) -> None:
+    """One line for programs: the ports may have been chosen by the system."""
+    ports = {name.replace("-", "_"): port for name, port in server.ports.items()}
+    console.write_lines([console.to_json({"pid": os.getpid(), **ports})])
+
+
+def start_logging(settings: Settings) -> None:
+    """Messages go to stderr, with the time."""
+    logging.basicConfig(
+        level=settings.loglevel.upper(),
+        format="%(asctime)s %(levelname)s %(message)s",
+        datefmt="%Y-%m-%dT%H:%M:%S%z",
+    )
+
+
+def tell_start(server: Server) -> None:
+    """One line for people, once everything answers."""
+    settings, ports = server.settings, server.ports
+    schemes = {"port": "redis", "tls-port": "rediss", "http-port": "http"}
+    places = [
+        f"{scheme}://{settings.address_of(ports[name])}"
+        for name, scheme in schemes.items()
+        if name in ports
+    ]
+    stats = server.keyspace.stats()
+    kept = (
+        f"{show_count(stats['keys'])} structures of {show_bytes(stats['bytes'])} "
+        f"in {settings.dir} (fsync {settings.appendfsync})"
+        if settings.appendonly
+        else "everything in memory only"
+    )
+    console.message(
+        f"bloomtide {bloomtide.__version__} serves {', '.join(places)}; {kept}; ctrl-C stops"
+    )
+
+
+def _repair(directory: Path, json: bool) -> int:
+    from bloomtide.store import repair
+
+    report = repair(directory)
+    if json:
+        console.write_json(asdict(report))
+        return 0
+    if not report.bytes_cut:
+        console.message(f"{directory} is sound up to record {report.sequence}; nothing was changed")
+        return 0
+    console.message(
+        f"cut {report.bytes_cut} bytes; {directory} now ends with record {report.sequence}. "
+        f"What was cut is in {', '.join(report.kept)}"
+    )
+    return 0

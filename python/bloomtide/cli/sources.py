@@ -1,0 +1,102 @@
+"""Bytes of files and stdin, piece by piece; `.gz` and `.zst` are unpacked by their names."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from bloomtide.cli.console import CommandError, message
+from bloomtide.cli.progress import Advance
+
+CHUNK = 1 << 20
+"""Bytes read at once: about 18 000 URLs, enough to make the cost of a batch call vanish."""
+
+PACKED_CHUNK = 1 << 14
+"""Bytes unpacked at once; one may become thousands, so fewer than `CHUNK`."""
+
+
+def stdin(what: str, form: str) -> BinaryIO:
+    """Standard input, and a word to whoever types into it."""
+    if sys.stdin is None:
+        raise CommandError("stdin is closed", hint=f"name a file with {what}")
+    if sys.stdin.isatty():
+        message(f"reading {what} from the terminal, {form}; ctrl-D ends")
+    return sys.stdin.buffer
+
+
+def is_packed(source: str) -> bool:
+    """Whether the name says that the file is compressed."""
+    return Path(source).suffix.lower() in _UNPACKERS
+
+
+def chunks(source: str, advance: Advance, what: str, form: str) -> Iterator[bytes]:
+    """The bytes of a file, or of stdin for `-`; messages call it `what`, with that `form`."""
+    if source == "-":
+        yield from _plain(stdin(what, form), advance)
+        return
+    unpack = _UNPACKERS.get(Path(source).suffix.lower(), _plain)
+    try:
+        with Path(source).open("rb") as file:
+            yield from unpack(file, advance)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise CommandError(
+            f"{source}: damaged gzip data: {problem}", hint=f"`gzip -t {source}` tests it"
+        ) from None
+    except OSError as problem:
+        raise CommandError(
+            f"cannot read {what} from {source}: {problem.strerror or problem}",
+            hint=f"name a file with {form}, or `-` for stdin",
+        ) from None
+
+
+def _plain(file: BinaryIO, advance: Advance) -> Iterator[bytes]:
+    # read1 answers what is there: keys typed or piped slowly are worked on as they come.
+    while chunk := file.read1(CHUNK):  # type: ignore[attr-defined]
+        yield chunk
+        advance(len(chunk))
+
+
+def _gzip(file: BinaryIO, advance: Advance) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=file) as unpacked:
+        before = 0
+        while chunk := unpacked.read1(CHUNK):
+            yield chunk
+            advance(file.tell() - before)
+            before = file.tell()
+
+
+def _zstd(file: BinaryIO, advance: Advance) -> Iterator[bytes]:
+    # decompressobj and not stream_reader: the latter ends a cut file without an error.
+    import zstandard
+
+    frames = zstandard.ZstdDecompressor()
+    frame = None
+    try:
+        while packed := file.read(PACKED_CHUNK):
+            advance(len(packed))
+            while packed:
+                frame = frame or frames.decompressobj()
+                yield frame.decompress(packed)
+                packed = frame.unused_data
+                if frame.eof:
+                    frame = None
+    except zstandard.ZstdError as problem:
+        raise _damaged_zstd(file, str(problem)) from None
+    if frame is not None:
+        raise _damaged_zstd(file, "it ends too early")
+
+
+def _damaged_zstd(file: BinaryIO, problem: str) -> CommandError:
+    return CommandError(
+        f"{file.name}: damaged zstd data: {problem}", hint=f"`zstd -t {file.name}` tests it"
+    )
+
+
+_UNPACKERS: dict[str, Callable[[BinaryIO, Advance], Iterator[bytes]]] = {
+    ".gz": _gzip,
+    ".zst": _zstd,
+}

@@ -1,0 +1,99 @@
+"""What is hot: two hot lists side by side, one of which forgets more slowly, and the trend between.
+
+`bloomtide.trend` says what the two tell together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bloomtide import HotList, LogCounter
+from bloomtide.records import LogReport
+from bloomtide.trend import SLOWER, Trend, steady_window, trend_of
+
+PLACES = 16_384
+"""Keys in a list: a page with more than 1/16384 of all hits is never missed. A few megabytes."""
+
+FORGOTTEN = 0.01
+"""Hits below which a key is no longer shown: one hit after seven half-lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotRow:
+    """A hot key."""
+
+    key: bytes
+    count: float
+    """Decayed hits: the true number is at most this,"""
+    lower: float
+    """and at least this."""
+    share: float
+    per_minute: float
+    trend: Trend
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """What is hot at an instant, and what was read for it."""
+
+    at: float
+    half_life: float | None
+    total: float
+    rows: tuple[HotRow, ...]
+    reports: tuple[LogReport, ...]
+
+    def sum(self, field: str) -> int:
+        """A number of the reports, over all logs."""
+        return sum(getattr(report, field) for report in self.reports)
+
+    def formats(self) -> str:
+        """The formats found, each once."""
+        return ", ".join(sorted({report.format for report in self.reports if report.format}))
+
+
+class Hotness:
+    """Counts logs and says what is hot in them."""
+
+    def __init__(self, by: str, half_life: float | None, places: int, **options: Any) -> None:
+        self.half_life = half_life
+        self.options = {"by": by, **options}
+        self.lists = [HotList(places, half_life=half_life)]
+        if half_life is not None:
+            self.lists.append(HotList(places, half_life=SLOWER * half_life))
+        self.counters: list[LogCounter] = []
+
+    def counter(self) -> LogCounter:
+        """For one more log."""
+        self.counters.append(LogCounter(*self.lists, **self.options))
+        return self.counters[-1]
+
+    def hot(self, n: int, at: float) -> Hot:
+        """The `n` hottest keys; if `at` is before the latest line, at that line's time."""
+        reports = tuple(counter.report() for counter in self.counters)
+        times = [
+            report.latest for report in reports if report.latest is not None and not report.later
+        ]
+        at = max([at, *times])
+        total = self.lists[0].total(at)
+        firsts = [report.first for report in reports if report.first is not None]
+        age = at - min(firsts, default=at)
+        items = (item for item in self.lists[0].top(n, at) if item.count >= FORGOTTEN)
+        rows = (self._row(item, at, age) for item in items)
+        return Hot(at, self.half_life, total, tuple(rows), reports)
+
+    def _row(self, item: Any, at: float, age: float) -> HotRow:
+        window = steady_window(self.half_life, age)
+        trend: Trend = "flat"
+        if self.half_life is not None:
+            slow = self.lists[1].estimate(item.key, at)
+            scale = window / steady_window(SLOWER * self.half_life, age)
+            trend = trend_of(item.lower, item.count, slow.lower * scale, slow.value * scale)
+        per_minute = 60 * item.count / window
+        return HotRow(item.key, item.count, item.lower, item.share, per_minute, trend)
+
+
+def latest(reports: Sequence[LogReport]) -> float | None:
+    """The latest time of any line."""
+    return max((report.latest for report in reports if report.latest is not None), default=None)

@@ -1,0 +1,53 @@
+"""`bloomtide validate`: is every byte of these files as it was written?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import bloomtide
+from bloomtide.cli import console, progress
+from bloomtide.cli.options import AsJson
+from bloomtide.errors import BloomtideError
+
+
+def validate(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="The filter files.", show_default=False),
+    ],
+    json: AsJson = False,
+) -> int:
+    """Check the checksums and the invariants of filter files; exit with 2 if any is bad."""
+    reports = []
+    with progress.files([str(file) for file in files], "checking") as advance:
+        for file in files:
+            reports.append(_examine(file))
+            if file.exists():
+                advance(file.stat().st_size)
+    if json:
+        console.write_json(reports)
+    for report in reports:
+        if report["ok"] and not json:
+            console.write_lines([f"{report['file']}: ok, {report['kind']}".encode()])
+        elif not report["ok"]:
+            console.error(f"{report['file']}: {report['error']}", report["hint"])
+    return 0 if all(report["ok"] for report in reports) else 2
+
+
+def _examine(file: Path) -> dict[str, Any]:
+    name = console.printable(str(file))
+    try:
+        filter = bloomtide.load(file)
+        filter.validate()
+    except BloomtideError as problem:
+        return {
+            "file": name,
+            "ok": False,
+            "code": problem.code,
+            "error": problem.message.removeprefix(f"{file}: "),
+            "hint": problem.hint,
+        }
+    return {"file": name, "ok": True, "kind": filter.stats().kind}

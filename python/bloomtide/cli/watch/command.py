@@ -1,0 +1,256 @@
+"""`bloomtide watch`: opens a monitor, feeds it, and shows it, on a page or in the terminal."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bloomtide.cli import console
+from bloomtide.cli.logs import finish
+from bloomtide.cli.options import AsJson, JsonMap, NoQuery
+from bloomtide.cli.quantities import parse_error_rate, parse_items
+from bloomtide.errors import require
+
+if TYPE_CHECKING:
+    from bloomtide.cli.watch.source import Feeder, Source
+    from bloomtide.monitor import Monitor
+
+LOOK = 0.25
+"""Seconds between two looks whether all sources have ended."""
+
+
+def watch(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Logs, also .gz and .zst, patterns in quotes, `-` for stdin, or"
+            " redis://host:port/stream.",
+            show_default=False,
+        ),
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Watch the traffic of a site that does not exist.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", metavar="DIR", show_default=False,
+            help="Where everything is kept; bloomtide-data if not given.",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as the files grow, through rotation.")
+    ] = False,
+    by: Annotated[
+        Literal["path", "host", "ip", "status", "referer"],
+        typer.Option("--by", help="Which field of a line is the key."),
+    ] = "path",
+    no_query: NoQuery = False,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME", help="As of `bloomtide top`; if not given, it is found.",
+        ),
+    ] = None,
+    json_map: JsonMap = None,
+    items: Annotated[
+        int | None,
+        typer.Option(
+            "--items", parser=parse_items, metavar="COUNT", show_default=False,
+            help="Distinct keys expected; 1M for a new monitor.",
+        ),
+    ] = None,
+    error_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--error", parser=parse_error_rate, metavar="RATE", show_default=False,
+            help="How often an answer may be wrong; 1% for a new monitor.",
+        ),
+    ] = None,
+    half_life: Annotated[
+        str | None,
+        typer.Option(
+            "--half-life", metavar="TIME", show_default=False,
+            help="How fast what was hot cools; 10m for a new monitor.",
+        ),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window", metavar="TIME", show_default=False,
+            help="The finest step of the history; 1m for a new monitor.",
+        ),
+    ] = None,
+    retention: Annotated[
+        str | None,
+        typer.Option("--retention", metavar="RULES", help="How long the history keeps its steps."),
+    ] = None,
+    sync: Annotated[
+        Literal["always", "everysec", "no"],
+        typer.Option("--sync", help="When events are safe from a power cut."),
+    ] = "everysec",
+    tui: Annotated[
+        bool, typer.Option("--tui", help="Show what is hot here in the terminal, too.")
+    ] = False,
+    number: Annotated[
+        int, typer.Option("-n", "--number", help="How many keys --tui shows.")
+    ] = 15,
+    no_server: Annotated[
+        bool, typer.Option("--no-server", help="Only read, and end with the last source.")
+    ] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", show_default=False,
+            help="A setting of the server, such as http-port=8380; as of `bloomtide serve`.",
+        ),
+    ] = None,
+    rate: Annotated[
+        int, typer.Option("--rate", metavar="N", help="With --demo: visits a second.")
+    ] = 1000,
+    json: AsJson = False,
+) -> int:  # fmt: skip
+    """Watch logs and streams: what is new, how often, what is hot, and what was when.
+
+    Every event goes into a filter of what was seen, counters, a list of what is hot and a history;
+    a page shows them, and any Redis client may ask. What was read stays read: started again, it
+    goes on behind the last line that counts, also after a crash.
+    """
+    require("number", number, "1 to 1000", 1 <= number <= 1000)
+    if demo == bool(sources):
+        raise console.CommandError(
+            "--demo brings its own traffic" if demo else "nothing to watch",
+            hint="name a log, redis://host:port/stream or `-`; or --demo alone",
+        )
+    directory = data or Path("bloomtide-data") / ("demo" if demo else "")
+    given: dict[str, Any] = {
+        "capacity": items, "error_rate": error_rate, "half_life": half_life, "window": window,
+        "retention": retention,
+    }  # fmt: skip
+    options = {"by": by, "query": not no_query, "format": format, "json_map": json_map}
+    try:
+        from bloomtide.cli.watch.source import Feeder
+        from bloomtide.monitor import Monitor
+    except ImportError as error:
+        raise console.CommandError(str(error), hint="pip install 'bloomtide[watch]'") from error
+    clock, found = _sources(sources, demo, follow, options, rate)
+    settings = {name: value for name, value in given.items() if value is not None}
+    with Monitor.open(directory / "monitor", sync=sync, clock=clock, **settings) as monitor:
+        feeders = [Feeder(source, monitor) for source in found]
+        running = Running(monitor, feeders, number if tui else None)
+        if no_server:
+            interrupted = running.until_the_end()
+        else:
+            from bloomtide.cli.watch.serving import serve
+
+            interrupted = serve(directory / "keys", set_ or [], running, json)
+        if json:
+            console.write_lines([console.to_json(monitor.stats().as_dict())])
+        return _finish(feeders, by, interrupted)
+
+
+class Running:
+    """The sources, and the view in the terminal if there is one."""
+
+    def __init__(self, monitor: Monitor, feeders: Sequence[Feeder], rows: int | None) -> None:
+        self.monitor = monitor
+        self.feeders = feeders
+        self._rows = rows
+        self._ended = threading.Event()
+        self._drawer: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begins to read, and to show."""
+        for feeder in self.feeders:
+            feeder.start()
+        if self._rows is not None:
+            self._drawer = threading.Thread(target=self._draw, name="view", daemon=True)
+            self._drawer.start()
+
+    def stop(self) -> None:
+        """Takes no more events, and leaves the terminal as it was."""
+        for feeder in self.feeders:
+            feeder.stop()
+        self._ended.set()
+        if self._drawer is not None:
+            self._drawer.join()
+
+    def until_the_end(self) -> bool:
+        """Until all sources have ended, or ctrl-C or SIGTERM; whether it was one of these."""
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGTERM, interrupt)
+        self.start()
+        try:
+            while not all(feeder.wait(LOOK) for feeder in self.feeders):
+                pass
+        except KeyboardInterrupt:
+            return True
+        finally:
+            signal.signal(signal.SIGTERM, before)
+            self.stop()
+        return False
+
+    def _draw(self) -> None:
+        from bloomtide.cli.watch.view import Terminal
+
+        view = Terminal(self.monitor, self._rows or 1, self._notes)
+        try:
+            view.show()
+            while not self._ended.wait(1.0):
+                view.show()
+            with suppress(Exception):  # the last look is not worth a traceback
+                view.show()
+        finally:
+            view.close()
+
+    def _notes(self) -> list[str]:
+        """What people should know: sources that wait or have failed, a monitor that is full."""
+        notes = [feeder.source.waiting for feeder in self.feeders if feeder.source.waiting]
+        notes += [feeder.problem.message for feeder in self.feeders if feeder.problem is not None]
+        return notes + ([self.monitor.failure] if self.monitor.failure else [])
+
+
+def _sources(
+    names: list[str] | None, demo: bool, follow: bool, options: dict[str, Any], rate: int
+) -> tuple[Callable[[], float] | None, list[Source]]:
+    """The clock, and what to read."""
+    if demo:
+        from bloomtide.cli.watch.demo import Demo, DemoClock
+
+        clock = DemoClock()
+        return clock, [Demo(clock, rate)]
+    from bloomtide.cli.watch.logs import log_sources
+    from bloomtide.cli.watch.streams import RedisStream
+
+    named = names or []
+    streams: list[Source] = [RedisStream(name) for name in named if name.startswith("redis://")]
+    files = [name for name in named if not name.startswith("redis://")]
+    return None, streams + log_sources(files, follow=follow, options=options)
+
+
+def _finish(feeders: Sequence[Feeder], by: str, interrupted: bool) -> int:
+    """Tell what was wrong with the sources; answers the exit code."""
+    problems = [
+        console.CommandError(feeder.problem.message, hint=feeder.problem.hint)
+        for feeder in feeders
+        if feeder.problem is not None
+    ]
+    read = [(feeder.source.name, feeder.source.report()) for feeder in feeders]
+    logs = [(name, report) for name, report in read if report is not None]
+    if not any(report.lines for _, report in logs):
+        # Nothing new in a log that was read before, or no log at all.
+        for problem in problems:
+            console.error(problem.message, problem.hint)
+        return 2 if problems else (130 if interrupted else 0)
+    names, reports = zip(*logs, strict=True)
+    return finish(names, reports, problems, by=by, interrupted=interrupted)

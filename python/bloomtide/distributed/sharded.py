@@ -1,0 +1,314 @@
+"""`ShardedFilter`: the key space cut into slices, each a filter of its own.
+
+A key belongs to one shard, by a hash that is independent of the filter's own. So nothing is ever
+merged: a task owns a slice, writes its file and is done, and no value is larger than a shard. A
+question goes to one shard; its error is that shard's, as if there were no others.
+
+    directory/manifest.json      how many shards, their recipe, size and CRC-32 of each file
+    directory/shard-00000.bloom ...
+
+1. The manifest is written last: a directory without one is an unfinished build and is refused.
+2. Files are replaced whole, so a task that runs twice leaves what one run leaves.
+3. A shard is read when a key of it is first asked for.
+
+Use one filter while it fits one machine: two hashes and a grouping by shard cost time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bloomtide._core import Digests, load, replace_file
+from bloomtide.distributed.build import Spool
+from bloomtide.distributed.recipe import CLASSES, Recipe
+from bloomtide.errors import (
+    ChecksumError,
+    NotASnapshotError,
+    StorageError,
+    UnsupportedError,
+    require,
+    require_format,
+)
+from bloomtide.records import Plan
+
+FORMAT = 1
+_SEED = 0x5348_4152_4453  # "SHARDS": another hash than any filter's own
+_MOST = 1 << 20
+
+
+class ShardedFilter:
+    """Filters of one recipe, each for its slice of all keys."""
+
+    def __init__(self, plan: Plan | Recipe, shards: int) -> None:
+        """Empty shards. The plan is that of one shard; `of` makes it from the whole."""
+        self.recipe = _usable(Recipe.of(plan))
+        require("shards", shards, f"from 1 to {_MOST:,}", 1 <= shards <= _MOST)
+        self.shards = shards
+        self._directory: Path | None = None
+        self._about: list[dict[str, Any]] = []
+        self._filters: dict[int, Any] = {}
+
+    @classmethod
+    def of(
+        cls,
+        kind: Any,
+        capacity: int,
+        error_rate: float,
+        *,
+        shards: int,
+        hash: str = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+        at: Any = None,
+        **sizing: Any,
+    ) -> Self:
+        """For `capacity` keys in all: `ShardedFilter.of(BloomFilter, 10**10, 0.01, shards=64)`.
+
+        Shards do not get equally many keys. Each has room for four standard deviations more than
+        the mean, so that the fullest keeps the error rate.
+        """
+        plan = kind.plan(shard_capacity(capacity, shards), error_rate, **sizing)
+        return cls(Recipe.of(plan, hash=hash, seed=seed, secret=secret, at=at), shards)
+
+    # --- keys ---------------------------------------------------------------------------------
+
+    def shard_of(self, key: Any) -> int:
+        """The shard of a key."""
+        return int(self.shards_of([key])[0])
+
+    def shards_of(self, keys: Any) -> npt.NDArray[np.uint32]:
+        """The shard of every key."""
+        return shards_of(keys, self.recipe, self.shards)
+
+    def add(self, key: Any) -> bool | None:
+        """Adds a key to its shard."""
+        added: bool | None = self.shard(self.shard_of(key)).add(key)
+        return added
+
+    def add_many(self, keys: Any, counts: Any = None, *, at: Any = None) -> None:
+        """Adds every key to its shard, with its count and its instant where there are such."""
+        for number, rows in self._groups(keys):
+            words: dict[str, Any] = {}
+            if counts is not None:
+                words["counts"] = take(counts, rows)
+            if self.recipe.fades:
+                alone = (
+                    at is None or isinstance(at, (str, int, float)) or not hasattr(at, "__len__")
+                )
+                words["at"] = (self.recipe.at if at is None else at) if alone else take(at, rows)
+            self.shard(number).add_many(take(keys, rows), **words)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.shard(self.shard_of(key))
+
+    def contains_many(self, keys: Any) -> npt.NDArray[np.bool_]:
+        """Whether each key is there, or seems to be."""
+        answer: npt.NDArray[np.bool_] = self._ask(keys, "contains_many", np.bool_)
+        return answer
+
+    def count(self, key: Any) -> float:
+        """How often the key came, at least."""
+        counted: float = self.shard(self.shard_of(key)).count(key, **self._when("count"))
+        return counted
+
+    def count_many(self, keys: Any) -> npt.NDArray[Any]:
+        """How often each key came, at least."""
+        answer: npt.NDArray[Any] = self._ask(keys, "count_many", None)
+        return answer
+
+    # --- shards -------------------------------------------------------------------------------
+
+    def shard(self, number: int) -> Any:
+        """One of the filters, from its file if it has one."""
+        require("shard", number, f"from 0 to {self.shards - 1}", 0 <= number < self.shards)
+        if number not in self._filters:
+            self._filters[number] = self._load(number)
+        return self._filters[number]
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all shards, loaded or not."""
+        return self.recipe.size * self.shards
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes every shard, then the manifest."""
+        path = Path(directory)
+        path.mkdir(parents=True, exist_ok=True)
+        reports = [write_filter(path, n, self.shard(n)) for n in range(self.shards)]
+        write_manifest(path, self.recipe, reports)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> Self:
+        """Opens a directory; the shards are read when they are needed."""
+        path = Path(directory)
+        about = _read_manifest(path / "manifest.json")
+        made = cls(Recipe.from_json(json.dumps(about["recipe"]).encode()), len(about["shards"]))
+        made._directory, made._about = path, about["shards"]
+        return made
+
+    def validate(self) -> None:
+        """Reads every shard and checks it."""
+        for number in range(self.shards):
+            self.shard(number).validate()
+
+    def _load(self, number: int) -> Any:
+        if self._directory is None:
+            return self.recipe.make()
+        path = self._directory / shard_name(number)
+        about = self._about[number]
+        made: Any = load(path)  # checks the file itself
+        check = _crc(path)
+        if check != about["crc"]:
+            raise ChecksumError(
+                f"{path} is not the shard that the manifest names",
+                hint="build the shards again", path=str(path), offset=None,
+                expected=about["crc"], got=check,
+            )  # fmt: skip
+        return made
+
+    def _groups(self, keys: Any) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+        yield from groups(self.shards_of(keys))
+
+    def _when(self, verb: str) -> dict[str, Any]:
+        if not hasattr(CLASSES[self.recipe.kind], verb):
+            raise UnsupportedError(
+                f"a filter of kind `{self.recipe.kind}` does not count",
+                hint="shards of CountingBloomFilter do", verb=verb, policy=self.recipe.kind,
+            )  # fmt: skip
+        return {"at": self.recipe.at} if self.recipe.fades else {}
+
+    def _ask(self, keys: Any, verb: str, dtype: Any) -> npt.NDArray[Any]:
+        words = self._when(verb)
+        if dtype is None:
+            dtype = getattr(self.shard(0), verb)([], **words).dtype
+        belongs = self.shards_of(keys)
+        answer: npt.NDArray[Any] = np.zeros(len(belongs), dtype)
+        for number, rows in groups(belongs):
+            answer[rows] = getattr(self.shard(number), verb)(take(keys, rows), **words)
+        return answer
+
+
+def shard_capacity(capacity: int, shards: int) -> int:
+    """Keys that the fullest of so many shards must have room for: mean and four deviations."""
+    mean = capacity / shards
+    return math.ceil(mean + (4 * math.sqrt(mean) if shards > 1 else 0))
+
+
+def shards_of(keys: Any, recipe: Recipe, shards: int) -> npt.NDArray[np.uint32]:
+    """The shard of every key; who knows no secret cannot fill one shard on purpose."""
+    if recipe.secret is not None:
+        secret = blake2b(recipe.secret, digest_size=16, person=b"bloomtide-shards").digest()
+        return Digests(keys, hash="keyed", secret=secret).shards(shards)
+    return Digests(keys, seed=(recipe.seed ^ _SEED) & (2**64 - 1)).shards(shards)
+
+
+def groups(belongs: npt.NDArray[np.uint32]) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
+    """The rows of each shard that has any, in their order."""
+    order = np.argsort(belongs, kind="stable")
+    numbers, starts = np.unique(belongs[order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
+
+
+def take(column: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """Some rows of an array, an Arrow column or a list."""
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    if hasattr(column, "take"):
+        return column.take(rows)
+    return [column[row] for row in rows.tolist()]
+
+
+def write_shard(
+    directory: str | os.PathLike[str],
+    number: int,
+    batches: Iterable[Any],
+    plan: Plan | Recipe,
+    *,
+    nulls: str = "refuse",
+) -> dict[str, Any]:
+    """Builds one shard from the keys that belong to it and writes its file, whole or not at all.
+
+    Batches are as for `build_partition`. What it returns goes to `write_manifest`.
+    """
+    spool = Spool(_usable(Recipe.of(plan)), nulls, 1)
+    for batch in batches:
+        spool.take(batch)
+    path = Path(directory)
+    path.mkdir(parents=True, exist_ok=True)
+    return write_filter(path, number, spool.filter())
+
+
+def write_filter(directory: Path, number: int, made: Any) -> dict[str, Any]:
+    """Writes one shard."""
+    path = directory / shard_name(number)
+    made.save(path)
+    return {"number": number, "bytes": path.stat().st_size, "crc": _crc(path)}
+
+
+def write_manifest(directory: Path, recipe: Recipe, reports: Iterable[dict[str, Any]]) -> None:
+    """Makes the directory a filter: from now on it can be loaded."""
+    ordered = sorted(reports, key=lambda report: int(report["number"]))
+    about = {"format": FORMAT, "recipe": json.loads(recipe.to_json()), "shards": ordered}
+    path = directory / "manifest.json"
+    replace_file(path, json.dumps(about, indent=1).encode())
+
+
+def _crc(path: Path) -> int:
+    """Of a file, a piece at a time."""
+    check = 0
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            check = zlib.crc32(piece, check)
+    return check
+
+
+def shard_name(number: int) -> str:
+    """The file of a shard."""
+    return f"shard-{number:05d}.bloom"
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        about = json.loads(path.read_bytes())
+        version, shards, _ = about["format"], about["shards"], about["recipe"]
+        whole = [report["number"] for report in shards] == list(range(len(shards))) and shards
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"{path.parent} has no manifest",
+            hint="the build was not finished, or this is no directory of shards",
+            path=str(path), operation="open",
+        ) from error  # fmt: skip
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotASnapshotError(
+            f"{path} does not describe shards", hint="build them again",
+            path=str(path), offset=None,
+        ) from error  # fmt: skip
+    require_format(path, version, FORMAT)
+    if not whole:
+        raise NotASnapshotError(
+            f"{path} does not name every shard", hint="build them again",
+            path=str(path), offset=None,
+        )  # fmt: skip
+    return dict(about)
+
+
+def _usable(recipe: Recipe) -> Recipe:
+    if recipe.kind in {"url", "hot"}:
+        raise UnsupportedError(
+            f"a structure of kind `{recipe.kind}` cannot be cut by the hash of a key",
+            hint="two spellings of one URL, and the prefixes of it, lie in several shards: use a "
+            "Bloom filter of canonical URLs" if recipe.kind == "url"
+            else "merge hot lists: they are small",
+            verb="shards", policy=recipe.kind,
+        )  # fmt: skip
+    return recipe

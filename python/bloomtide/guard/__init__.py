@@ -1,0 +1,30 @@
+"""Do I have to ask the database at all? A filter of all keys of a column answers first.
+
+`DatabaseGuard` is for SQLAlchemy. `HeldKeys` and what it needs know no database, and are there
+without it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from bloomtide.guard.held import HeldKeys
+from bloomtide.guard.state import GuardStats, HeldStats, State
+
+if TYPE_CHECKING:
+    from bloomtide.guard.guard import DatabaseGuard
+
+__all__ = ["DatabaseGuard", "GuardStats", "HeldKeys", "HeldStats", "State"]
+
+
+def __getattr__(name: str) -> Any:
+    """`DatabaseGuard` when it is first asked for: it needs SQLAlchemy."""
+    if name == "DatabaseGuard":
+        try:
+            from bloomtide.guard.guard import DatabaseGuard
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "sqlalchemy":
+                raise
+            raise ModuleNotFoundError(
+                "`DatabaseGuard` needs SQLAlchemy: pip install 'bloomtide[guard]'", name=error.name
+            ) from error
+        return DatabaseGuard
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

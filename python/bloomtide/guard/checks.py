@@ -1,0 +1,101 @@
+"""The decorator of a guard: a function that queries is not called for keys that are not there.
+
+It must make no difference but time. So a function is called if its session has something to send
+first that no filter can know, or if its key is NULL; and what it returns is compared with what it
+would have been spared: that is how `mode="shadow"` finds out that the guard would change an answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session
+from sqlalchemy.orm import Session, scoped_session
+
+from bloomtide.errors import require
+
+_SESSIONS = (Session, AsyncSession, scoped_session, async_scoped_session)
+_UNKNOWN = object()
+
+
+class Asked(Protocol):
+    """What is needed of a guard."""
+
+    def may_exist(self, key: Any) -> bool: ...
+    def pass_on(self) -> None:
+        """Counts a question that goes to the database without having been asked here."""
+
+    def note(self, key: Any, found: bool) -> None:
+        """Counts what the database answered."""
+
+
+def has_unsent(session: Any) -> bool:
+    """What a session has not sent yet no filter can know; its query will send it first."""
+    return bool(getattr(session, "new", None) or getattr(session, "dirty", None))
+
+
+def checked(guard: Asked, names: tuple[str, ...], absent: Any, function: Any) -> Any:
+    """The function, called only if it may find something."""
+    signature = inspect.signature(function)
+    unknown = [name for name in names if name not in signature.parameters]
+    require("names", unknown, f"arguments of `{function.__name__}`", not unknown)
+
+    def nothing() -> Any:
+        return absent() if callable(absent) else absent
+
+    def ask(arguments: tuple[Any, ...], words: dict[str, Any]) -> tuple[Any, bool]:
+        """The key, and whether the function has to be called."""
+        bound = signature.bind(*arguments, **words)
+        bound.apply_defaults()
+        values = tuple(bound.arguments[name] for name in names)
+        key = values if len(values) > 1 else values[0]
+        sessions = (each for each in bound.arguments.values() if isinstance(each, _SESSIONS))
+        if None in values or any(map(has_unsent, sessions)):
+            guard.pass_on()
+            return _UNKNOWN, True
+        return key, guard.may_exist(key)
+
+    def note(key: Any, result: Any) -> None:
+        if key is _UNKNOWN or _comes_later(result):
+            return
+        if absent is None:
+            guard.note(key, result is not None)
+        elif type(result) is type(spared := nothing()):
+            guard.note(key, bool(result != spared))
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def asked_later(*arguments: Any, **words: Any) -> Any:
+            key, must = ask(arguments, words)
+            if not must:
+                return nothing()
+            result = await function(*arguments, **words)
+            note(key, result)
+            return result
+
+        return asked_later
+
+    @functools.wraps(function)
+    def asked(*arguments: Any, **words: Any) -> Any:
+        key, must = ask(arguments, words)
+        if not must:
+            return nothing()
+        result = function(*arguments, **words)
+        note(key, result)
+        return result
+
+    return asked
+
+
+def _comes_later(result: Any) -> bool:
+    """Whether nobody knows yet what was found."""
+    return inspect.isgenerator(result) or inspect.isasyncgen(result) or inspect.isawaitable(result)
+
+
+def decorator(guard: Asked, names: tuple[str, ...], absent: Any) -> Callable[[Any], Any]:
+    """For functions whose arguments of those names hold the key."""
+    return functools.partial(checked, guard, names, absent)

@@ -1,0 +1,67 @@
+"""Which columns a guard is for: mapped attributes and columns become columns of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Column, Table, UniqueConstraint
+from sqlalchemy.orm import QueryableAttribute
+
+from bloomtide.errors import ParameterError
+
+
+def _refuse(got: object, hint: str) -> ParameterError:
+    allowed = "a column of a table, or several of one table"
+    return ParameterError(
+        f"`column` must be {allowed}, got: {got!r}",
+        hint=hint,
+        name="column",
+        got=repr(got),
+        allowed=allowed,
+    )
+
+
+def _one(given: Any) -> Column[Any]:
+    column = given
+    if isinstance(given, QueryableAttribute):
+        columns = getattr(given.property, "columns", None)
+        if not columns:
+            raise _refuse(given, "a relationship has no value of its own: take its foreign key")
+        column = columns[0]
+    if not isinstance(column, Column):
+        raise _refuse(given, "for example `Basket.customer_id` or `basket.c.customer_id`")
+    if not isinstance(column.table, Table):
+        raise _refuse(given, "a column must belong to a table that can be written to")
+    return column
+
+
+def find_columns(given: Any) -> tuple[tuple[Column[Any], ...], Any]:
+    """The columns, and what a query selects: the mapped class, or else the table."""
+    several = list(given) if isinstance(given, (tuple, list)) else [given]
+    if not several:
+        raise _refuse(given, "name at least one column")
+    columns = tuple(_one(each) for each in several)
+    if len({column.table for column in columns}) > 1 or len(set(columns)) < len(columns):
+        raise _refuse(given, "the parts of a key are different columns of one table")
+    first = several[0]
+    entity = first.class_ if isinstance(first, QueryableAttribute) else columns[0].table
+    return columns, entity
+
+
+def is_unique(columns: Sequence[Column[Any]]) -> bool:
+    """Whether no two rows may have the same key."""
+    wanted = set(columns)
+    table = columns[0].table
+    if len(columns) == 1 and columns[0].unique:
+        return True
+    sets = [set(c.columns) for c in table.constraints if isinstance(c, UniqueConstraint)]
+    sets.append(set(table.primary_key.columns))
+    for index in table.indexes:
+        partial = any(
+            options.get("where") is not None for options in index.dialect_options.values()
+        )
+        if index.unique and not partial:
+            sets.append(set(index.columns))
+    # Unique in a part of the key is unique in all of it.
+    return any(each and each <= wanted for each in sets)

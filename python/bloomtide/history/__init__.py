@@ -1,0 +1,33 @@
+"""How many between t1 and t2: counts of keys in any past range of time, in a directory.
+
+`History` is the store; its segments are multi-Bloom filters. It needs the extra `history`
+(SQLAlchemy for the table of segments, fsspec for object stores).
+"""
+
+from bloomtide.history.decay import exponential, polynomial, sliding
+from bloomtide.history.records import (
+    CompactionReport,
+    DecayedCount,
+    HistoryStats,
+    RangeCount,
+    SegmentReport,
+    TopKeys,
+    VerifyReport,
+)
+from bloomtide.history.series import Series
+from bloomtide.history.store import History
+
+__all__ = [
+    "CompactionReport",
+    "DecayedCount",
+    "History",
+    "HistoryStats",
+    "RangeCount",
+    "SegmentReport",
+    "Series",
+    "TopKeys",
+    "VerifyReport",
+    "exponential",
+    "polynomial",
+    "sliding",
+]

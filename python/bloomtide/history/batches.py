@@ -1,0 +1,97 @@
+"""Numbered batches: what a stream brings, counted exactly once however often it is sent.
+
+A stream engine may send a batch again after a crash, always under the same number. So a batch does
+not go through the journal: its events become segments of their own, and one transaction registers
+these and the number. A kill before it leaves orphan files and no event; after it the number says
+that the batch is in. Rows by time are aligned everywhere, so such segments are further roots over
+their time, as in a merge, and compaction rolls them up.
+
+Numbers of one source only grow: a batch with the last number or a smaller one is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from bloomtide._core import HistoryBuffer
+from bloomtide.errors import BloomtideError, IncompatibleError, require
+from bloomtide.history.background import Background
+from bloomtide.history.catalogue import Entry
+from bloomtide.history.seal import write_sealed
+from bloomtide.history.settings import Settings
+from bloomtide.history.state import State
+
+if TYPE_CHECKING:
+    from bloomtide.history.store import History
+
+
+def add_batch(
+    state: State,
+    source: str,
+    number: int,
+    fill: Callable[[HistoryBuffer], object],
+    compacter: Background | None,
+) -> bool:
+    """Registers what `fill` puts into an empty buffer; False if the number is not a new one."""
+    require("source", source, "a name", source != "")
+    require("number", number, "a whole number from 0", type(number) is int and number >= 0)
+    if state.settings.window is None:
+        raise IncompatibleError(
+            "batches have no place in the order of `arrivals`",
+            hint="only stores by `window` take batches", field="arrivals",
+            expected=None, got=state.settings.arrivals,
+        )  # fmt: skip
+    last = state.catalogue.read_batch(source)
+    if last is not None and number <= last:
+        return False
+    buffer = state.settings.buffer(state.secret)
+    fill(buffer)
+    buffer.take_journal()  # its events are safe as files, before anybody is told of them
+    entries: list[Entry] = []
+    try:
+        for segment in buffer.segments():
+            entries.append(write_sealed(state, buffer, segment.index))
+        state.register(add=entries, batch=(source, number))
+    except BloomtideError:
+        # If nobody knows whether the transaction went through the files must stay.
+        if state.journal is None or state.journal.failure is None:
+            for entry in entries:
+                state.remove_files([entry.file, *([entry.items] if entry.items else [])])
+        raise
+    if compacter is not None:
+        compacter.wake()
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class BufferRecipe:
+    """How to make a buffer that a store's batch can take over, on another machine."""
+
+    settings: Settings
+    secret: bytes | None
+
+    @classmethod
+    def of(cls, store: History) -> Self:
+        """That of a store."""
+        return cls(store._state.settings, store._state.secret)
+
+    def make(self) -> HistoryBuffer:
+        """An empty buffer."""
+        buffer = self.settings.buffer(self.secret)
+        buffer.take_journal()
+        return buffer
+
+
+def dump(buffer: HistoryBuffer) -> bytes:
+    """Everything of a buffer, as records."""
+    buffer.take_journal()
+    return buffer.dump()
+
+
+def replay_all(buffer: HistoryBuffer, dumps: Iterable[bytes]) -> None:
+    """Adds what other buffers have."""
+    buffer.take_journal()
+    for data in dumps:
+        buffer.replay(data)

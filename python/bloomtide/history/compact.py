@@ -1,0 +1,271 @@
+"""Compaction: roll-ups, retention, and the paper's two compressions by hand.
+
+A roll-up makes one segment of the next level from all complete segments in its span. It is built
+from their exact items, so it is sized for its own load and its error does not grow; they become its
+children and their items files go. Retention then drops children whose time to be kept is over, and
+at last whole roots. The paper's compressions work on a sealed segment without its items: they can
+only widen it, so they predict the error after it and refuse one beyond `max_error`.
+
+What is built lies outside of every lock; each step is one transaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from bloomtide._core import HistorySegment, history_roll_up
+from bloomtide.errors import IncompatibleError, ParameterError, SnapshotError, require
+from bloomtide.history.catalogue import Entry
+from bloomtide.history.forest import Damaged, SegmentNode
+from bloomtide.history.ladder import parse_retention
+from bloomtide.history.state import State
+
+
+def roll_up(state: State, now: int, max_error: float | None) -> int:
+    """Rolls up everything that is complete, level by level; how many segments became children."""
+    children = 0
+    level = 0
+    while True:
+        groups = list(_groups(state, level, now))
+        for number, entries in groups:
+            children += _roll_up_group(state, level + 1, number, entries, max_error)
+        level += 1
+        with state.lock:
+            if level > max((n.entry.level for n in state.forest.roots.values()), default=0):
+                return children
+
+
+def drop_expired(state: State, now: int) -> int:
+    """Removes what retention no longer keeps; how many segments that were."""
+    rules = parse_retention(state.settings.retention)
+    newest = state.newest()
+    if not rules or newest is None:
+        return 0
+    # A clock that jumped ahead must not empty the store, nor an event from the future.
+    present = min(now, newest)
+    keep = {level.number: level.keep for level in state.levels}
+    last = rules[-1].keep
+    with state.lock:
+        gone: dict[int, SegmentNode] = {}
+        horizon = state.catalogue.horizon
+        for node in state.forest.nodes.values():
+            kept = last if node.entry.parent is None else keep.get(node.entry.level, last)
+            if kept is not None and node.end <= present - kept:
+                gone |= {below.entry.id: below for below in _family(state, node)}
+                if node.entry.parent is None:
+                    horizon = node.end if horizon is None else max(horizon, node.end)
+        if gone:
+            moved = horizon if horizon != state.catalogue.horizon else None
+            state.register(remove=gone, horizon=moved)
+    return len(gone)
+
+
+def compress(state: State, number: int, factor: int, max_error: float) -> Entry:
+    """The paper's first compression: neighbouring rows of a segment become one."""
+    node = _node(state, number)
+    data = _open(state, node).merge_rows(factor, max_error=max_error)
+    with state.lock:
+        entry = _replacement(state, node.entry, data, "compressed")
+        adopt = {child.entry.id: entry.id for child in state.forest.offspring.get(number, [])}
+        state.register(add=[entry], remove=[number], adopt=adopt)
+    return entry
+
+
+def join(state: State, one: int, other: int, max_error: float) -> Entry:
+    """The paper's second compression: two consecutive segments become one."""
+    nodes = sorted([_node(state, one), _node(state, other)], key=lambda node: node.begin)
+    first, second = nodes
+    if first.entry.parent is not None or second.entry.parent is not None:
+        _refuse_join("parent", "none", f"{first.entry.parent}, {second.entry.parent}")
+    if first.entry.level != second.entry.level:
+        _refuse_join("level", first.entry.level, second.entry.level)
+    if first.entry.number + 1 != second.entry.number:
+        _refuse_join("number", first.entry.number + 1, second.entry.number)
+    data = _open(state, first).join(_open(state, second), max_error=max_error)
+    with state.lock:
+        # Its two halves can no longer be told apart by a parent, so it stays a root.
+        entry = replace(_replacement(state, first.entry, data, "joined"), items=None)
+        entry = replace(entry, last=max(first.last, second.last), end=second.end)
+        children = [
+            child.entry.id
+            for node in nodes
+            for child in state.forest.offspring.get(node.entry.id, [])
+        ]
+        state.register(add=[entry], remove=[one, other], adopt=dict.fromkeys(children, entry.id))
+    return entry
+
+
+def _groups(state: State, level: int, now: int) -> Iterator[tuple[int, list[Entry]]]:
+    """The roots of a level that are to become one segment each, with its number."""
+    newest = state.newest()
+    if newest is None:
+        return
+    with state.lock:
+        roots = [node.entry for node in state.forest.roots.values()]
+        found = [entry for entry in roots if entry.level == level and entry.items]
+        same = [node.entry for node in state.forest.nodes.values() if node.entry.level == level]
+        latest = max((entry.number for entry in same), default=0)
+    groups: defaultdict[int, list[Entry]] = defaultdict(list)
+    levels = state.levels
+    if not levels:
+        for entry in found:
+            groups[entry.number // state.settings.rows].append(entry)
+        for number, entries in sorted(groups.items()):
+            if latest + 1 >= (number + 1) * state.settings.rows:
+                yield number, sorted(entries, key=lambda entry: entry.number)
+        return
+    if level + 1 >= len(levels):
+        return
+    span = levels[level + 1].span
+    closed = min(newest, now) - state.settings.lateness
+    for entry in found:
+        groups[entry.begin // span].append(entry)
+    for number, entries in sorted(groups.items()):
+        if (number + 1) * span <= closed:
+            yield number, sorted(entries, key=lambda entry: entry.begin)
+
+
+def _roll_up_group(
+    state: State, level: int, number: int, entries: Sequence[Entry], max_error: float | None
+) -> int:
+    levels = state.levels
+    if levels:
+        begin, end = number * levels[level].span, (number + 1) * levels[level].span
+    else:
+        begin = min(entry.begin for entry in entries)
+        end = max(entry.end for entry in entries)
+    build = partial(
+        history_roll_up,
+        begin=begin,
+        end=end,
+        level=level,
+        row_span=levels[level].window if levels else None,
+        error_rate=state.settings.error_rate,
+        gate_error=state.settings.gate_error,
+        policy=state.settings.policy,
+        names=state.settings.names,
+        hash=state.settings.hash,
+        seed=state.settings.seed,
+        secret=state.secret,
+    )
+    sound = _read_items(state, entries)
+    if not sound:
+        return 0
+    try:
+        built = build([items for _, items in sound])
+    except SnapshotError:
+        sound = [pair for pair in sound if _is_sound(state, pair, build)]
+        if not sound:
+            return 0
+        built = build([items for _, items in sound])
+    if max_error is not None and built.predicted_error > max_error:
+        _refuse_error(max_error, built.predicted_error)
+    file, check = state.write_segment(built.segment)
+    is_top = bool(levels) and level + 1 == len(levels)
+    with state.lock:
+        entry = Entry(
+            id=state.catalogue.allocate(),
+            level=level,
+            number=number,
+            begin=begin,
+            end=end,
+            first=begin if built.first is None else built.first,
+            last=begin if built.last is None else built.last,
+            rows=built.rows,
+            events=built.events,
+            file=file,
+            items=None if is_top else state.write_items(built.items),
+            bytes=len(built.segment),
+            checksum=check,
+            predicted_error=built.predicted_error,
+            parameters=built.parameters,
+            state="rolled up",
+            parent=None,
+            created=state.now(),
+        )
+        state.register(add=[entry], adopt={child.id: entry.id for child, _ in sound})
+    return len(sound)
+
+
+def _read_items(state: State, entries: Sequence[Entry]) -> list[tuple[Entry, bytes]]:
+    """The exact contents of the segments. One whose items are lost stays a root."""
+    found: list[tuple[Entry, bytes]] = []
+    for entry in entries:
+        try:
+            found.append((entry, state.place.read(entry.items or "")))
+        except OSError as error:
+            state.failure = f"{entry.items} cannot be rolled up: {error}"
+    return found
+
+
+def _is_sound(
+    state: State, pair: tuple[Entry, bytes], build: Callable[[list[bytes]], object]
+) -> bool:
+    try:
+        build([pair[1]])
+    except SnapshotError as error:
+        state.failure = f"{pair[0].items} cannot be rolled up: {error.message}"
+        return False
+    return True
+
+
+def _family(state: State, node: SegmentNode) -> Iterator[SegmentNode]:
+    yield node
+    for child in state.forest.offspring.get(node.entry.id, []):
+        yield from _family(state, child)
+
+
+def _node(state: State, number: int) -> SegmentNode:
+    node = state.forest.nodes.get(number)
+    if node is None:
+        require("segment", number, "the id of a sealed segment", False, hint="see segments()")
+        raise AssertionError  # for the type checker: require has raised
+    return node
+
+
+def _open(state: State, node: SegmentNode) -> HistorySegment:
+    try:
+        return state.forest.open(node)
+    except Damaged:
+        reason = state.forest.damaged[node.entry.id]
+        raise SnapshotError(reason, path=node.entry.file, offset=None) from None
+
+
+def _replacement(state: State, entry: Entry, data: bytes, made: str) -> Entry:
+    info = HistorySegment.from_bytes(data).info
+    file, check = state.write_segment(data)
+    return replace(
+        entry,
+        id=state.catalogue.allocate(),
+        rows=info.rows,
+        events=info.events,
+        file=file,
+        bytes=len(data),
+        checksum=check,
+        predicted_error=info.predicted_error,
+        state=made,
+        created=state.now(),
+    )
+
+
+def _refuse_join(field: str, expected: object, got: object) -> None:
+    raise IncompatibleError(
+        f"only two consecutive roots of one level can be joined; `{field}` is: {got}",
+        hint="see segments(), and compact() first",
+        field=field,
+        expected=expected,
+        got=got,
+    )
+
+
+def _refuse_error(max_error: float, predicted: float) -> None:
+    raise ParameterError(
+        f"`max_error` must be at least the error after the step, {predicted:.3g}, got: {max_error}",
+        hint="allow more error, or keep the segments as they are",
+        name="max_error",
+        got=max_error,
+        allowed=f"at least {predicted}",
+    )

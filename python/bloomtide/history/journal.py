@@ -1,0 +1,95 @@
+"""The journal of a store: a file that holds what the open segments hold, for the day of a crash.
+
+Each generation has a file of its own, `journal-<generation>`. The records come from the buffer of
+the open segments, which also reads them again; this file knows only bytes, and when they are safe:
+
+    none       handed to the operating system now and then, never forced to the disk
+    everysec   on the disk within a second
+    always     on the disk before `append` returns
+    caller     not at all: whoever feeds the store keeps the events, and gives those behind the
+               store's `mark` again. The file holds what was open at the last sealing or checkpoint
+
+After a write or a sync that failed nobody knows what is on the disk, and asking again may answer
+"all is well" without it being so. So the first failure is the last word: every later `append` is
+refused, until the store is opened anew and has read what is really there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from bloomtide.durable.disk import Disk
+from bloomtide.errors import StorageError
+
+DURABILITIES = ("none", "everysec", "always", "caller")
+
+
+def journal_path(directory: Path, generation: int) -> Path:
+    """Where the journal of a generation lies."""
+    return directory / f"journal-{generation:08d}"
+
+
+class Journal:
+    """The journal file that is written now."""
+
+    def __init__(self, disk: Disk, path: Path, durability: str, length: int) -> None:
+        """Goes on behind the first `length` bytes of the file; the rest is a torn tail and cut."""
+        self.path = path
+        self.bytes = length
+        self.failure: StorageError | None = None
+        self._disk = disk
+        self._durability = durability
+        self._handle = disk.reopen(path, length)
+        self._unsynced = False
+        # Not the store's lock: the thread that syncs each second must not stop questions.
+        self._gate = threading.Lock()
+
+    def append(self, data: bytes) -> None:
+        """Adds records, as safe as the durability says when this returns."""
+        with self._gate:
+            self.require_sound()
+            if not data or self._durability == "caller":
+                return
+            try:
+                self._disk.append(self._handle, self.path, data)
+                self.bytes += len(data)
+                self._unsynced = True
+                if self._durability == "always":
+                    self._sync()
+            except StorageError as error:
+                self.failure = error
+                raise
+
+    def sync(self) -> None:
+        """Everything appended so far is on the disk when this returns."""
+        with self._gate:
+            self.require_sound()
+            try:
+                self._sync()
+            except StorageError as error:
+                self.failure = error
+                raise
+
+    def close(self) -> None:
+        """Gives the file back, without bringing anything to the disk."""
+        with self._gate:
+            if self._handle >= 0:
+                os.close(self._handle)
+                self._handle = -1
+
+    def _sync(self) -> None:
+        if self._unsynced and self._handle >= 0:
+            self._disk.sync(self._handle, self.path)
+            self._unsynced = False
+
+    def require_sound(self) -> None:
+        """Refuses if an earlier write failed."""
+        if self.failure is not None:
+            raise StorageError(
+                f"{self.path} takes no more events: {self.failure.message}",
+                hint="the store still answers; make room and open it again",
+                path=str(self.path),
+                operation="write",
+            ) from self.failure

@@ -1,0 +1,236 @@
+"""Opening a store: make it if it is new, read the catalogue, replay the journal, collect orphans.
+
+In a directory `store.json` says which store it is and where its catalogue lies, `catalogue.sqlite`
+is that catalogue unless a URL was given, `lock` is held by the writer, `journal-<generation>` holds
+the open segments and `segments` the sealed ones.
+
+The journal is what the catalogue names. A torn tail is what a crash leaves, and is cut; anything
+that was acknowledged lies before it. Damage with sound records behind it is no crash: it is refused
+by name, and only `repair` goes on without the damaged part.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bloomtide._core import HistoryBuffer
+from bloomtide.durable.disk import Disk, storage_errors
+from bloomtide.errors import (
+    ChecksumError,
+    IncompatibleError,
+    NotASnapshotError,
+    SnapshotError,
+    StorageError,
+    require_format,
+)
+from bloomtide.history.catalogue import Catalogue, Entry
+from bloomtide.history.forest import Forest
+from bloomtide.history.journal import Journal, journal_path
+from bloomtide.history.places import open_place
+from bloomtide.history.settings import GIVEN, Settings
+from bloomtide.history.state import State
+
+FORMAT = 1
+CACHE = 1 << 30
+"""Bytes of segments from an object store that are kept here."""
+_ATTEMPTS = 100
+"""A reader reads again if the writer begins a new journal meanwhile."""
+
+
+def open_state(
+    directory: Path,
+    given: dict[str, Any],
+    *,
+    secret: bytes | None,
+    catalogue: str | None,
+    writing: bool,
+    repair: bool,
+    clock: Callable[[], Any] | None,
+    disk: Disk,
+) -> State:
+    """The store in this directory. The writer's lock is held by the caller."""
+    identity = directory / "store.json"
+    if not identity.exists():
+        if not writing:
+            raise StorageError(
+                f"there is no store in {directory}", hint='mode="w" makes one',
+                path=str(directory), operation="open",
+            )  # fmt: skip
+        about = {"format": FORMAT, "store": uuid.uuid4().hex, "catalogue": _shown(catalogue)}
+        disk.write_file(identity, json.dumps(about).encode())
+    store = _read_identity(identity, catalogue)
+    rows = (
+        Catalogue.in_directory(directory, store)
+        if catalogue is None
+        else Catalogue(catalogue, store)
+    )
+    try:
+        if not rows.exists():
+            _create(directory, given, secret, rows, writing, disk)
+        entries, settings, buffer, length, damaged = _read(
+            directory, given, secret, rows, writing=writing, repair=repair
+        )
+        place = open_place(disk, directory, settings.location, store, CACHE)
+        forest = Forest(place, entries, by_order=settings.window is None)
+        state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
+        state.mark = rows.mark
+        if writing:
+            _resume(state, length, damaged)
+        return state
+    except BaseException:
+        rows.close()
+        raise
+
+
+def reload(state: State) -> None:
+    """Reads the catalogue and the journal again, for a reader."""
+    entries, settings, buffer, _, _ = _read(
+        state.directory, dict.fromkeys(GIVEN), state.secret, state.catalogue,
+        writing=False, repair=False,
+    )  # fmt: skip
+    state.settings, state.buffer = settings, buffer
+    state.forest = Forest(state.place, entries, by_order=settings.window is None)
+
+
+def _read(
+    directory: Path,
+    given: dict[str, Any],
+    secret: bytes | None,
+    rows: Catalogue,
+    *,
+    writing: bool,
+    repair: bool,
+) -> tuple[list[Entry], Settings, HistoryBuffer, int, bool]:
+    """The catalogue and the buffer of one moment, how much of the journal is sound, and whether
+    there is damage in it. A reader reads again if the writer has begun a new journal meanwhile."""
+    for _ in range(_ATTEMPTS):
+        entries = rows.load()
+        settings = Settings.create(given, secret, rows.settings)
+        settings.levels()
+        path = journal_path(directory, rows.generation)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            if not writing and rows.read_revision() != rows.revision:
+                continue
+            data = _without_journal(path, repair and writing)
+        except OSError:
+            with storage_errors(path, "read"):
+                raise
+        buffer = settings.buffer(secret)
+        length, damaged = _replay(buffer, data, path, repair or not writing)
+        return entries, settings, buffer, length, damaged
+    raise StorageError(
+        f"{directory} changes faster than it can be read", hint="try again",
+        path=str(directory), operation="read",
+    )  # fmt: skip
+
+
+def _create(
+    directory: Path,
+    given: dict[str, Any],
+    secret: bytes | None,
+    rows: Catalogue,
+    writing: bool,
+    disk: Disk,
+) -> None:
+    """Registers a new store. Its journal is there first: from now on a missing one is a loss."""
+    if not writing:
+        raise StorageError(
+            f"the catalogue of {directory} is missing", hint="restore it from a backup",
+            path=str(directory), operation="open",
+        )  # fmt: skip
+    if any((directory / "segments").glob("*.segment")):
+        raise SnapshotError(
+            f"{directory} has segments but no catalogue",
+            hint="restore catalogue.sqlite from a backup", path=str(directory), offset=None,
+        )  # fmt: skip
+    settings = Settings.create(given, secret, None)
+    settings.levels()
+    open_place(disk, directory, settings.location, rows.store, CACHE)
+    disk.write_file(journal_path(directory, 0), settings.buffer(secret).take_journal())
+    disk.commit(lambda: rows.create(settings.as_dict()))
+
+
+def _read_identity(path: Path, catalogue: str | None) -> str:
+    try:
+        about = json.loads(path.read_bytes())
+        version, store, told = about["format"], about["store"], about["catalogue"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotASnapshotError(
+            f"{path} does not describe a store", hint="is this another program's directory?",
+            path=str(path), offset=None,
+        ) from error  # fmt: skip
+    require_format(path, version, FORMAT)
+    if told != _shown(catalogue):
+        raise IncompatibleError(
+            f"the store has another `catalogue`: {told or 'its own SQLite file'}",
+            hint="give the URL that it was made with", field="catalogue",
+            expected=told, got=_shown(catalogue),
+        )  # fmt: skip
+    return str(store)
+
+
+def _shown(catalogue: str | None) -> str | None:
+    """The URL without what must not lie about in files: who connects, and how."""
+    if catalogue is None:
+        return None
+    import sqlalchemy as sql
+
+    try:
+        url = sql.make_url(catalogue)
+    except sql.exc.ArgumentError as error:
+        raise StorageError(
+            f"`catalogue` is no URL of a database: {catalogue}",
+            hint="write postgresql+psycopg://user:password@host/database",
+            path=catalogue, operation="open",
+        ) from error  # fmt: skip
+    port = f":{url.port}" if url.port else ""
+    return f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
+
+
+def _without_journal(path: Path, repair: bool) -> bytes:
+    if not repair:
+        raise SnapshotError(
+            f"{path} is missing: what was in the open segments is lost",
+            hint="restore it, or open with repair=True to go on without",
+            path=str(path), offset=None,
+        )  # fmt: skip
+    return b""
+
+
+def _replay(buffer: HistoryBuffer, data: bytes, path: Path, repair: bool) -> tuple[int, bool]:
+    """Fills the buffer; how much of the file is sound, and whether there is damage before that."""
+    buffer.take_journal()
+    report = buffer.replay(data)
+    if report.damaged is None:
+        return report.valid_bytes, False
+    if not repair:
+        raise ChecksumError(
+            f"{path} is damaged at byte {report.damaged}, with sound records behind it",
+            hint="restore it, or open with repair=True to go on without the damaged part",
+            path=str(path), offset=report.damaged, expected=None, got=None,
+        )  # fmt: skip
+    return report.valid_bytes, True
+
+
+def _resume(state: State, length: int, damaged: bool) -> None:
+    """Goes on with the journal that was replayed, or with a sound copy of it."""
+    settings = state.settings.as_dict()
+    changed = settings if settings != state.catalogue.settings else None
+    generation = None
+    path = journal_path(state.directory, state.catalogue.generation)
+    if damaged or not path.exists():
+        generation = state.catalogue.generation + 1
+        path = journal_path(state.directory, generation)
+        data = state.buffer.dump(without=[])
+        state.disk.write_file(path, data)
+        length = len(data)
+    if changed is not None or generation is not None:
+        state.register(settings=changed, generation=generation)
+    state.collect_orphans()
+    state.journal = Journal(state.disk, path, state.settings.durability, length)

@@ -1,0 +1,169 @@
+"""The frozen records that a `History` answers with; nothing here computes.
+
+Counts say which side they err on. Times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bloomtide.records import HotItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeCount:
+    """How often a key was seen in a range of time, from a `History`."""
+
+    upper: int
+    """The true count is certainly at most this, apart from `missing`."""
+    inner: int
+    """The same for the rows that lie wholly in the range: nothing outside of it is in here."""
+    estimate: float
+    """`inner`, and of each row that the range cuts its share by time."""
+    rows: int
+    """Rows that were read."""
+    partial: int
+    """Rows of those that the range cuts, and that have no finer ones."""
+    missing: tuple[tuple[float, float], ...] = ()
+    """Times within the range that could not be read, or that retention has dropped."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecayedCount:
+    """A key's events, each weighed by its age, from a `History`."""
+
+    upper: float
+    """The true sum is certainly at most this, apart from `missing`."""
+    inner: float
+    """The same counts as if every event were as old as the oldest of its row."""
+    estimate: float
+    """In the middle of both."""
+    rows: int
+    """Rows, or whole segments, that were weighed."""
+    missing: tuple[tuple[float, float], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopKeys:
+    """The most frequent keys of a range of time, from a `History`."""
+
+    items: tuple[HotItem, ...]
+    """The largest count first."""
+    unlisted: int
+    """A key that is not among `items` was seen at most this often."""
+    total: int
+    """All events of the rows that were read."""
+    missing: tuple[tuple[float, float], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentReport:
+    """One segment of a `History`. Times are seconds since 1970."""
+
+    id: int | None
+    """None while it is open."""
+    level: int
+    begin: float
+    end: float
+    first: float
+    last: float
+    """Its latest event."""
+    rows: int
+    events: int
+    bytes: int
+    """Of its file; 0 while it is open."""
+    predicted_error: float
+    parent: int | None
+    """The segment that has its counts as well."""
+    state: str
+    """`"open"`, or what made it: `"sealed"`, `"rolled up"`, `"compressed"`, `"joined"` or
+    `"copied"`."""
+    file: str | None
+    checksum: str | None
+    parameters: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryStats:
+    """What a `History` is like now."""
+
+    segments: int
+    levels: tuple[int, ...]
+    """Segments of each level."""
+    events: int
+    """All that is kept, each event once."""
+    bytes: int
+    """Of all segment files."""
+    journal_bytes: int
+    open_segments: int
+    entries: int
+    """Pairs of key and row in the open segments."""
+    first: float | None
+    """The earliest event."""
+    last: float | None
+    """The latest event."""
+    predicted_error: float
+    """The largest of any segment: chance that a count over rows within it is not exact."""
+    late: int
+    """Events since the store was opened that came after their segment was sealed."""
+    clock_jumps: int
+    """How often the clock was behind the time it had told before."""
+    damaged: tuple[str, ...]
+    """Segments that could not be read so far, with the reason."""
+    failure: str | None
+    """Why sealing or compaction in the background went wrong, if it did last time."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionReport:
+    """What `History.compact` did."""
+
+    sealed: int
+    """Open segments that were written out."""
+    rolled_up: int
+    """Segments that became rows of a wider one."""
+    dropped: int
+    """Segments that retention removed."""
+    bytes_before: int
+    bytes_after: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What `History.verify` found."""
+
+    segments: int
+    bytes: int
+    problems: tuple[str, ...]
+    """None if all is well; each names its file and the time it holds."""
+    missing: tuple[tuple[float, float], ...]
+    """Times that cannot be answered for."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)

@@ -1,0 +1,183 @@
+"""What an open store consists of, and the one way in which it changes.
+
+    buffer      the open segments, exact, in memory
+    journal     the same on disk; None for a reader
+    catalogue   which sealed segments there are
+    forest      the same as nodes that can be asked
+    place       their files
+
+Every change of the set of segments goes through `register`: the files are safe already, one
+transaction makes the change, memory follows, and only then the files that are no longer needed go.
+A crash before the transaction leaves orphans, one after it leaves leftovers; both are files that
+the catalogue does not name, and `collect_orphans` removes them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from bloomtide._core import HistoryBuffer, parse_instant
+from bloomtide.durable.disk import Disk
+from bloomtide.errors import LockedError, StorageError
+from bloomtide.history.catalogue import Catalogue, Entry
+from bloomtide.history.forest import Forest
+from bloomtide.history.journal import Journal, journal_path
+from bloomtide.history.ladder import MICRO, Level
+from bloomtide.history.places import Place
+from bloomtide.history.settings import Settings
+
+
+@dataclass(slots=True)
+class State:
+    """An open store."""
+
+    directory: Path
+    disk: Disk
+    settings: Settings
+    secret: bytes | None
+    catalogue: Catalogue
+    place: Place
+    forest: Forest
+    buffer: HistoryBuffer
+    journal: Journal | None
+    clock: Callable[[], Any] | None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held while the buffer or the forest changes, and while questions are answered."""
+    compacting: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the one that rolls up, drops or compresses segments."""
+    failure: str | None = None
+    """Why the last sealing or compaction that nobody waited for went wrong."""
+    clock_jumps: int = 0
+    late: int = 0
+    """Events that were sealed beside a segment of their time that was there already."""
+    mark: int = 0
+    """The caller's number of the last events in the buffer; see `History.feed`."""
+    keep: Callable[[], object] | None = None
+    """Makes the caller's record of those events safe, before a transaction names the mark."""
+    _told: int = 0
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels of the ladder; none by arrivals."""
+        return self.settings.levels()
+
+    def now(self) -> int:
+        """The clock's time in microseconds. It may go back; that is counted and otherwise taken as
+        it is, since an event may always be late."""
+        instant = to_micros(time.time() if self.clock is None else self.clock(), "clock")
+        if instant < self._told:
+            self.clock_jumps += 1
+        self._told = instant
+        return instant
+
+    def newest(self) -> int | None:
+        """The latest event that the store ever saw."""
+        times = [node.last for node in self.forest.roots.values()]
+        if self.buffer.newest is not None:
+            times.append(self.buffer.newest)
+        return max(times, default=None)
+
+    def write_segment(self, data: bytes) -> tuple[str, str]:
+        """A new file for a segment, safe when this returns: its name and its checksum."""
+        name = uuid.uuid4().hex
+        self.place.write(f"{name}.segment", data)
+        return f"{name}.segment", checksum(data)
+
+    def write_items(self, data: bytes) -> str:
+        """A new file for the exact contents of a segment."""
+        name = f"{uuid.uuid4().hex}.items"
+        self.place.write(name, data)
+        return name
+
+    def register(
+        self,
+        *,
+        add: Iterable[Entry] = (),
+        remove: Iterable[int] = (),
+        adopt: dict[int, int] | None = None,
+        generation: int | None = None,
+        settings: dict[str, Any] | None = None,
+        horizon: int | None = None,
+        mark: int | None = None,
+        batch: tuple[str, int] | None = None,
+    ) -> None:
+        """Changes the catalogue by one transaction, then memory, then removes files."""
+        added, removed, adopted = list(add), list(remove), adopt or {}
+        with self.lock:
+            gone = [self.forest.nodes[number].entry for number in removed]
+            taken = [self.forest.nodes[number].entry for number in adopted]
+            leftovers = {entry.file for entry in gone}
+            leftovers |= {entry.items for entry in [*gone, *taken] if entry.items}
+            leftovers -= {entry.items for entry in added if entry.items}
+
+            def transaction() -> None:
+                self.catalogue.change(
+                    add=added, remove=removed, adopt=adopted,
+                    generation=generation, settings=settings, horizon=horizon, mark=mark,
+                    batch=batch,
+                )  # fmt: skip
+
+            self.catalogue.prepare_change()
+            try:
+                self.disk.commit(transaction)
+            except StorageError as error:
+                if not self._is_committed(error):
+                    raise
+                self.catalogue.load()
+            self.forest.change(add=added, remove=removed, adopt=adopted)
+        self.remove_files(leftovers)
+
+    def _is_committed(self, error: StorageError) -> bool:
+        """Whether a transaction went through although its answer was lost.
+
+        If nobody knows, or if another process writes, the catalogue may name another journal by
+        now: nothing may go into this one any more.
+        """
+        unknown = isinstance(error, LockedError)
+        try:
+            return not unknown and self.catalogue.is_committed()
+        except StorageError:
+            unknown = True
+            return False
+        finally:
+            if unknown and self.journal is not None:
+                self.journal.failure = error
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Removes files that nothing names. One that cannot be removed now is an orphan later."""
+        for name in names:
+            try:
+                self.place.remove(name)
+            except StorageError as error:
+                self.failure = str(error.message)
+
+    def collect_orphans(self) -> list[str]:
+        """Removes every file that the catalogue does not name: what a crash left behind."""
+        named: set[str | None] = set()
+        for node in self.forest.nodes.values():
+            named |= {node.entry.file, node.entry.items}
+        orphans = [name for name in self.place.names() if name not in named]
+        for name in orphans:
+            self.place.remove(name)
+        current = journal_path(self.directory, self.catalogue.generation)
+        for path in self.directory.glob("journal-*"):
+            if path != current:
+                self.disk.unlink(path)
+        return orphans
+
+
+def checksum(data: bytes) -> str:
+    """Of a whole file, as the catalogue has it."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def to_micros(value: Any, name: str) -> int:
+    """An instant as people write it, in whole microseconds since 1970."""
+    return round(float(parse_instant(value, name)) * MICRO)

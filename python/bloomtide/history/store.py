@@ -1,0 +1,500 @@
+"""`History`: how often was this key seen between two moments? A store in a directory.
+
+Paper    multi-Bloom filters: segments of counter rows behind a global filter, and a table of them.
+Time     half open ranges [start, end). Rows are aligned windows, or `arrivals` as in the paper.
+Events   may come in any order: each goes to the row of its own time, however late.
+Answers  never below the true count; what could not be read is named in `missing`.
+
+1. An event is in one open segment or in one root, never in both, never in neither, whenever the
+   process is killed (`seal.py`).
+2. What was acknowledged is as safe as `durability` says (`journal.py`).
+3. A question changes nothing. Segment files never change.
+4. One process writes, many read. Within a process all threads may use one store.
+
+Use `TimeDecayingBloomFilter` for how hot a key is now, in memory only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from bloomtide._core import HistoryBuffer
+from bloomtide.durable.disk import Disk
+from bloomtide.durable.lock import WriterLock
+from bloomtide.errors import BloomtideError, ClosedError, require
+from bloomtide.history import batches, compact, merging, opening, verify
+from bloomtide.history.background import Background
+from bloomtide.history.decay import Decay
+from bloomtide.history.forest import Counts, Key
+from bloomtide.history.ladder import MICRO, micros
+from bloomtide.history.records import (
+    CompactionReport,
+    DecayedCount,
+    HistoryStats,
+    RangeCount,
+    SegmentReport,
+    TopKeys,
+    VerifyReport,
+)
+from bloomtide.history.reports import segment_reports, store_stats
+from bloomtide.history.seal import begin_journal, due_segments, seal_segments
+from bloomtide.history.series import Series
+from bloomtide.history.settings import Nulls
+from bloomtide.history.state import State, to_micros
+from bloomtide.history.view import FIRST, LAST, View
+
+T = TypeVar("T")
+_SYNC = 0.4
+"""Seconds between two syncs of `everysec`: a slow one still ends within the second."""
+_DRAIN = 4096
+"""Events added one by one whose records are written together, unless each must be safe."""
+_STEPS = 10_000_000
+"""Steps of a series at most."""
+
+
+class History:
+    """Counts of keys in any past range of time. Made by `History.open`."""
+
+    def __init__(self, state: State, lock: WriterLock | None, background: bool) -> None:
+        """Not called by users: see `open`."""
+        self._state = state
+        self._lock = lock
+        self._view = View(state)
+        self._closed, self._pending, self._alarm = False, 0, FIRST
+        self._syncer: Background | None = None
+        self._compacter: Background | None = None
+        if lock is not None:
+            report = self._note_failure
+            if state.settings.durability == "everysec":
+                self._syncer = Background("history-journal", self._sync_journal, report, _SYNC)
+            if background:
+                self._compacter = Background("history-compact", self._compact_now, report)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        window: Any = None,
+        *,
+        arrivals: int | None = None,
+        rows: int | None = None,
+        error_rate: float | None = None,
+        gate_error: float | None = None,
+        retention: str | None = None,
+        lateness: Any = None,
+        durability: str | None = None,
+        names: int | None = None,
+        entries: int | None = None,
+        policy: str | None = None,
+        hash: str | None = None,
+        seed: int | None = None,
+        secret: bytes | None = None,
+        catalogue: str | None = None,
+        location: str | None = None,
+        mode: str = "w",
+        repair: bool = False,
+        background: bool = True,
+        clock: Callable[[], Any] | None = None,
+        disk: Disk | None = None,
+        keep: Callable[[], object] | None = None,
+    ) -> Self:
+        """Opens the store in a directory, or makes it there (`mode="w"`), or reads it (`"r"`).
+
+        Rows are windows of `window` ("1m" for a new store) or end after so many `arrivals`. Counts
+        over rows within one segment are exact but with chance `error_rate` (0.01). `retention`
+        drops fine rows with time. Segments are sealed `lateness` ("0s") after their end.
+        `durability` is "none", "everysec", "always" or "caller" (see `feed`). `catalogue` is the
+        URL of a database for the table of segments, `location` an fsspec URL for their files. With
+        `background=False` only `compact()` rolls up. `repair` goes on after a damaged journal.
+
+        What is left out is as it was, or as said in parentheses.
+        """
+        require("mode", mode, '"w" or "r"', mode in {"w", "r"})
+        given = {
+            "window": window, "arrivals": arrivals, "rows": rows, "error_rate": error_rate,
+            "gate_error": gate_error, "retention": retention, "lateness": lateness,
+            "durability": durability, "names": names, "entries": entries, "policy": policy,
+            "hash": hash, "seed": seed, "location": location,
+        }  # fmt: skip
+        disk = disk or Disk()
+        directory = Path(path)
+        lock = None
+        if mode == "w":
+            disk.make_directory(directory)
+            lock = WriterLock(
+                directory / "lock",
+                hint='close it there, or open with mode="r": a store has many readers',
+            )
+        try:
+            state = opening.open_state(
+                directory, given, secret=secret, catalogue=catalogue, writing=mode == "w",
+                repair=repair, clock=clock, disk=disk,
+            )  # fmt: skip
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        state.keep = keep
+        return cls(state, lock, background)
+
+    # --- events -------------------------------------------------------------------------------
+
+    def add(self, key: Key, count: int = 1, at: Any = None) -> None:
+        """Adds occurrences of a key at an instant, or now."""
+        with self._writing() as state:
+            instant = state.now() if at is None else to_micros(at, "at")
+            require("count", count, "at least 1", 1 <= count < 2**62)
+            state.buffer.add(key, count, instant)
+            self._acknowledge(1, instant)
+
+    def add_many(
+        self, keys: Any, counts: Any = None, *, at: Any = None, nulls: Nulls = "refuse"
+    ) -> int:
+        """Adds every key at its instant (`at`: one for all, or one for each); how many went in.
+
+        A bad row is refused before anything changes.
+        """
+        with self._writing() as state:
+            moments = state.now() / MICRO if at is None else at
+            added = state.buffer.add_many(keys, counts, at=moments, nulls=nulls)
+            self._acknowledge(_DRAIN, state.buffer.newest)
+            return added
+
+    def feed(self, work: Callable[[HistoryBuffer], T], *, mark: int | None = None) -> T:
+        """Lets something else fill the buffer, such as `LogCounter(buffer, by="path")`; what it
+        added is acknowledged when this returns.
+
+        With `durability="caller"` nothing is journaled here: the caller numbers what it feeds by
+        `mark`, keeps it until `checkpoint`, and after a crash feeds again what is behind `mark`.
+        `keep`, given to `open`, must make what it keeps safe; it is called before a mark counts.
+        """
+        with self._writing() as state:
+            answer = work(state.buffer)
+            state.mark = state.mark if mark is None else mark
+            self._acknowledge(_DRAIN, state.buffer.newest)
+            return answer
+
+    def add_batch(self, source: str, number: int, fill: Callable[[HistoryBuffer], object]) -> bool:
+        """Adds the numbered batch of a source in one transaction; False if it is there already."""
+        with self._writing() as state:
+            return batches.add_batch(state, source, number, fill, self._compacter)
+
+    @property
+    def mark(self) -> int:
+        """The number of the last events that were fed with one."""
+        return self._state.mark
+
+    def checkpoint(self) -> None:
+        """Everything up to `mark` is on the disk when this returns."""
+        with self._writing() as state:
+            begin_journal(state, [])
+
+    def flush(self) -> None:
+        """Everything added so far is on the disk when this returns."""
+        with self._writing():
+            self._drain()
+            journal = self._state.journal
+        if journal is not None:
+            journal.sync()
+
+    def seal(self) -> int:
+        """Writes all open segments out now, complete or not; how many they were."""
+        with self._writing() as state:
+            return seal_segments(state, [segment.index for segment in state.buffer.segments()])
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def count(
+        self, key: Key, start: Any = None, end: Any = None, *,
+        last: Any = None, now: Any = None, rollups: bool = True,
+    ) -> RangeCount:  # fmt: skip
+        """How often the key was seen in [start, end), or in the `last="1h"` before now.
+
+        `rollups=False` adds up the finest rows only: slower, and exactly additive over ranges that
+        meet at the edge of a row.
+        """
+        first, stop = self._view.range_of(start, end, last, now)
+        return self._ask(lambda view: view.count(key, first, stop, rollups))
+
+    def count_many(
+        self, keys: Any, start: Any = None, end: Any = None, *,
+        last: Any = None, now: Any = None, rollups: bool = True, nulls: Nulls = "refuse",
+    ) -> Counts:  # fmt: skip
+        """`count(...).upper` of every key. `missing` is told by `total` for the same range."""
+        first, stop = self._view.range_of(start, end, last, now)
+        return self._ask(lambda view: view.count_many(keys, first, stop, rollups, nulls)[0])
+
+    def series(
+        self, key: Key, start: Any = None, end: Any = None, step: Any = "1m", *,
+        last: Any = None, now: Any = None,
+    ) -> Series:  # fmt: skip
+        """The counts in steps from `start` on; from the first to the last event if not given."""
+        length = micros(step, "step")
+        first, stop = self._view.range_of(start, end, last, now)
+        bounds = self._ask(lambda view: view.bounds()) or (0, 0)
+        if first == FIRST:
+            first = min(bounds[0] - bounds[0] % length, stop)
+        stop = max(min(stop, bounds[1]), first) if stop == LAST else stop
+        steps = -(-(stop - first) // length)
+        require("step", step, f"long enough for at most {_STEPS:,} steps", steps <= _STEPS)
+        return self._ask(lambda view: view.series(key, first, stop, length))
+
+    def total(
+        self, start: Any = None, end: Any = None, *, last: Any = None, now: Any = None
+    ) -> RangeCount:
+        """All events in the range; exact but for rows that it cuts."""
+        first, stop = self._view.range_of(start, end, last, now)
+        return self._ask(lambda view: view.total(first, stop))
+
+    def contains(
+        self, key: Key, start: Any = None, end: Any = None, *, last: Any = None, now: Any = None
+    ) -> bool:
+        """Whether the key may have been seen in the range. False is certain: with a damaged file in
+        the range it is True. What retention has dropped is not looked for."""
+        first, stop = self._view.range_of(start, end, last, now)
+        return self._ask(lambda view: view.contains(key, first, stop))
+
+    def top(
+        self, start: Any = None, end: Any = None, n: int = 10, *, last: Any = None, now: Any = None
+    ) -> TopKeys:
+        """The `n` most frequent keys of the range, with bounds, and a bound for all others."""
+        require("n", n, "a whole number above zero", type(n) is int and n >= 1)
+        first, stop = self._view.range_of(start, end, last, now)
+        return self._ask(lambda view: view.top(first, stop, n))
+
+    def decayed(
+        self, key: Key, g: Decay, *, now: Any = None, tolerance: float = 0.01
+    ) -> DecayedCount:
+        """The sum of g(age in seconds) over the key's events up to now.
+
+        Rows are used as they are where g changes by less than `tolerance` within them.
+        """
+        require(
+            "g", g, "a function of an age in seconds", callable(g),
+            hint='bloomtide.history has exponential("1h"), sliding("1d") and polynomial(1)',
+        )  # fmt: skip
+        require("tolerance", tolerance, "from 0 to 1", 0 <= tolerance <= 1)
+        instant = self._now(now)
+        return self._ask(lambda view: view.decayed(key, g, instant, tolerance))
+
+    # --- upkeep -------------------------------------------------------------------------------
+
+    def compact(self, *, now: Any = None, max_error: float | None = None) -> CompactionReport:
+        """Seals what is complete, rolls up, and drops what retention no longer keeps."""
+        with self._writing() as state:
+            before = self._bytes()
+            instant = self._now(now)
+            sealed = self._seal_due(instant)
+        with state.compacting:
+            rolled = compact.roll_up(state, instant, max_error)
+            dropped = compact.drop_expired(state, instant)
+        return CompactionReport(
+            sealed=sealed, rolled_up=rolled, dropped=dropped,
+            bytes_before=before, bytes_after=self._bytes(),
+        )  # fmt: skip
+
+    def compress(self, segment: int, *, factor: int = 2, max_error: float) -> SegmentReport:
+        """Merges each `factor` neighbouring rows of a segment; refuses beyond `max_error`."""
+        state = self._require_writer()
+        with state.compacting:
+            entry = compact.compress(state, segment, factor, max_error)
+        return next(report for report in self.segments() if report.id == entry.id)
+
+    def join(self, first: int, second: int, *, max_error: float) -> SegmentReport:
+        """Makes one segment of two consecutive roots; refuses beyond `max_error`."""
+        state = self._require_writer()
+        with state.compacting:
+            entry = compact.join(state, first, second, max_error)
+        return next(report for report in self.segments() if report.id == entry.id)
+
+    def merge(self, other: History) -> int:
+        """Copies all segments of another store into this one; how many they were."""
+        other._require_open()
+        state = self._require_writer()
+        with state.compacting:
+            return merging.merge_store(state, other._state)
+
+    def verify(self, progress: verify.Progress | None = None) -> VerifyReport:
+        """Reads every byte of every segment and says what is wrong."""
+        self._require_open()
+        problems, read = verify.find_problems(self._state, progress)
+        missing = self._ask(lambda view: view.missing())
+        return VerifyReport(
+            segments=len(self._state.forest.nodes), bytes=read,
+            problems=tuple(problems), missing=missing,
+        )  # fmt: skip
+
+    @property
+    def window(self) -> float | None:
+        """Seconds that the finest rows span; None if they end by arrivals."""
+        window = self._state.settings.window
+        return None if window is None else window / MICRO
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the open segments in memory, about."""
+        return self._state.buffer.nbytes
+
+    def segments(self) -> list[SegmentReport]:
+        """Every segment, by level and time; the open ones last."""
+        self._require_open()
+        with self._state.lock:
+            return segment_reports(self._state)
+
+    def stats(self) -> HistoryStats:
+        """What the store is like now."""
+        self._require_open()
+        with self._state.lock:
+            return store_stats(self._state)
+
+    def refresh(self) -> None:
+        """A reader looks again: it sees what was acknowledged until now."""
+        self._require_open()
+        if self._lock is None:
+            with self._state.lock:
+                opening.reload(self._state)
+
+    def close(self) -> None:
+        """Brings everything to the disk and lets another process write."""
+        if self._closed:
+            return
+        try:
+            for thread in (self._compacter, self._syncer):
+                if thread is not None:
+                    thread.stop()
+            if self._lock is not None and self._lock.held and self._state.journal is not None:
+                if self._state.journal.failure is None:
+                    self.flush()
+                self._state.journal.close()
+        finally:
+            self._closed = True
+            self._state.catalogue.close()
+            if self._lock is not None:
+                self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        rows = self._state.settings
+        by = f"window={rows.window / MICRO:g} s" if rows.window else f"arrivals={rows.arrivals}"
+        return f"History({str(self._state.directory)!r}, {by})"
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedError(
+                "the store was closed", hint="open it again", path=str(self._state.directory)
+            )
+
+    def _require_writer(self) -> State:
+        self._require_open()
+        path = str(self._state.directory)
+        if self._lock is None:
+            raise ClosedError(
+                f"{path} is open for reading only", hint='open it with mode="w"', path=path
+            )
+        if not self._lock.held:
+            raise ClosedError(
+                f"{path} was opened before this process was forked", path=path,
+                hint="open the store in the process that writes it",
+            )  # fmt: skip
+        return self._state
+
+    @contextmanager
+    def _writing(self) -> Iterator[State]:
+        """The state of a store that may be written, locked."""
+        state = self._require_writer()
+        with state.lock:
+            journal = state.journal
+            if journal is not None:
+                journal.require_sound()
+            yield state
+
+    def _ask(self, question: Callable[[View], T]) -> T:
+        self._require_open()
+        state = self._state
+        with state.lock:
+            known = len(state.forest.damaged)
+            answer = question(self._view)
+            if (
+                self._lock is None
+                and len(state.forest.damaged) > known
+                and state.catalogue.read_revision() != state.catalogue.revision
+            ):
+                # The writer has replaced what this reader wanted to read.
+                opening.reload(state)
+                answer = question(self._view)
+            return answer
+
+    def _now(self, now: Any) -> int:
+        return self._state.now() if now is None else to_micros(now, "now")
+
+    def _acknowledge(self, events: int, newest: int | None) -> None:
+        """After some events went into the buffer: makes them safe, and seals what is due."""
+        self._pending += events
+        drained = self._pending >= _DRAIN or self._state.settings.durability == "always"
+        if drained:
+            self._drain()
+        by_arrivals = self._state.settings.window is None
+        full = drained and self._state.buffer.entries > self._state.settings.entries
+        due = newest is not None and newest >= self._alarm
+        # Events from the future wait for the clock, and nothing is looked for until it is there.
+        if by_arrivals or full or (due and self._state.now() >= self._alarm):
+            try:
+                if full:
+                    self.seal()
+                self._seal_due(self._state.now())
+            except BloomtideError as error:
+                # The events are safe in the journal, so this is no failure of theirs.
+                self._note_failure(error.message)
+
+    def _seal_due(self, now: int) -> int:
+        state = self._state
+        sealed = seal_segments(state, due_segments(state, now))
+        newest = state.buffer.newest
+        if state.settings.window is not None and newest is not None:
+            span = state.settings.ladder[1]
+            closed = min(newest, now) - state.settings.lateness
+            self._alarm = closed - closed % span + span + state.settings.lateness
+        if sealed:
+            state.failure = None
+            if self._compacter is not None:
+                self._compacter.wake()
+        return sealed
+
+    def _drain(self) -> None:
+        """Hands the records of all events so far to the journal."""
+        self._pending = 0
+        if self._state.journal is not None:
+            self._state.journal.append(self._state.buffer.take_journal())
+
+    def _sync_journal(self) -> None:
+        """Each second: writes what is pending, and waits for the disk without the lock."""
+        with self._state.lock:
+            journal = self._state.journal
+            if self._closed or journal is None or journal.failure is not None:
+                return
+            self._drain()
+        journal.sync()
+
+    def _compact_now(self) -> None:
+        state = self._state
+        with state.compacting:
+            now = state.now()
+            compact.roll_up(state, now, None)
+            compact.drop_expired(state, now)
+
+    def _note_failure(self, message: str) -> None:
+        self._state.failure = message
+
+    def _bytes(self) -> int:
+        return sum(node.entry.bytes for node in self._state.forest.nodes.values())

@@ -1,0 +1,138 @@
+"""`HotFilter`: a filter that decays and a hot list, kept in step.
+
+The filter answers for every key, in bounded memory; the list says which keys are hottest. Every
+event goes to both, so what one of them calls late is late for the other. The filter's counts fade
+from epoch to epoch, the list's all the time. `TimeDecayingBloomFilter.with_hot_list(k)` makes one.
+
+A file is the filter's snapshot followed by the list's. Each says its own length, so that is all.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from bloomtide._core import HotList, TimeDecayingBloomFilter, replace_file
+from bloomtide.errors import PoolError, TruncatedError
+from bloomtide.records import Estimate, HotItem
+
+_LENGTH_AT = 24
+"""Where a snapshot says how many bytes it has, as eight little-endian bytes."""
+
+
+def _part(column: Any, rows: slice) -> Any:
+    """Some rows of a column; what is one value for all rows stays that."""
+    is_column = hasattr(column, "__len__") and not isinstance(column, str)
+    return column[rows] if is_column else column
+
+
+class HotFilter:
+    """A filter whose counts decay, and the keys that are hottest in it."""
+
+    def __init__(self, filter: TimeDecayingBloomFilter, hot: HotList) -> None:
+        self.filter = filter
+        self.hot = hot
+
+    def add(self, key: str | bytes | int, count: int = 1, at: Any = None) -> bool:
+        """Adds `count` occurrences; True iff the key was certainly absent before."""
+        new = self.filter.add(key, count, at)
+        self.hot.add(key, count, at)
+        return new
+
+    def add_many(self, keys: Any, counts: Any = None, at: Any = None, **words: Any) -> Any:
+        """Adds every key in order; what the filter's `add_many` answers."""
+        # Both must see the same keys, and an iterator can be read only once.
+        keys = keys if hasattr(keys, "__getitem__") else list(keys)
+        nulls = {name: word for name, word in words.items() if name == "nulls"}
+        try:
+            answers = self.filter.add_many(keys, counts, at, **words)
+        except PoolError as refused:
+            # The list would take the row that the filter refused.
+            done = slice(refused.added)
+            self.hot.add_many(keys[done], _part(counts, done), _part(at, done), **nulls)
+            raise
+        except Exception:
+            # A bad row stops both at the same place, so the rows before it are in both.
+            with suppress(Exception):
+                self.hot.add_many(keys, counts, at, **nulls)
+            raise
+        self.hot.add_many(keys, counts, at, **nulls)
+        return answers
+
+    def count(self, key: str | bytes | int, at: Any = None) -> float:
+        """The decayed count, by the filter."""
+        return self.filter.count(key, at)
+
+    def rate(self, key: str | bytes | int, per: Any = "1h", at: Any = None) -> float:
+        """Events in `per` time, by the filter."""
+        return self.filter.rate(key, per, at)
+
+    def estimate(self, key: str | bytes | int, at: Any = None) -> Estimate:
+        """The certain bounds of the list."""
+        return self.hot.estimate(key, at)
+
+    def __contains__(self, key: str | bytes | int) -> bool:
+        return key in self.filter
+
+    def top(self, n: int | None = None, at: Any = None) -> list[HotItem]:
+        """The hottest keys first."""
+        return self.hot.top(n, at)
+
+    def advance(self, now: Any = None) -> None:
+        """Moves the time of both on."""
+        self.filter.advance(now)
+        self.hot.advance(now)
+
+    def merge(self, other: HotFilter) -> None:
+        """Takes the other's events in: both parts, or neither."""
+        merged = self.hot | other.hot
+        self.filter.merge(other.filter)
+        self.hot = merged
+
+    def copy(self) -> HotFilter:
+        """A copy."""
+        return HotFilter(self.filter.copy(), self.hot.copy())
+
+    def clear(self) -> None:
+        """Forgets every key."""
+        self.filter.clear()
+        self.hot.clear()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HotFilter):
+            return NotImplemented
+        return self.filter == other.filter and self.hot == other.hot
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_bytes(self) -> bytes:
+        """Both snapshots, one after the other."""
+        return self.filter.to_bytes() + self.hot.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Reads what `to_bytes` returned."""
+        length = int.from_bytes(data[_LENGTH_AT : _LENGTH_AT + 8], "little")
+        if length >= len(data):
+            raise TruncatedError(
+                "the list behind the filter is missing",
+                hint="read it with bloomtide.load if it is a filter alone",
+                expected=length + 1,
+                got=len(data),
+            )
+        filter = TimeDecayingBloomFilter.from_bytes(data[:length])
+        return cls(filter, HotList.from_bytes(data[length:]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Replaces the file by both snapshots, atomically and durably."""
+        replace_file(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads a file that `save` wrote."""
+        return cls.from_bytes(Path(path).read_bytes())
+
+    def __repr__(self) -> str:
+        return f"<HotFilter {self.filter!r} {self.hot!r}>"

@@ -1,0 +1,125 @@
+"""`SeenLog`: every key since the last snapshot, appended one by one.
+
+A record is 32 bytes: the key (20), when it came (a double), and a CRC-32 over both. A record is
+given to the system by one write before the request goes on, so a killed process loses none; when
+the disk itself has it is the fsync policy's word.
+
+What a crash leaves is read as far as it can be: half a record at the end is cut off, a record whose
+checksum is wrong is skipped. A skipped key makes its page be fetched again; none is lost by it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from zlib import crc32
+
+from bloomtide.errors import NotASnapshotError, StorageError
+
+KEY = 20
+_RECORD = struct.Struct("<20sdI")
+_BODY = struct.Struct("<20sd")
+_HEADER = b"BLMSEEN1".ljust(_RECORD.size, b"\0")
+_CHUNK = 4096 * _RECORD.size
+
+
+class SeenLog:
+    """An append-only file of keys and times, used by one process."""
+
+    def __init__(self, path: Path, fsync: str) -> None:
+        self.path = path
+        self.skipped = 0
+        """Records whose checksum was wrong."""
+        self.cut = 0
+        """Bytes of half a record that were cut off the end."""
+        self.size = 0
+        """Bytes of all records."""
+        self._fsync = fsync
+        self._synced = time.monotonic()
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            self._lock()
+            self._check()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StorageError(
+                f"{self.path} is in use by another crawl",
+                hint="give each crawl a JOBDIR of its own; BLOOMTIDE_SHARED shares a filter",
+                path=str(self.path), operation="lock",
+            ) from error  # fmt: skip
+
+    def _check(self) -> None:
+        size = os.fstat(self._file).st_size
+        head = os.pread(self._file, len(_HEADER), 0)
+        if head != _HEADER[: len(head)]:
+            raise NotASnapshotError(
+                f"{self.path} is no log of seen pages",
+                hint="restore it, or remove it to crawl its pages again",
+                path=str(self.path), offset=0,
+            )  # fmt: skip
+        if len(head) < len(_HEADER):  # new, or killed before its first record
+            self.reset()
+            return
+        self.cut = size % _RECORD.size
+        self.size = size - self.cut - len(_HEADER)
+        if self.cut:
+            os.ftruncate(self._file, size - self.cut)
+
+    def replay(self) -> Iterator[tuple[list[bytes], list[float]]]:
+        """Keys and times in the order they came, some thousand at once."""
+        offset = len(_HEADER)
+        while chunk := os.pread(self._file, _CHUNK, offset):
+            offset += len(chunk)
+            keys, times = [], []
+            for key, at, sum_ in _RECORD.iter_unpack(chunk):
+                if crc32(_BODY.pack(key, at)) == sum_:
+                    keys.append(key)
+                    times.append(at)
+                else:
+                    self.skipped += 1
+            yield keys, times
+
+    def append(self, key: bytes, at: float) -> None:
+        """Writes one record; when it returns, a killed process does not lose it."""
+        body = _BODY.pack(key, at)
+        written = os.write(self._file, body + crc32(body).to_bytes(4, "little"))
+        if written != _RECORD.size:
+            # The rest of the record would shift all that follow.
+            os.ftruncate(self._file, len(_HEADER) + self.size)
+            raise StorageError(
+                f"{self.path}: the disk is full", path=str(self.path), operation="write"
+            )
+        self.size += written
+        if self._fsync == "always" or (
+            self._fsync == "everysec" and time.monotonic() - self._synced >= 1
+        ):
+            self.sync()
+
+    def sync(self) -> None:
+        """Forces the records to the disk."""
+        os.fdatasync(self._file)
+        self._synced = time.monotonic()
+
+    def reset(self) -> None:
+        """Forgets every record: a snapshot has them."""
+        os.ftruncate(self._file, 0)
+        os.write(self._file, _HEADER)
+        os.fsync(self._file)
+        self.size = 0
+
+    def close(self) -> None:
+        """Forces the records to the disk, and closes."""
+        if self._file >= 0:
+            self.sync()
+            os.close(self._file)
+            self._file = -1

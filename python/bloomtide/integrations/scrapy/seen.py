@@ -1,0 +1,222 @@
+"""`Seen`: what a crawl has seen, in memory and in its job directory. It knows nothing of Scrapy.
+
+    filter     a `ScalableBloomFilter`, a `RecentFilter` or a shared `BloomFilter`
+    exact      an `ExactSet` that has the last word on what the filter calls seen, if asked for
+    log        every key since the last snapshot of the filter
+
+Invariants:
+
+1. A key that `add` returned for is in the log or in the snapshot, and so survives a kill.
+2. The set on disk is committed before the log with its keys is emptied, so a replay fills it up.
+3. Whatever is lost or damaged makes a page new again. Nothing makes a page seen that was not added,
+   but the filter's own error; with `exact`, not even that.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from bloomtide import BloomFilter, RecentFilter, ScalableBloomFilter, Stats
+from bloomtide._core import replace_file
+from bloomtide.errors import IncompatibleError, SnapshotError
+from bloomtide.integrations.scrapy.log import SeenLog
+from bloomtide.integrations.scrapy.options import Options
+from bloomtide.store import ExactSet
+
+_LEAST_LOG = 1 << 20
+"""A smaller log is not worth a snapshot."""
+_EXACT_CACHE = 64 << 10
+"""Pages of the set on disk that are kept in memory. The system keeps more of them in its own."""
+
+
+class Seen:
+    """The keys that were seen."""
+
+    def __init__(
+        self, options: Options, directory: Path | None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.options = options
+        self.replayed = 0
+        """Keys that the log brought back."""
+        self.rescued = 0
+        """Pages that the filter called seen and the set on disk did not know."""
+        self.snapshots = 0
+        self._clock = clock
+        self._full_log = _LEAST_LOG
+        self._log: SeenLog | None = None
+        self._exact: ExactSet | None = None
+        self._temporary: TemporaryDirectory[str] | None = None
+        self._directory = None if options.shared else directory
+        if self._directory is not None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._agree(self._directory / "job.json")
+        try:
+            if options.verify:
+                self._exact = ExactSet(self._exact_path(), cache=_EXACT_CACHE)
+            self.filter = self._filter()
+            if self._directory is not None:
+                self._replay(SeenLog(self._directory / "seen.log", options.fsync))
+        except BaseException:
+            self._release()
+            raise
+
+    # --- opening ------------------------------------------------------------------------------
+
+    def _agree(self, path: Path) -> None:
+        """A job goes on as it was begun: a set made half-way would not know the first half."""
+        mine = {"BLOOMTIDE_VERIFY": self.options.verify, "BLOOMTIDE_REVISIT": self.options.revisit}
+        if not path.exists():
+            replace_file(path, json.dumps(mine).encode())
+            return
+        try:
+            begun = json.loads(path.read_bytes())
+            theirs = {name: begun[name] for name in mine}
+        except (ValueError, KeyError, TypeError) as error:
+            raise SnapshotError(
+                f"{path} is damaged", hint=f"remove {path.parent} to crawl its pages again"
+            ) from error
+        for name, value in mine.items():
+            if theirs[name] != value:
+                raise IncompatibleError(
+                    f"this job was begun with another `{name}`",
+                    hint=f"set it back, or begin a new job: remove {path.parent.parent}",
+                    field=name, expected=theirs[name], got=value,
+                )  # fmt: skip
+
+    def _exact_path(self) -> Path:
+        if self._directory is not None:
+            return self._directory / "exact.sqlite"
+        self._temporary = TemporaryDirectory(prefix="bloomtide-")
+        return Path(self._temporary.name) / "exact.sqlite"
+
+    @property
+    def _snapshot(self) -> Path | None:
+        return None if self._directory is None else self._directory / "seen.bloom"
+
+    def _filter(self) -> ScalableBloomFilter | RecentFilter | BloomFilter:
+        options, path = self.options, self._snapshot
+        if options.shared is not None:
+            return self._shared(options.shared)
+        if path is not None and path.exists():
+            try:
+                if options.revisit is None:
+                    return ScalableBloomFilter.load(path)
+                return RecentFilter.load(path, clock=self._clock)
+            except SnapshotError as error:
+                if self._exact is None or options.revisit is not None:
+                    raise SnapshotError(
+                        f"{path} cannot be read: {error.message}",
+                        hint=f"restore it, or remove {path.parent} to crawl its pages again",
+                        path=str(path),
+                    ) from error
+                # The set on disk has every key that the filter had.
+        return self._rebuilt()
+
+    def _shared(self, path: Path) -> BloomFilter:
+        """A file knows its own size; what a project has set itself must agree with it."""
+        sizes = {"capacity": self.options.capacity, "error_rate": self.options.error_rate}
+        if path.exists():
+            sizes = {name: size for name, size in sizes.items() if name in self.options.stated}
+        try:
+            return BloomFilter.open(path, mode="c", **sizes)  # type: ignore[arg-type]
+        except IncompatibleError as error:
+            name = f"BLOOMTIDE_{error.field.upper()}"
+            raise IncompatibleError(
+                f"{path} was made with another `{name}`: {error.expected}, not {error.got}",
+                hint=f"set {name} to the file's, or leave it out",
+                field=name, expected=error.expected, got=error.got,
+            ) from error  # fmt: skip
+
+    def _rebuilt(self) -> ScalableBloomFilter | RecentFilter:
+        options = self.options
+        if options.revisit is not None:
+            return RecentFilter(
+                options.capacity, options.error_rate, within=options.revisit, clock=self._clock
+            )
+        made = ScalableBloomFilter(options.capacity, options.error_rate)
+        if self._exact is not None:
+            made.add_many(iter(self._exact))
+        return made
+
+    def _replay(self, log: SeenLog) -> None:
+        self._log = log
+        for keys, times in log.replay():
+            if isinstance(self.filter, RecentFilter):
+                self.filter.add_many(keys, times)
+            else:
+                self.filter.add_many(keys)
+            if self._exact is not None:
+                self._exact.add_many(keys)
+            self.replayed += len(keys)
+
+    @property
+    def damaged_records(self) -> int:
+        """Records of the log that had to be skipped."""
+        return 0 if self._log is None else self._log.skipped
+
+    # --- asking and adding --------------------------------------------------------------------
+
+    def __contains__(self, key: bytes) -> bool:
+        if key not in self.filter:
+            return False
+        if self._exact is None or key in self._exact:
+            return True
+        self.rescued += 1
+        return False
+
+    def add(self, key: bytes) -> bool:
+        """Adds a key that was not seen; False if another crawl was faster."""
+        at = self._clock()
+        # What the disk refuses is not in the filter either, so the next link to it counts again.
+        if self._log is not None:
+            self._log.append(key, at)
+        if self._exact is not None:
+            self._exact.add(key)
+        if isinstance(self.filter, RecentFilter):
+            self.filter.add(key, at)
+            new = True
+        else:
+            new = self.filter.add(key) or self.options.shared is None
+        if self._log is not None and self._log.size >= self._full_log:
+            self.save()
+        return new
+
+    def stats(self) -> Stats:
+        """What the filter is like."""
+        return self.filter.stats()
+
+    # --- saving -------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Writes a snapshot, and empties the log."""
+        if self._exact is not None:
+            self._exact.flush()
+        if self._log is not None:
+            path = cast(Path, self._snapshot)
+            self.filter.save(path)
+            self._log.reset()
+            self.snapshots += 1
+            # A snapshot when the log is as large as the last one: each byte is written about twice.
+            self._full_log = max(_LEAST_LOG, path.stat().st_size)
+
+    def close(self) -> None:
+        """Saves, and lets go of every file."""
+        try:
+            self.save()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        if self._exact is not None:
+            self._exact.close()
+        if self._log is not None:
+            self._log.close()
+        if self.options.shared is not None and hasattr(self, "filter"):
+            cast(BloomFilter, self.filter).close()
+        if self._temporary is not None:
+            self._temporary.cleanup()

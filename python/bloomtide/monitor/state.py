@@ -1,0 +1,89 @@
+"""What a snapshot holds beside the structures: settings, totals, and how far sources are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bloomtide.errors import SnapshotError, require_format
+from bloomtide.monitor.settings import Given, Settings
+from bloomtide.monitor.structures import Structures
+from bloomtide.records import Applied
+from bloomtide.store import Ledger
+
+FORMAT = 1
+_STATE = "monitor.json"
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a monitor counts of the stream as a whole; instants in microseconds."""
+
+    since: float
+    events: int = 0
+    new: int = 0
+    late: int = 0
+    first: int | None = None
+    """The earliest event."""
+    newest: int | None = None
+    lag: float = 0.0
+    """How many seconds after its own time the newest event came."""
+    positions: dict[str, Any] = field(default_factory=dict)
+
+    def count(self, applied: Applied) -> None:
+        """One more block."""
+        self.events += applied.events
+        self.new += applied.new
+        self.late += applied.late
+        newest = applied.newest
+        if newest is not None and (self.newest is None or newest > self.newest):
+            self.lag = (applied.arrived - newest) / 1e6
+            self.newest = newest
+        if applied.first is not None and (self.first is None or applied.first < self.first):
+            self.first = applied.first
+        if applied.note:
+            source, position = json.loads(applied.note)
+            self.positions[source] = position
+
+    def copy(self) -> Totals:
+        """As they are now."""
+        return replace(self, positions=dict(self.positions))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def open_ledger(ledger: Ledger, given: Given, now: float) -> tuple[Settings, Structures, Totals]:
+    """What the newest snapshot has; of a new ledger, empty structures and one that says so."""
+    if ledger.snapshot is None:
+        settings = Settings.create(given, None, on_disk=True)
+        structures, totals = Structures.create(settings), Totals(now)
+
+        # So that sizes are what they are from the first event on; there is nothing else to keep.
+        ledger.rewrite(lambda directory: write_state(directory, settings, totals, empty=True))
+        return settings, structures, totals
+    path = ledger.snapshot / _STATE
+    try:
+        state = json.loads(path.read_bytes())
+        version, stored, counted = state["format"], state["settings"], state["totals"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SnapshotError(
+            f"{path} does not describe a monitor", hint="is this another program's directory?",
+            path=str(path), offset=None,
+        ) from error  # fmt: skip
+    require_format(path, version, FORMAT)
+    settings = Settings.create(given, stored, on_disk=True)
+    if state.get("empty"):
+        return settings, Structures.create(settings), Totals(**counted)
+    return settings, Structures.load(ledger.snapshot, settings), Totals(**counted)
+
+
+def write_state(
+    directory: Path, settings: Settings, totals: Totals, *, empty: bool = False
+) -> None:
+    """The file beside the structures; before the first event there are none."""
+    state = {"format": FORMAT, "settings": settings.as_dict(), "totals": totals.as_dict()}
+    (directory / _STATE).write_text(json.dumps(state | {"empty": empty}))

@@ -1,0 +1,368 @@
+"""`RecentFilter`: seen within the last hours or days? A ring of filters, one per piece of time.
+
+Time is cut into pieces of `within / generations`. Each piece has a filter of its own, made when its
+first key comes, and the last `generations` pieces are asked beside the present one. So
+
+1. a key is remembered for at least `within` after it was last added,
+2. and for at most `within * (1 + 1 / generations)`, as far as no filter errs;
+3. a key that was not added within that time is called seen with probability `error_rate` at most:
+   each filter gets an equal share of the error. A piece of time that brings more keys than expected
+   makes its filter grow (`ScalableBloomFilter`) and not lie.
+
+Time is the latest instant given, or that of the clock; it never goes back. A late event is kept in
+its own piece of time, while that is remembered. Instants are kept to the microsecond.
+
+Use `TimeDecayingBloomFilter` for how often, `BloomFilter` for seen ever.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from itertools import chain, pairwise
+from math import ceil, prod
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bloomtide._core import (
+    BloomFilter,
+    ScalableBloomFilter,
+    digest,
+    parse_duration,
+    parse_instant,
+    replace_file,
+)
+from bloomtide.errors import (
+    ChecksumError,
+    InvariantError,
+    NotASnapshotError,
+    ParameterError,
+    SnapshotError,
+    StorageError,
+    TruncatedError,
+    VersionError,
+    require,
+)
+from bloomtide.records import Stats
+
+_MAGIC = b"BLMRECNT"
+_VERSION = 1
+_PRELUDE = struct.Struct("<8sIIQ")
+"""Magic, version, bytes of the parameters, bytes of the whole file."""
+_SUM = 16
+_MICRO = 1_000_000
+
+_ANY_KEY = BloomFilter(bits=64, hashes=1)
+"""A full filter. Asked about a batch before anything changes, it refuses what is no key, with its
+row, and calls every key seen but no null."""
+_ANY_KEY.add_many(range(2000))
+
+
+class RecentFilter:
+    """Remembers each key for `within` of time after it was added."""
+
+    def __init__(
+        self,
+        capacity: int,
+        error_rate: float,
+        *,
+        within: Any = "7d",
+        generations: int = 8,
+        clock: Callable[[], Any] | None = None,
+    ) -> None:
+        """`capacity`: distinct keys expected in `within` of time."""
+        whole = type(generations) is int
+        require(
+            "generations", generations, "a whole number from 1 to 1024",
+            whole and 1 <= generations <= 1024,
+        )  # fmt: skip
+        ScalableBloomFilter.plan(capacity, error_rate)
+        self.capacity = int(capacity)
+        self.error_rate = float(error_rate)
+        self.within = parse_duration(within, "within")
+        self.generations = generations
+        # One microsecond more than asked for: instants are cut to whole ones.
+        self._span = ceil((ceil(self.within * _MICRO) + 1) / generations)
+        self._clock = clock or time.time
+        self._now: int | None = None
+        self._filters: dict[int, ScalableBloomFilter] = {}
+        self._late = 0
+        self._clock_jumps = 0
+
+    # --- time ---------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float | None:
+        """The latest instant, in seconds since 1970; None before the first."""
+        return None if self._now is None else self._now / _MICRO
+
+    def _instant(self, at: Any) -> int:
+        return int(parse_instant(self._clock() if at is None else at) * _MICRO // 1)
+
+    def _after(self, instant: int) -> int:
+        """The filter's time after an event of that instant: it never goes back."""
+        return instant if self._now is None else max(instant, self._now)
+
+    def _arrive(self, at: Any, events: int = 1) -> int:
+        """Moves the time on to that of some events; the instant they belong to."""
+        instant = self._instant(at)
+        now = self._after(instant)
+        if instant < now:
+            # A clock that was set back says nothing about when the event was.
+            if at is None:
+                self._clock_jumps += 1
+                instant = now
+            else:
+                self._late += events
+        self._move(now)
+        return instant
+
+    def _move(self, now: int) -> None:
+        self._now = now
+        oldest = now // self._span - self.generations
+        for number in [number for number in self._filters if number < oldest]:
+            del self._filters[number]
+
+    def advance(self, now: Any = None) -> None:
+        """Moves the time on, to the clock's if none is given, and forgets what is too old."""
+        self._move(self._after(self._instant(now)))
+
+    def _live(self, at: Any) -> Iterator[ScalableBloomFilter]:
+        """The filters that are not too old at that instant."""
+        oldest = self._after(self._instant(at)) // self._span - self.generations
+        return (part for number, part in self._filters.items() if number >= oldest)
+
+    def _part(self, number: int) -> ScalableBloomFilter | None:
+        """The filter of a piece of time; None if that is forgotten already."""
+        if self._now is None or number < self._now // self._span - self.generations:
+            return None
+        if number not in self._filters:
+            expected = ceil(self.capacity / self.generations)
+            share = max(self.error_rate / (self.generations + 1), 1e-15)
+            self._filters[number] = ScalableBloomFilter(expected, share)
+        return self._filters[number]
+
+    # --- verbs --------------------------------------------------------------------------------
+
+    def add(self, key: str | bytes | int, at: Any = None, *, refresh: bool = True) -> bool:
+        """Adds the key; True iff it was certainly not seen within the time.
+
+        With `refresh=False` a key that is remembered keeps the time of its first sight, so it is
+        new again after `within`, however often it is asked for meanwhile.
+        """
+        digest(key)  # refuses what is no key before anything changes
+        number = self._arrive(at) // self._span
+        seen = any(key in part for other, part in self._filters.items() if other != number)
+        if seen and not refresh:
+            return False
+        part = self._part(number)
+        return (part is None or part.add(key)) and not seen
+
+    def add_many(
+        self, keys: Any, at: Any = None, *, refresh: bool = True, **words: Any
+    ) -> npt.NDArray[np.bool_]:
+        """Adds every key in order; what `add` answers for each. `at` is one instant or one a key.
+
+        A bad row is refused before anything changes.
+        """
+        keys = keys if hasattr(keys, "__len__") and hasattr(keys, "__getitem__") else list(keys)
+        answers = np.zeros(len(_ANY_KEY.contains_many(keys, **words)), dtype=np.bool_)
+        instants: Any = None if at is None else parse_instant(at)
+        if np.ndim(instants) == 0:  # None, or one instant for all
+            if len(answers):
+                number = self._arrive(instants, len(answers)) // self._span
+                answers[:] = self._add_run(keys, number, refresh, words)
+            return answers
+        require("at", len(instants), "one instant, or one for each key", len(instants) == len(keys))
+        if len(answers) == 0:
+            return answers
+        own = np.floor(instants * _MICRO).astype(np.int64)
+        start = own[0] if self._now is None else max(own[0], self._now)
+        moved = np.maximum.accumulate(np.concatenate([[start], own[1:]]))
+        # Neighbours of one piece of time, at one piece of time, go together.
+        change = (np.diff(own // self._span) != 0) | (np.diff(moved // self._span) != 0)
+        edges = chain([0], (np.flatnonzero(change) + 1).tolist(), [len(own)])
+        for first, end in pairwise(edges):
+            self._move(int(moved[end - 1]))
+            number = int(own[first]) // self._span
+            answers[first:end] = self._add_run(keys[first:end], number, refresh, words)
+        self._late += int(np.count_nonzero(own < moved))
+        return answers
+
+    def _add_run(
+        self, keys: Any, number: int, refresh: bool, words: dict[str, Any]
+    ) -> npt.NDArray[np.bool_]:
+        """Adds keys of one piece of time."""
+        seen = np.zeros(len(keys), dtype=np.bool_)
+        for other, part in self._filters.items():
+            if other != number:
+                seen |= part.contains_many(keys, **words)
+        if not refresh and seen.all():
+            return ~seen
+        target = self._part(number)
+        if target is None:
+            return _ANY_KEY.contains_many(keys, **words) & ~seen
+        if refresh or not seen.any():
+            return target.add_many(keys, **words) & ~seen
+        answers = np.zeros(len(keys), dtype=np.bool_)
+        rows = np.flatnonzero(~seen)
+        answers[rows] = target.add_many(_rows_of(keys, rows), **words)
+        return answers
+
+    def contains(self, key: str | bytes | int, at: Any = None) -> bool:
+        """Whether the key was seen within the time before `at`, or before now. Changes nothing."""
+        digest(key)
+        return any(key in part for part in self._live(at))
+
+    def __contains__(self, key: str | bytes | int) -> bool:
+        return self.contains(key)
+
+    def contains_many(self, keys: Any, at: Any = None, **words: Any) -> npt.NDArray[np.bool_]:
+        """What `contains` answers for each key, at one instant."""
+        keys = keys if hasattr(keys, "__len__") else list(keys)
+        seen = np.zeros(len(_ANY_KEY.contains_many(keys, **words)), dtype=np.bool_)
+        for part in self._live(at):
+            seen |= part.contains_many(keys, **words)
+        return seen
+
+    def clear(self) -> None:
+        """Forgets every key, and keeps its time."""
+        self._filters.clear()
+
+    def stats(self) -> Stats:
+        """What all pieces of time are like together; `layers` has each of them, oldest first."""
+        layers = tuple(self._filters[number].stats() for number in sorted(self._filters))
+        cells = sum(layer.cells for layer in layers)
+        return Stats(
+            kind="recent",
+            items=sum(layer.items for layer in layers),
+            capacity=self.capacity,
+            error_rate=self.error_rate,
+            predicted_error=1 - prod(1 - layer.predicted_error for layer in layers),
+            fill=sum(layer.fill * layer.cells for layer in layers) / cells if cells else 0.0,
+            cells=cells,
+            hashes=max((layer.hashes for layer in layers), default=0),
+            counter_bits=1,
+            bytes=sum(layer.bytes for layer in layers),
+            rebuilds=sum(layer.rebuilds for layer in layers),
+            layers=layers,
+            late=self._late,
+            clock_jumps=self._clock_jumps,
+        )
+
+    def validate(self) -> None:
+        """Raises `InvariantError` if a filter is damaged or belongs to no remembered time."""
+        for part in self._filters.values():
+            part.validate()
+        if self._filters:
+            newest = (self._now or 0) // self._span
+            if not newest - self.generations <= min(self._filters) <= max(self._filters) <= newest:
+                raise InvariantError(
+                    "a filter belongs to a time that is not remembered", invariant="generations"
+                )
+
+    # --- files --------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The parameters, the snapshot of each filter, and a checksum over all of it."""
+        parts = {number: self._filters[number].to_bytes() for number in sorted(self._filters)}
+        about = {
+            "capacity": self.capacity,
+            "error_rate": self.error_rate,
+            "within": self.within,
+            "generations": self.generations,
+            "now": self._now,
+            "late": self._late,
+            "clock_jumps": self._clock_jumps,
+            "parts": [[number, len(data)] for number, data in parts.items()],
+        }
+        head = json.dumps(about).encode()
+        body = b"".join([head, *parts.values()])
+        total = _PRELUDE.size + len(body) + _SUM
+        data = _PRELUDE.pack(_MAGIC, _VERSION, len(head), total) + body
+        return data + blake2b(data, digest_size=_SUM).digest()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, clock: Callable[[], Any] | None = None) -> Self:
+        """Reads what `to_bytes` returned, and refuses anything else."""
+        if data[: len(_MAGIC)] != _MAGIC:
+            raise NotASnapshotError(
+                "these bytes are no `RecentFilter`", hint="bloomtide.load reads other filters"
+            )
+        if len(data) < _PRELUDE.size:
+            raise TruncatedError("cut short", expected=_PRELUDE.size, got=len(data))
+        _, version, head, total = _PRELUDE.unpack_from(data)
+        if version != _VERSION:
+            raise VersionError(
+                f"written by version {version} of the format; this bloomtide reads {_VERSION}",
+                hint="update bloomtide", expected=_VERSION, got=version,
+            )  # fmt: skip
+        if len(data) != total:
+            raise TruncatedError("cut short or too long", expected=total, got=len(data))
+        if blake2b(data[:-_SUM], digest_size=_SUM).digest() != data[-_SUM:]:
+            raise ChecksumError("its bytes were changed after they were written")
+        try:
+            return cls._read(data, head, clock)
+        except (InvariantError, ParameterError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, SnapshotError):
+                raise
+            raise SnapshotError(f"its parameters make no filter: {error}") from error
+
+    @classmethod
+    def _read(cls, data: bytes, head: int, clock: Callable[[], Any] | None) -> Self:
+        """Reads bytes whose checksum is right; they may still be made up."""
+        offset = _PRELUDE.size + head
+        about = json.loads(data[_PRELUDE.size : offset])
+        made = cls(
+            about["capacity"],
+            about["error_rate"],
+            within=about["within"],
+            generations=about["generations"],
+            clock=clock,
+        )
+        made._now, made._late = about["now"], about["late"]
+        made._clock_jumps = about["clock_jumps"]
+        for number, length in about["parts"]:
+            part = ScalableBloomFilter.from_bytes(data[offset : offset + length])
+            made._filters[number] = part
+            offset += length
+        made.validate()
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Replaces the file, atomically and durably."""
+        replace_file(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, clock: Callable[[], Any] | None = None) -> Self:
+        """Reads a file that `save` wrote."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise StorageError(
+                f"cannot read {os.fspath(path)}: {error.strerror}",
+                path=os.fspath(path),
+                operation="read",
+            ) from error
+        return cls.from_bytes(data, clock=clock)
+
+    def __repr__(self) -> str:
+        return (
+            f"<RecentFilter capacity={self.capacity} error_rate={self.error_rate}"
+            f" within={self.within}s generations={self.generations}>"
+        )
+
+
+def _rows_of(keys: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """Some rows of a batch, as a batch of the same kind."""
+    if isinstance(keys, (list, tuple)):
+        return [keys[row] for row in rows]
+    # NumPy, pandas and pyarrow say `take`, polars says `gather`.
+    return (keys.take if hasattr(keys, "take") else keys.gather)(rows)

@@ -1,0 +1,46 @@
+"""SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE: snapshots. Here a snapshot also rewrites the journal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bloomtide.server.commands.handler import OK, ReplyError, Words
+
+if TYPE_CHECKING:
+    from bloomtide.server.client import Client
+    from bloomtide.server.listener import Server
+
+
+def save(server: Server, _client: Client, _words: Words) -> Any:
+    """SAVE: returns when the snapshot is on the disk; everyone waits meanwhile."""
+    if server.durability.rewriting:
+        raise ReplyError("ERR Background save already in progress")
+    server.durability.save()
+    return OK
+
+
+def save_in_background(server: Server, _client: Client, _words: Words) -> Any:
+    """BGSAVE."""
+    if not server.durability.save_in_background():
+        raise ReplyError("ERR Background save already in progress")
+    return "Background saving started"
+
+
+def rewrite(server: Server, _client: Client, _words: Words) -> Any:
+    """BGREWRITEAOF."""
+    if not server.durability.save_in_background():
+        raise ReplyError("ERR Background append only file rewriting already in progress")
+    return "Background append only file rewriting started"
+
+
+def last_save(server: Server, _client: Client, _words: Words) -> int:
+    """LASTSAVE."""
+    return int(server.durability.last_save)
+
+
+HANDLERS = {
+    "SAVE": save,
+    "BGSAVE": save_in_background,
+    "BGREWRITEAOF": rewrite,
+    "LASTSAVE": last_save,
+}
