@@ -18,15 +18,19 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build test lint bench proof crawl spark kills shop equal experiments docs plots fuzz lock clean
+.PHONY: help run build wheel test lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## set up everything and watch a site that does not exist: bloomtide watch --demo
+run: $(VENV)/.run ## show the monitor's page on generated traffic: bloomtide watch --demo
+	@scripts/prebuilt.sh || $(MAKE) --no-print-directory build
 	$(BIN)/bloomtide watch --demo
 
-build: $(VENV)/.build ## the virtual environment with a release build of the package
+build: $(VENV)/.build ## the virtual environment with a quickly compiled build of the package
+
+wheel: $(VENV)/.run rust ## the wheel of this Python and platform into dist/, optimized as for a release
+	$(BIN)/maturin build --release --locked --out dist
 
 test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench $(VENV)/.spark ## every test: the Rust core, then Python with a quick benchmark
 	cargo test --locked --workspace --exclude bloomtide-py
@@ -44,23 +48,23 @@ lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types
 	$(BIN)/python -m mypy.stubtest bloomtide._core
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench ## measure against the peers (long); writes benchmarks/results
+bench: rust $(VENV)/.release $(VENV)/.dev $(VENV)/.bench ## measure against the peers (long); writes benchmarks/results
 	$(BIN)/python -m benchmarks
 
-proof: $(VENV)/.build ## false-positive rates at 10^9 and 10^8 keys (very long, needs gigabytes)
+proof: $(VENV)/.release ## false-positive rates at 10^9 and 10^8 keys (very long, needs gigabytes)
 	$(BIN)/python -m benchmarks.proof
 
-experiments: $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
+experiments: $(VENV)/.release $(VENV)/.dev $(VENV)/.docs ## the papers' experiments at their size (minutes); writes CSV files and plots
 	$(BIN)/python experiments/partitioned-sbf-dcf all --size paper
 	$(BIN)/python experiments/time-decaying-bloom-filters all --size paper
 	$(BIN)/python experiments/multi-layer-bloom-filter-url all --size paper
 	$(BIN)/python experiments/multi-bloom-filters-history all --size paper
 	$(BIN)/python experiments/beach-web-caching all --size paper
 
-crawl: $(VENV)/.build $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
+crawl: $(VENV)/.release $(VENV)/.dev ## a hundred thousand local pages by Scrapy, with its filter and ours, one crawl killed (minutes)
 	$(BIN)/python -m benchmarks.crawl
 
-spark: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## builds and joins beside those of Spark itself (long; SPARK_ARGS="--rows 10000000" for less)
+spark: $(VENV)/.release $(VENV)/.dev $(VENV)/.spark ## builds and joins beside those of Spark itself (long; SPARK_ARGS="--rows 10000000" for less)
 	$(BIN)/python -m benchmarks.spark $(SPARK_ARGS)
 
 kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
@@ -72,7 +76,7 @@ kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a lo
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch
 	$(BIN)/python examples/shop
 
-equal: $(VENV)/.build ## a million operations on every structure that counts: all answer alike
+equal: $(VENV)/.release ## a million operations on every structure that counts: all answer alike
 	$(BIN)/python -m benchmarks.equivalence
 
 docs: $(VENV)/.docs ## build the documentation into site/
@@ -81,6 +85,9 @@ docs: $(VENV)/.docs ## build the documentation into site/
 plots: $(VENV)/.build $(VENV)/.docs ## draw the plots of the documentation again and print their numbers
 	for plot in bloom_error bloom_memory derivations scalable_error counting_memory counting_zipf skew_memory policies fading hot_decay url_layers history_segments; do \
 		$(BIN)/python -m docs.plots.$$plot || exit 1; done
+
+pictures: $(VENV)/.build $(VENV)/.dev ## take the pictures of the monitor's page again (five minutes, needs Chromium)
+	$(BIN)/python scripts/page_pictures.py
 
 # Stable Rust refuses the sanitizer's flags unless RUSTC_BOOTSTRAP is set.
 fuzz: export RUSTC_BOOTSTRAP := 1
@@ -97,7 +104,7 @@ lock: ## pin the Python requirements again (LOCK_ARGS=--upgrade for the newest)
 	requirements/lock $(LOCK_ARGS)
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) target fuzz/target benchmarks/limit/target site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist target fuzz/target benchmarks/limit/target site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f python/bloomtide/*.so
 
 # --- set-up -----------------------------------------------------------------------------------
@@ -107,24 +114,24 @@ rust:
 	@scripts/require.sh cargo
 
 $(VENV)/.made:
-	@scripts/require.sh python cc
+	@scripts/require.sh python
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/.dev $(VENV)/.bench $(VENV)/.docs $(VENV)/.spark: $(VENV)/.run
 
 $(VENV)/.%: requirements/%.txt $(VENV)/.made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	@echo "bloomtide: installing the Python packages of $<" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 1 --require-hashes --no-deps -r $< \
+		2>$(VENV)/pip.log || { echo "bloomtide: the packages of $< could not be installed: connect to the network once," \
+		"later runs work without (details: $(VENV)/pip.log)" >&2; exit 1; }
 	@touch $@
 
-# Without cargo pip builds in isolation, where maturin asks for a package that fetches Rust into its
-# own cache; that needs the network and shows nothing while it compiles.
 $(VENV)/.build: $(CORE) $(VENV)/.run
-	@if command -v cargo >/dev/null; then \
-		scripts/require.sh cargo && \
-		VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked; \
-	else \
-		echo "bloomtide: no cargo, so pip brings Rust for this build (minutes, needs the network)" >&2; \
-		$(BIN)/python -m pip install --no-deps -C build-args=--locked --editable .; \
-	fi
+	@scripts/build.sh quick
 	@touch $@
+
+# What measures speed measures what a release ships. It stands in for the quick build too.
+$(VENV)/.release: $(CORE) $(VENV)/.run
+	@scripts/build.sh release
+	@touch $(VENV)/.build $@
