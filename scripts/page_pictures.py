@@ -44,7 +44,7 @@ def main() -> None:
                 )
                 for theme in ("light", "dark"):
                     context = browser.new_context(
-                        viewport={"width": 1320, "height": 1000},
+                        viewport={"width": 1320, "height": 1500},
                         color_scheme=theme,  # type: ignore[arg-type]
                         timezone_id="UTC",
                     )
