@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import subprocess
 import sys
@@ -97,6 +96,7 @@ def test_a_link_to_a_filter_stays_a_link(tmp_path: Path) -> None:
 def test_the_lock_is_on_the_file_that_is_there_when_it_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    fcntl = pytest.importorskip("fcntl")
     file = filter_of(tmp_path, ["a"])
     newer = filter_of(tmp_path, ["b"], name="newer")
     take = files._lock

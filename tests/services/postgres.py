@@ -11,7 +11,6 @@ PostgreSQL refuses to run as root, so then it runs as the user `postgres`.
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -41,6 +40,8 @@ def why_not() -> str | None:
     if find_programs() is None:
         return "PostgreSQL is not installed"
     if os.geteuid() == 0:
+        import pwd  # Windows has none, and every test imports this file
+
         try:
             pwd.getpwnam(_USER)
         except KeyError:
