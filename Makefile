@@ -18,10 +18,10 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build wheel test lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
+.PHONY: help run build wheel test test-portable lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run ## show the monitor's page on generated traffic: bloomtide watch --demo
 	@scripts/prebuilt.sh || $(MAKE) --no-print-directory build
@@ -36,6 +36,9 @@ test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench $(VENV)/.spark ## every te
 	cargo test --locked --workspace --exclude bloomtide-py
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+test-portable: $(VENV)/.build $(VENV)/.dev ## the tests that also run on macOS and Windows: tests/portable.txt
+	$(BIN)/python -m pytest @tests/portable.txt $(PYTEST_ARGS)
+
 lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types, stubs and documentation
 	cargo fmt --all --check
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
@@ -47,6 +50,10 @@ lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest bloomtide._core
 	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/feature.yml
+	$(BIN)/zizmor --offline --quiet .github
 
 bench: rust $(VENV)/.release $(VENV)/.dev $(VENV)/.bench ## measure against the peers (long); writes benchmarks/results
 	$(BIN)/python -m benchmarks
