@@ -1,8 +1,8 @@
 """How long `bloomtide serve` takes to answer again after kill -9, with much of one kind inside.
 
 Builds a data directory with about so many bytes of filters, starts a server on it, waits for the
-first PONG, kills the server and starts it again. What was just written or read comes from the page
-cache, as it does after a kill.
+first answer, kills the server and starts it again. What was just written or read comes from the
+page cache, as it does after a kill.
 
     python -m benchmarks.restart --kind count --bytes 1e9
     python -m benchmarks.restart --kind all --bytes 2e8
@@ -117,8 +117,8 @@ def build(kinds: list[Kind], size: float, pieces: int, directory: Path) -> tuple
     return keyspace.stats()["bytes"], lengths[0]
 
 
-def start(directory: Path) -> float:
-    """Starts a server, waits until it answers, and kills it: the seconds in between."""
+def start(directory: Path) -> tuple[float, int]:
+    """Starts a server and kills it: the seconds until it answered, and how many keys it had."""
     command = [sys.executable, "-m", "bloomtide", "serve", "--json", "--port", "auto"]
     command += ["--http-port", "0", "--dir", str(directory)]
     began = time.perf_counter()
@@ -132,10 +132,12 @@ def start(directory: Path) -> float:
                 raise SystemExit("the server did not start")
             address = ("127.0.0.1", json.loads(told)["port"])
             with socket.create_connection(address, timeout=60) as connection:
-                connection.sendall(b"PING\r\n")
-                if connection.recv(100) != b"+PONG\r\n":
-                    raise SystemExit("the server does not answer")
-            return time.perf_counter() - began
+                connection.sendall(b"DBSIZE\r\n")
+                answer = connection.recv(100)
+            seconds = time.perf_counter() - began
+            if not answer.startswith(b":"):
+                raise SystemExit("the server does not answer")
+            return seconds, int(answer[1:])
         finally:
             os.kill(server.pid, signal.SIGKILL)
 
@@ -155,7 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as directory:
             place = Path(directory) / "data"
             used, length = build(kinds, options.bytes, options.pieces or len(kinds), place)
-            seconds = sorted(start(place) for _ in range(options.rounds))
+            seconds = sorted(start(place)[0] for _ in range(options.rounds))
         middle = seconds[len(seconds) // 2]
         slow |= middle > LIMIT * max(1.0, used / 1e9)
         sizes = f"{used / 1e6:.0f} MB in memory, {length / 1e6:.0f} MB of file"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,16 +12,8 @@ from bloomtide import DatabaseGuard
 from tests.guard.databases import BASKET, Database
 
 ABSENT = -1
-PATIENCE = 20.0
 NEVER = "1h"
 """Between two readings that no test waits for."""
-
-
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
-
 import pytest
 from sqlalchemy import Engine, create_engine, delete, insert, text
 from sqlalchemy.exc import DBAPIError
@@ -14,6 +11,7 @@ from bloomtide import DatabaseGuard
 from bloomtide.guard import keeper
 from bloomtide.guard.state import State
 from tests.guard.shop import ABSENT, Base, Basket
+from tests.waiting import until
 
 
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,10 +21,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wait_for(guard: DatabaseGuard, rebuilds: int) -> None:
-    end = time.monotonic() + 60
-    while guard.stats().rebuilds < rebuilds:
-        assert time.monotonic() < end
-        threading.Event().wait(0.01)
+    until(lambda: guard.stats().rebuilds >= rebuilds)
 
 
 def test_an_unseen_write_is_followed_by_a_build(

@@ -16,8 +16,9 @@ from bloomtide import DatabaseGuard
 from bloomtide.errors import IncompatibleError, ParameterError
 from bloomtide.guard.state import State
 from tests.guard.databases import BASKET, METADATA, Database
-from tests.guard.guards import ABSENT, NEVER, Make, until
+from tests.guard.guards import ABSENT, NEVER, Make
 from tests.services.postgres import Postgres
+from tests.waiting import until
 
 # --- the change table ---------------------------------------------------------------------------
 

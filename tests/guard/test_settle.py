@@ -6,10 +6,11 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, event, text
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import StaticPool
 
 from bloomtide import DatabaseGuard
@@ -17,9 +18,11 @@ from bloomtide.errors import ParameterError, StorageError
 from bloomtide.guard.errands import Errands
 from bloomtide.guard.settle import wait_for_writers
 from tests.guard.databases import BASKET, Database
-from tests.guard.guards import until
+from tests.waiting import until
 
 LONG = 30
+HOLD = text("SELECT pg_advisory_xact_lock(7)")
+"""Takes as long as another transaction has the lock."""
 
 
 def wait(database: Database, patience: float) -> None:
@@ -29,30 +32,27 @@ def wait(database: Database, patience: float) -> None:
 
 @contextmanager
 def a_writer_at_work(database: Database, statement: str) -> Iterator[None]:
-    """A transaction that has written and whose next statement takes long."""
+    """A transaction that has written and whose next statement does not end meanwhile."""
     with database.engine.connect() as connection:
         connection.execute(text(statement))
         pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
-        busy = threading.Thread(target=_sleep, args=(connection,))
-        busy.start()
-        until(lambda: _is_asleep(database, pid))  # or it could not be cancelled
-        try:
-            yield
-        finally:
-            database.run(f"SELECT pg_cancel_backend({pid})")
-            busy.join()
-            connection.rollback()
+        with database.engine.connect() as holder:
+            holder.execute(HOLD)
+            busy = threading.Thread(target=connection.execute, args=(HOLD,))
+            busy.start()
+            until(lambda: _waits_for_a_lock(database, pid))
+            try:
+                yield
+            finally:
+                holder.rollback()
+                busy.join()
+                connection.rollback()
 
 
-def _is_asleep(database: Database, pid: int) -> bool:
-    query = text("SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = :pid")
+def _waits_for_a_lock(database: Database, pid: int) -> bool:
+    query = text("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = :pid")
     with database.engine.connect() as connection:
         return bool(connection.execute(query, {"pid": pid}).scalar_one())
-
-
-def _sleep(connection: object) -> None:
-    with pytest.raises(Exception, match="cancel"):
-        connection.execute(text(f"SELECT pg_sleep({LONG})"))  # type: ignore[attr-defined]
 
 
 def test_a_writer_that_is_at_work_is_waited_for(postgres_basket: Database) -> None:
@@ -84,17 +84,24 @@ def test_a_writer_in_the_same_loop_can_end_while_it_is_waited_for(
         engine = create_async_engine(postgres_basket.url)
         async with engine.connect() as writer, engine.connect() as builder:
             await writer.execute(text("INSERT INTO basket (customer) VALUES (1)"))
-            commit = asyncio.create_task(_commit_soon(writer))
+            looked, looks = asyncio.Event(), list[str]()
+
+            def look(*about: Any) -> None:
+                looks.append(about[2])
+                looked.set()
+
+            async def commit_after_a_look() -> None:
+                await looked.wait()
+                await writer.commit()
+
+            commit = asyncio.create_task(commit_after_a_look())
+            event.listen(builder.sync_connection, "after_cursor_execute", look)
             await builder.run_sync(wait_for_writers, BASKET, LONG)
             assert commit.done(), "the loop went on"
+            assert len(looks) > 1, "the first look found the writer"
         await engine.dispose()
 
     asyncio.run(visit())
-
-
-async def _commit_soon(writer: AsyncConnection) -> None:
-    await asyncio.sleep(0.01)
-    await writer.commit()
 
 
 def test_other_databases_have_nobody_to_wait_for(sqlite_basket: Database) -> None:

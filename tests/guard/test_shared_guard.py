@@ -13,7 +13,8 @@ from sqlalchemy import event, insert, select, text
 from bloomtide import DatabaseGuard
 from bloomtide.guard.state import State
 from tests.guard.databases import BASKET, Database
-from tests.guard.guards import ABSENT, NEVER, Make, until
+from tests.guard.guards import ABSENT, NEVER, Make
+from tests.waiting import until
 
 
 def test_guards_that_share_a_directory_share_their_keys(

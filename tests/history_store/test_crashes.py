@@ -96,6 +96,15 @@ def count_steps(path: Path) -> int:
     return disk.steps
 
 
+def count_steps_before_close(path: Path) -> int:
+    """Of a disk that may become full: it always has room to remove a file."""
+    disk = FailingDisk(full=True)
+    with open_store(path, disk) as store:
+        for step in Work().steps():
+            step(store)
+        return disk.steps
+
+
 def test_a_power_cut_at_any_write_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     total = count_steps(tmp_path / "whole")
     assert total > 100
@@ -122,25 +131,28 @@ def test_a_power_cut_at_any_write_loses_nothing_and_doubles_nothing(tmp_path: Pa
 def test_a_full_disk_at_any_write_leaves_the_store_readable_and_loses_nothing(
     tmp_path: Path,
 ) -> None:
-    total = count_steps(tmp_path / "whole")
-    for number in range(0, total, 3):
+    before_close = count_steps_before_close(tmp_path / "whole")
+    assert before_close > 100
+    for number in range(0, before_close, 3):
         path = tmp_path / str(number)
         disk, work = FailingDisk(number, full=True), Work()
-        refused = 0
+        refused = None
         try:
             store = open_store(path, disk)
-        except BloomtideError:
-            refused += 1
+        except BloomtideError as error:
+            refused = error
         else:
             for step in work.steps():
                 try:
                     step(store)
-                except BloomtideError:
-                    refused += 1
+                except BloomtideError as error:
+                    refused = error
                     break
             require_readable(store, work)
             disk.make_room()
             store.close()
+        assert refused is not None, f"write {number} failed and nobody was told"
+        assert "No space left" in refused.message
         with open_store(path) as store:
             require_sound(store, work)
 

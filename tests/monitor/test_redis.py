@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from bloomtide import Monitor
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.watch.source import Feeder
 from bloomtide.cli.watch.streams import RedisStream
+from tests.waiting import until
 
 redis = pytest.importorskip("redis")
 SERVER = shutil.which("redis-server")
@@ -30,16 +30,16 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int
     command[2] = str(port)
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
         client = redis.Redis(port=port)
-        end = time.monotonic() + 20
-        while True:
-            try:
-                client.ping()
-                break
-            except redis.ConnectionError:
-                assert time.monotonic() < end
-                time.sleep(0.02)
+        until(lambda: _answers(client))
         yield "127.0.0.1", port
         process.terminate()
+
+
+def _answers(client: Any) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False
 
 
 def _free_port() -> int:
@@ -68,9 +68,7 @@ def open_monitor(path: Path) -> Monitor:
 def feed_until(monitor: Monitor, source: RedisStream, events: int) -> None:
     feeder = Feeder(source, monitor)
     feeder.start()
-    end = time.monotonic() + 20
-    while monitor.stats().events < events and time.monotonic() < end and not feeder.wait(0.01):
-        pass
+    until(lambda: monitor.stats().events >= events or feeder.wait(0))
     feeder.stop()
     assert feeder.problem is None
 

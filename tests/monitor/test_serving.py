@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from bloomtide import Monitor
 from tests.cli.command import start
 from tests.monitor.streams import events, log_line
+from tests.waiting import until
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -32,14 +32,14 @@ def watched(*words: Any) -> subprocess.Popen[bytes]:
     return start("watch", *words, *PORTS, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def until(ports: dict[str, int], enough: int) -> dict[str, Any]:
-    end = time.monotonic() + 40
-    while True:
+def stats_with(ports: dict[str, int], events: int) -> dict[str, Any]:
+    """The statistics, once there are so many events."""
+
+    def enough() -> dict[str, Any]:
         stats: dict[str, Any] = ask(ports, "/api/stats")["monitor"]
-        if stats["events"] >= enough:
-            return stats
-        assert time.monotonic() < end, stats
-        time.sleep(0.05)
+        return stats if stats["events"] >= events else {}
+
+    return until(enough)
 
 
 def test_a_log_is_on_the_page_and_kept_when_it_ends(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_log_is_on_the_page_and_kept_when_it_ends(tmp_path: Path) -> None:
             try:
                 assert process.stdout is not None
                 ports = json.loads(process.stdout.readline())
-                assert until(ports, 500)["events"] == 500
+                assert stats_with(ports, 500)["events"] == 500
                 hot = ask(ports, "/api/hot?n=1")["items"][0]
                 assert hot["key"] == "/page/1"
                 process.send_signal(signal.SIGTERM)
@@ -69,8 +69,8 @@ def test_the_demo_has_a_past_and_goes_on(tmp_path: Path) -> None:
         try:
             assert process.stdout is not None
             ports = json.loads(process.stdout.readline())
-            first = until(ports, 900 * 10)
-            later = until(ports, first["events"] + 10)
+            first = stats_with(ports, 900 * 10)
+            later = stats_with(ports, first["events"] + 10)
             assert later["new"] < later["events"]
             total = ask(ports, "/api/history/total?last=10m")
             assert total["upper"] > 1000

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gzip
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from bloomtide.cli.watch import logs
 from bloomtide.cli.watch.logs import Log, log_sources
 from bloomtide.cli.watch.source import Feeder
 from tests.monitor.streams import START, events, log_line
+from tests.waiting import until
 
 OPTIONS: dict[str, Any] = {"by": "path", "query": True, "format": None, "json_map": None}
 
@@ -56,13 +56,6 @@ def read(path: Path, monitor: Monitor, **words: Any) -> Log:
 def append(file: Path, data: bytes) -> None:
     with file.open("ab") as opened:
         opened.write(data)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
 
 
 def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import redis
 
 from tests.server.process import Running, Wire, request, running
+from tests.waiting import until
 
 WHOLE = request("BF.ADD", "filter", "an item") + request("PING")
 
@@ -112,8 +113,7 @@ def test_a_client_that_never_reads_is_closed_and_holds_nobody_up(server: Running
         flooding = threading.Thread(target=flood)
         flooding.start()
         client = server.client()
-        while not closed.wait(0.05):
-            assert client.ping()
+        until(lambda: client.ping() and closed.is_set())
         flooding.join(20)
         told = client.info("clients")
         assert told["client_recent_max_output_buffer"] < 100 << 20

@@ -22,6 +22,7 @@ from bloomtide.server.settings import Settings
 from bloomtide.store import Ledger
 from tests.history_store.faults import FailingDisk
 from tests.server.process import request
+from tests.waiting import run_ready_tasks, until_async
 
 
 class Receiver:
@@ -82,11 +83,11 @@ def test_under_always_no_reply_leaves_before_its_sync_and_all_share_one(tmp_path
         for number in range(5):
             bench.do(first, "BF.ADD", "a", f"x{number}")
             bench.do(second, "BF.ADD", "b", f"x{number}")
-        await asyncio.to_thread(disk.begun.wait, 20)
+        assert await asyncio.to_thread(disk.begun.wait, 20)
         # While the disk works: another change, and a question that could see what is not yet safe.
         bench.do(first, "BF.ADD", "a", "later")
         bench.do(reader, "BF.EXISTS", "a", "x0")
-        await asyncio.sleep(0.01)
+        await run_ready_tasks()
         assert first.told == second.told == reader.told == []
         disk.may_end.set()
         await bench.settle()
@@ -163,10 +164,9 @@ def test_a_journal_that_has_grown_is_rewritten_and_nothing_changes(tmp_path: Pat
         for number in range(100):
             reply = session.execute(request("BF.ADD", "a", f"item {number}"), time.time())
             durability.hold(receiver, reply)
-            await asyncio.sleep(0)
+            await run_ready_tasks(1)
         before = durability.about()["aof_current_size"]
-        while not durability.about()["aof_base_size"]:
-            await asyncio.sleep(0.02)
+        await until_async(lambda: durability.about()["aof_base_size"])
         assert isinstance(before, int)
         assert before > 2000
         assert not durability.rewriting

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.process import Running, request, running
+from tests.waiting import until
 
 KILLS = int(os.environ.get("BLOOMTIDE_KILLS", "10"))
 WRITERS = 4
@@ -24,13 +25,12 @@ PIPELINE = 8
 class Writer(threading.Thread):
     """Adds its own numbers in pipelines; knows which were acknowledged."""
 
-    def __init__(self, server: Running, name: str, first: int, enough: threading.Event) -> None:
+    def __init__(self, server: Running, name: str, first: int) -> None:
         super().__init__()
         self.key = name
         self.acknowledged = first
         self.sent = first
         self._server = server
-        self._enough = enough
 
     def run(self) -> None:
         try:
@@ -43,8 +43,6 @@ class Writer(threading.Thread):
                         if wire.line() != b":1" or wire.line() != b"*1" or not wire.line():
                             return
                         self.acknowledged = number + 1
-                    if self.acknowledged >= 50:
-                        self._enough.set()
         except OSError:
             return
 
@@ -80,6 +78,7 @@ def test_nothing_that_was_acknowledged_is_lost_or_counted_twice(
     begun = [0] * WRITERS
     """Numbers that were begun in all lives; a counter may have at most so many."""
     digest = None
+    rewrites_cut = 0
     for life in range(KILLS + 1):
         with running(tmp_path / "data", *arguments) as server:
             client = server.client()
@@ -93,24 +92,26 @@ def test_nothing_that_was_acknowledged_is_lost_or_counted_twice(
                     require_all(server, str(number), acknowledged[number], begun[number])
             if life == KILLS:
                 break
-            if life % 3 == 2:
-                client.bgsave()  # so that some kills meet a rewrite
-            enough = threading.Event()
-            writers = [
-                Writer(server, str(number), sent[number], enough) for number in range(WRITERS)
-            ]
+            writers = [Writer(server, str(number), sent[number]) for number in range(WRITERS)]
             for writer in writers:
                 writer.start()
-            # Then at a random moment, which is not a matter of the test's outcome.
-            assert enough.wait(30)
-            threading.Event().wait(draw.random() * 0.1)
+            wait_for(writers, sum(sent) + draw.randint(10, 500))
+            if life % 3 == 2:
+                client.bgsave()
             server.kill()
+            # A rewrite begins a second journal, and removes the first when it has ended.
+            rewrites_cut += len(list((tmp_path / "data").glob("journal-*"))) > 1
             for number, writer in enumerate(writers):
                 writer.join(30)
                 acknowledged[number] += writer.acknowledged - sent[number]
                 begun[number] += writer.sent - sent[number]
                 sent[number] = writer.sent
         digest = digest_after_restart(tmp_path / "data") if life % 2 else None
+    assert rewrites_cut > 0, "some kills met a rewrite"
+
+
+def wait_for(writers: list[Writer], acknowledged: int) -> None:
+    until(lambda: sum(writer.acknowledged for writer in writers) >= acknowledged)
 
 
 def require_all(server: Running, key: str, acknowledged: int, begun: int) -> None:

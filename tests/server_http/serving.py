@@ -16,6 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from bloomtide.server.http import Limits, create_app
+from tests.waiting import until
 
 
 @dataclass(frozen=True)
@@ -75,18 +76,14 @@ def serve(
     with closing(socket.create_server(("127.0.0.1", port))) as listening:
         config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
         server = uvicorn.Server(config)
-        started = threading.Event()
 
-        async def run() -> None:
-            task = asyncio.ensure_future(server.serve(sockets=[listening]))
-            while not server.started and not task.done():
-                await asyncio.sleep(0.005)
-            started.set()
-            await task
+        def run() -> None:
+            asyncio.run(server.serve(sockets=[listening]))
 
-        thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+        thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        assert started.wait(30)
+        until(lambda: server.started or not thread.is_alive())
+        assert server.started
         try:
             yield Served(listening.getsockname()[1], app)
         finally:

@@ -6,7 +6,6 @@ import io
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +21,7 @@ import pyarrow as pa
 from bloomtide.server.http import Limits, rows
 from tests.server_http.events import EVENTS, NOW, START, open_monitor
 from tests.server_http.serving import Reply, Served, serve
+from tests.waiting import until
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -232,9 +232,7 @@ def test_a_body_waits_for_its_turn_but_not_for_ever(monitor: Any) -> None:
             slow.sendall(head)
             sending = threading.Thread(target=trickle, args=(slow,))
             sending.start()
-            end = time.monotonic() + 20
-            while not served.app.state.parts.bodies.borrowed_tokens:
-                assert time.monotonic() < end
+            until(lambda: served.app.state.parts.bodies.borrowed_tokens)
             refused = add(served, b"")
             enough.set()
             sending.join()

@@ -7,12 +7,13 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import until
 
 SHOP = Path(__file__).resolve().parents[2] / "examples" / "shop"
 CUSTOMERS = 1000
@@ -66,10 +67,12 @@ def open_shop(database: str, *options: str) -> Iterator[Shop]:
 
 def wait_until_ready(shop: Shop) -> None:
     """A build takes milliseconds here; a minute of waiting is a failure."""
-    end = time.monotonic() + 60
-    while (guard := shop.told()["guard"]) and guard["state"] != "ready":
-        assert time.monotonic() < end, guard
-        time.sleep(0.02)
+
+    def ready() -> bool:
+        guard = shop.told()["guard"]
+        return guard is None or guard["state"] == "ready"
+
+    until(ready, within=60)
 
 
 def ask(

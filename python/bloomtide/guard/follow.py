@@ -38,7 +38,10 @@ class Pausable(Protocol):
 class Freshness:
     """Pauses the keys while they are older than promised; that is, at first."""
 
-    def __init__(self, keys: Pausable, reason: str) -> None:
+    def __init__(
+        self, keys: Pausable, reason: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
         self._keys = keys
         self._reason = reason
         self._alarm = Alarm()
@@ -59,7 +62,7 @@ class Freshness:
     def _compare(self) -> float:
         """Pauses or resumes if it is time to; how long that is right at most."""
         with self._lock:
-            left = self._keys.fresh_until - time.monotonic()
+            left = self._keys.fresh_until - self._clock()
             if (left <= 0) != self._paused:
                 self._paused = left <= 0
                 if self._paused:

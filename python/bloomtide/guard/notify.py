@@ -27,18 +27,19 @@ class Alarm:
         self._ear, self._bell = socket.socketpair()
         self._bell.setblocking(False)
 
-    def wait(self, seconds: float) -> None:
-        self._wait_for(None, seconds)
+    def wait(self, seconds: float) -> bool:
+        """Whether it was rung; False if time was up."""
+        return bool(self._wait_for(None, seconds))
 
-    def _wait_for(self, other: int | None, seconds: float) -> bool:
-        """Whether something came from that file as well."""
+    def _wait_for(self, other: int | None, seconds: float) -> set[int]:
+        """Its own file if it was rung, and the other one if something came from there."""
         poll = select.poll()  # `select.select` fails in a process with many open files
         for file in {self._ear.fileno(), other} - {None}:
             poll.register(file, select.POLLIN)  # type: ignore[arg-type]
         ready = {file for file, _ in poll.poll(max(seconds, 0.0) * 1000)}
         if self._ear.fileno() in ready:
             self._ear.recv(4096)
-        return other in ready
+        return ready
 
     def ring(self) -> None:
         """Ends the wait, or the next one if nobody waits now."""
@@ -74,8 +75,8 @@ class Listener(Alarm):
     def listening(self) -> bool:
         return self._connection is not None
 
-    def wait(self, seconds: float) -> None:
-        """Returns at a call, when time is up, or when calls may have been missed."""
+    def wait(self, seconds: float) -> bool:
+        """Whether there was a call, or calls may have been missed; False if time was up."""
         import psycopg
 
         if self._connection is None:
@@ -83,17 +84,20 @@ class Listener(Alarm):
                 connection = self._connect()
                 connection.execute(f'LISTEN "{self._channel}"')
             except psycopg.Error:
-                super().wait(seconds)
-            else:
-                self._connection = connection
-            return
+                return super().wait(seconds)
+            self._connection = connection
+            return True
         try:
-            if self._wait_for(self._connection.fileno(), seconds):
+            file = self._connection.fileno()
+            ready = self._wait_for(file, seconds)
+            if file in ready:
                 self._connection.pgconn.consume_input()
                 while self._connection.pgconn.notifies() is not None:
                     pass
         except (psycopg.Error, OSError):
             self._hang_up()
+            return True
+        return bool(ready)
 
     def _hang_up(self) -> None:
         if self._connection is not None:
