@@ -1,8 +1,10 @@
 # Every command of the project. Each does its own set-up; stamp files under .venv make the next call quick.
-# Variables: PYTHON (interpreter of the virtual environment), PYTEST_ARGS, FUZZ_SECONDS (per target).
+# Variables: PYTHON (interpreter of the virtual environment), PYTEST_ARGS, PYTEST_WORKERS (processes),
+# FUZZ_SECONDS (per target).
 
 PYTHON       ?= python3
 PYTEST_ARGS  ?=
+PYTEST_WORKERS ?= logical
 FUZZ_SECONDS ?= 60
 
 VENV := .venv
@@ -18,10 +20,11 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build wheel test test-portable lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
+.PHONY: help run build wheel test test-all test-portable lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s
+", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run ## show the monitor's page on generated traffic: bloomtide watch --demo
 	@scripts/prebuilt.sh || $(MAKE) --no-print-directory build
@@ -32,9 +35,18 @@ build: $(VENV)/.build ## the virtual environment with a quickly compiled build o
 wheel: $(VENV)/.run rust ## the wheel of this Python and platform into dist/, optimized as for a release
 	$(BIN)/maturin build --release --locked --out dist
 
-test: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench $(VENV)/.spark ## every test: the Rust core, then Python with a quick benchmark
+# Each test of Python belongs to one of the two: what is not QUICK is in test-all. Tests start many
+# processes, which would compile every module again if Python were told to keep no bytecode.
+QUICK  := not slow and not spark and not browser
+PYTEST  = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --durations=20
+READY  := rust $(VENV)/.build $(VENV)/.dev $(VENV)/.bench
+
+test: $(READY) ## what proves a change: the Rust core, then Python (minutes; PYTEST_ARGS="-k counting" for a part)
 	cargo test --locked --workspace --exclude bloomtide-py
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) --dist worksteal -m "$(QUICK)" $(PYTEST_ARGS)
+
+test-all: $(READY) $(VENV)/.spark ## the tests that `make test` leaves out: slow ones, Spark, the browser
+	$(PYTEST) --dist loadfile -m "not ($(QUICK))" $(PYTEST_ARGS)
 
 test-portable: $(VENV)/.build $(VENV)/.dev ## the tests that also run on macOS and Windows: tests/portable.txt
 	$(BIN)/python -m pytest @tests/portable.txt $(PYTEST_ARGS)

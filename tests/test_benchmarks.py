@@ -250,6 +250,7 @@ def test_the_docs_have_their_markers(document: str, name: str) -> None:
 # --- the whole thing
 
 
+@pytest.mark.slow
 def test_the_quick_run_measures_everything(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,7 @@ def numbers(table: Table, column: str, **wanted: str) -> list[float]:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_an_experiment_writes_rows_that_make_sense(name: str, tables: dict[str, Table]) -> None:
     assert len(tables[name]) >= 2
     for row in tables[name]:
@@ -59,6 +60,7 @@ def test_an_experiment_writes_rows_that_make_sense(name: str, tables: dict[str, 
                 assert float(text) >= 0, column
 
 
+@pytest.mark.slow
 def test_formulas_hold_for_fresh_keys_and_are_bounds_for_recurring_ones(
     tables: dict[str, Table],
 ) -> None:
@@ -71,6 +73,7 @@ def test_formulas_hold_for_fresh_keys_and_are_bounds_for_recurring_ones(
         assert float(row["P_CM_measured"]) == pytest.approx(float(row["P_CBF_measured"]), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_merging_rows_keeps_the_error_of_recurring_keys_only(tables: dict[str, Table]) -> None:
     same = numbers(tables["compressions"], "P_FF", stream="recurring", way="rows")
     assert len(set(same)) == 1

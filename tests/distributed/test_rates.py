@@ -11,6 +11,8 @@ pytest.importorskip("pyspark", reason="the steps of `make spark` import PySpark"
 from benchmarks.spark.measure import Watch, family
 from benchmarks.spark.step import KINDS, run_rates
 
+pytestmark = pytest.mark.spark  # it is installed for `make test-all`
+
 
 def test_the_rates_of_a_core_are_measured() -> None:
     rates = run_rates(20_000)

@@ -76,6 +76,7 @@ def test_always_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
         require_events(store, acknowledged)
 
 
+@pytest.mark.slow
 def test_everysec_loses_at_most_the_last_second(tmp_path: Path) -> None:
     draw = random.Random(8)
     path = tmp_path / "store"

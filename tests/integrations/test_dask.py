@@ -27,6 +27,9 @@ KEYS = [key_of(n) for n in NUMBERS]
 PLAN = BloomFilter.plan(10_000, 0.01)
 
 
+pytestmark = pytest.mark.slow  # `make test` does not install the engines
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Two worker processes on this machine."""

@@ -28,6 +28,9 @@ KEYS = [key_of(n) for n in NUMBERS]
 PLAN = BloomFilter.plan(10_000, 0.01)
 
 
+pytestmark = pytest.mark.slow  # `make test` does not install the engines
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Two workers on this machine."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +27,36 @@ pytestmark = pytest.mark.skipif(SERVER is None, reason="needs redis-server")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     """A server of our own, on a port that the system chose."""
     folder = tmp_path_factory.mktemp("redis")
-    command = [SERVER or "", "--port", "0", "--unixsocket", str(folder / "s"), "--save", ""]
-    port = _free_port()
-    command[2] = str(port)
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
-        client = redis.Redis(port=port)
-        until(lambda: _answers(client))
+    process, port = until(lambda: _started(folder))
+    with process:
         yield "127.0.0.1", port
         process.terminate()
 
 
-def _answers(client: Any) -> bool:
+def _started(folder: Path) -> tuple[subprocess.Popen[bytes], int] | None:
+    """None if somebody else took the port before the server did."""
+    with _reserved_port() as port:
+        pass
+    command = [SERVER or "", "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    with redis.Redis(port=port) as client:
+        until(lambda: process.poll() is not None or _works_in(folder, client))
+    return (process, port) if process.poll() is None else None
+
+
+def _works_in(folder: Path, client: Any) -> bool:
     try:
-        return bool(client.ping())
+        return bool(client.config_get("dir")["dir"] == str(folder))
     except redis.ConnectionError:
         return False
 
 
-def _free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
+@contextmanager
+def _reserved_port() -> Iterator[int]:
+    """Nobody answers on it, and nobody else gets it meanwhile."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
 @pytest.fixture
@@ -146,8 +155,9 @@ def test_an_address_without_a_stream_or_a_server_is_named(address: tuple[str, in
         RedisStream(f"redis://{address[0]}:{address[1]}/")
     with pytest.raises(CommandError, match="knows no groop"):
         RedisStream(url(address, "?groop=x"))
-    feeder = Feeder(RedisStream(f"redis://127.0.0.1:{_free_port()}/visits"), Monitor.open())
-    feeder.start()
-    assert feeder.wait(20)
+    with _reserved_port() as port:
+        feeder = Feeder(RedisStream(f"redis://127.0.0.1:{port}/visits"), Monitor.open())
+        feeder.start()
+        assert feeder.wait(20)
     assert feeder.problem is not None
     assert "redis://127.0.0.1" in feeder.problem.message

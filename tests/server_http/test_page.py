@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,26 +15,14 @@ pytest.importorskip("starlette", reason="Starlette is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.server_http.events import EVENTS, NOW, START, open_monitor
 from tests.server_http.keys import Keys
 from tests.server_http.serving import Served, serve
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 WIDE = (1440, 1000)
 NARROW = (390, 844)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM:
-        pytest.skip("Chromium is not installed")
-    with sync_playwright() as started:
-        args = ["--no-sandbox", "--disable-background-networking"]
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=args)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

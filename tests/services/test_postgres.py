@@ -10,6 +10,8 @@ from sqlalchemy.exc import OperationalError
 
 from tests.services.postgres import Postgres, why_not
 
+pytestmark = pytest.mark.postgres
+
 
 @pytest.fixture
 def own() -> Iterator[Postgres]:

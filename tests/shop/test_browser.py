@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +11,9 @@ import pytest
 pytest.importorskip("starlette", reason="Starlette is not installed")
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
-from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.shop.running import Shop, open_shop
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +24,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 @pytest.fixture
-def page(shop: Shop, tmp_path: Path) -> Iterator[Page]:
+def page(browser: Browser, shop: Shop, tmp_path: Path) -> Iterator[Page]:
     """A new window; an error in it fails the test. `SHOP_PICTURES` keeps what it shows last."""
-    if not CHROMIUM:
-        pytest.skip("Chromium is not installed")
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        size: ViewportSize = {"width": 1100, "height": 800}
-        page = browser.new_context(base_url=shop.url, viewport=size).new_page()
+    size: ViewportSize = {"width": 1100, "height": 800}
+    with browser.new_context(base_url=shop.url, viewport=size) as context:
+        page = context.new_page()
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("requestfailed", lambda request: errors.append(request.url))
@@ -42,8 +36,8 @@ def page(shop: Shop, tmp_path: Path) -> Iterator[Page]:
         yield page
         pictures = Path(os.environ.get("SHOP_PICTURES", tmp_path))
         page.screenshot(path=pictures / f"{len(list(pictures.glob('*.png')))}.png")
-        browser.close()
-    assert not errors
+        # Before the window is closed: that ends the requests that are still open.
+        assert not errors
 
 
 def badge(page: Page) -> str:

@@ -51,6 +51,7 @@ def test_every_page_is_fetched_once(site: LocalSite, settings: dict[str, Any]) -
         assert stats["bloomtide/rescued"] > 0
 
 
+@pytest.mark.slow
 def test_killed_anywhere_again_and_again_no_page_is_lost_and_none_that_was_done_comes_twice(
     site: LocalSite, tmp_path: Path
 ) -> None:
