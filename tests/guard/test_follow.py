@@ -14,6 +14,7 @@ from bloomtide.errors import ParameterError
 from bloomtide.guard.follow import Freshness, Repeated
 from bloomtide.guard.notify import Alarm, Listener, connector
 from tests.guard.databases import Database
+from tests.waiting import until
 
 PATIENCE = 20.0
 
@@ -194,8 +195,8 @@ def test_a_connection_that_was_lost_is_made_again(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE query LIKE 'LISTEN%' AND datname = current_database()"
     )
-    while listener.listening:  # the server's last words, then the end
-        assert listener.wait(PATIENCE)
+    # The server's last words, then the end, or both at once.
+    until(lambda: listener.wait(PATIENCE) and not listener.listening)
     assert listener.wait(PATIENCE), "what was missed is to be read"
     assert listener.listening
     notify(postgres_basket)

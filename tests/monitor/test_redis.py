@@ -27,7 +27,9 @@ pytestmark = pytest.mark.skipif(SERVER is None, reason="needs redis-server")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     """A server of our own, on a port that the system chose."""
     folder = tmp_path_factory.mktemp("redis")
-    process, port = until(lambda: _started(folder))
+    started = until(lambda: _started(folder))
+    assert started is not None
+    process, port = started
     with process:
         yield "127.0.0.1", port
         process.terminate()
