@@ -20,6 +20,7 @@ from bloomtide import (
 )
 from bloomtide.partitions import EvenModel
 from tests.bad_input.refusal import refused
+from tests.ids import shown
 
 KINDS: list[Any] = [
     SpectralBloomFilter,
@@ -33,7 +34,7 @@ PARTITIONED: list[Any] = [PartitionedSpectralBloomFilter, PartitionedDynamicCoun
 LAYOUTS = ("blocked", "classic")
 STUCK = 2**64 - 1
 
-each = partial(pytest.mark.parametrize, ids=lambda value: getattr(value, "__name__", repr(value)))
+each = partial(pytest.mark.parametrize, ids=lambda value: getattr(value, "__name__", shown(value)))
 
 
 @pytest.fixture(params=[(kind, layout) for kind in KINDS for layout in LAYOUTS], ids=str)

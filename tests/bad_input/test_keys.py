@@ -12,14 +12,11 @@ import pytest
 
 from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
 from tests.bad_input.refusal import refused
+from tests.ids import shown
 
 Filter = BloomFilter | ScalableBloomFilter | CountingBloomFilter
 KINDS: list[Any] = [BloomFilter, ScalableBloomFilter, CountingBloomFilter]
 NAN = math.nan
-
-
-def _name(value: object) -> str:
-    return repr(value)[:30]
 
 
 NO_KEYS: list[Any] = [
@@ -85,7 +82,7 @@ def _verbs(filter: Filter) -> list[Callable[[Any], object]]:
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("key", NO_KEYS, ids=_name)
+@pytest.mark.parametrize("key", NO_KEYS, ids=shown)
 def test_other_keys_are_refused_by_every_verb(filled: Filter, key: Any) -> None:
     for verb in _verbs(filled):
         found = refused(errors.KeyTypeError, verb, key)
@@ -115,7 +112,7 @@ def test_keys_before_a_bad_key_went_in_and_are_counted(filled: Filter) -> None:
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("keys", ["abc", "", b"abc", bytearray(b"abc")], ids=_name)
+@pytest.mark.parametrize("keys", ["abc", "", b"abc", bytearray(b"abc")], ids=shown)
 def test_one_text_is_not_a_batch(filled: Filter, keys: Any) -> None:
     for verb in (filled.add_many, filled.contains_many):
         with pytest.raises((errors.ParameterError, errors.KeyTypeError)) as caught:
@@ -124,7 +121,7 @@ def test_one_text_is_not_a_batch(filled: Filter, keys: Any) -> None:
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("keys", [None, 5, 1.5, object()], ids=_name)
+@pytest.mark.parametrize("keys", [None, 5, 1.5, object()], ids=shown)
 def test_what_cannot_be_iterated_is_not_a_batch(filled: Filter, keys: Any) -> None:
     for verb in (filled.add_many, filled.contains_many):
         with pytest.raises((errors.ParameterError, errors.KeyTypeError)) as caught:
@@ -156,7 +153,7 @@ def counting() -> Any:
     made.validate()
 
 
-@pytest.mark.parametrize("count", [0, -1, -(2**70), 1.5, "1"], ids=_name)
+@pytest.mark.parametrize("count", [0, -1, -(2**70), 1.5, "1"], ids=shown)
 def test_counts_are_at_least_one(counting: CountingBloomFilter, count: Any) -> None:
     for verb in (counting.add, counting.remove):
         refused(errors.ParameterError, verb, "a", count, name="count")

@@ -12,6 +12,7 @@ import pytest
 
 from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter
 from bloomtide.errors import ClosedError, KeyTypeError, NullKeyError
+from tests.ids import shown
 
 # More than one chunk of two threads, and the last one is short.
 ROWS = 150_000
@@ -72,7 +73,7 @@ def test_two_threads_answer_and_leave_what_one_does(make: Callable[[], Any], str
 
 
 @pytest.mark.parametrize("place", [0, 1, 30_000, 65_536, 70_000, ROWS - 1])
-@pytest.mark.parametrize("bad", [None, 2.5, "a\ud800b", 2**64, True, object()], ids=repr)
+@pytest.mark.parametrize("bad", [None, 2.5, "a\ud800b", 2**64, True, object()], ids=shown)
 def test_a_bad_key_stops_all_threads_where_it_stands(bad: object, place: int) -> None:
     keys = _keys([_text, lambda n: n])
     made, expected = BloomFilter(40_000, 0.01), BloomFilter(40_000, 0.01)
