@@ -262,7 +262,7 @@ def test_readers_and_the_writer_do_not_disturb_each_other_but_a_second_writer_is
     ("arguments", "told"),
     [
         (("count", "--start", "2024-05-02T00:00:00Z", "--end", "2024-05-01T00:00:00Z"), "start"),
-        (("count", "--start", "2024-05-02T00:00:00"), "start"),
+        (("count", "--start", "yesterday"), "2026-01-31T09:00:00Z"),
         (("count", "--last", "1h", "--start", "0"), "--last"),
         (("count", "--last", "soon"), "last"),
         (("series", "--step", "0s"), "step"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+import click
 import pytest
-import typer
 
 from bloomtide.cli.quantities import (
     parse_error_rate,
@@ -47,7 +47,7 @@ def test_items_are_read_in_every_usual_form(text: str, items: int) -> None:
      "9223372036854775808", "1e999999999", "1e99999999999999999999", "9e999999T", "1e-999999999"],
 )  # fmt: skip
 def test_what_is_no_number_of_keys_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter):
+    with pytest.raises(click.BadParameter):
         parse_items(text)
 
 
@@ -62,7 +62,7 @@ def test_error_rates_are_read_as_share_or_percent(text: str, rate: float) -> Non
     "text", ["", "%", "0", "1", "100%", "-0.1", "2", "nan", "inf", "x", "1e-999"]
 )
 def test_what_is_no_rate_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter):
+    with pytest.raises(click.BadParameter):
         parse_error_rate(text)
 
 
@@ -102,7 +102,7 @@ def test_partitions_are_a_number_or_a_word() -> None:
         1000,
     ]
     for text in ("0", "Auto", "", "1.5"):
-        with pytest.raises(typer.BadParameter):
+        with pytest.raises(click.BadParameter):
             parse_partitions(text)
 
 

@@ -208,7 +208,6 @@ def test_a_wrong_name_shows_its_error_alone(tmp_path: Path) -> None:
         (["--half-life", "0"], "half_life"),
         (["-n", "0"], "number"),
         (["--refresh", "0"], "refresh"),
-        (["--at", "2024-05-01T12:00:00"], "zone"),
         (["--at", "noon"], "at"),
         (["--at", "nan"], "at"),
         (["--at", "1e9", "--follow"], "--follow"),

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from bloomtide import CountFilter, CountingBloomFilter
 from bloomtide.cli import console
 from bloomtide.cli.files import filter_to_change
 from bloomtide.cli.keys import by_line, key_batches, with_counts
-from bloomtide.cli.kinds import Counting, at_instant, require_counting
-from bloomtide.cli.options import AsJson, At, FilterFile, GivenKeys, KeyFiles, WithCounts
+from bloomtide.cli.kinds import Counting, at_instant, by_date, require_counting
+from bloomtide.cli.options import (
+    as_json,
+    counted_lines,
+    filter_file,
+    flag,
+    given_keys,
+    instant,
+    key_files,
+)
 from bloomtide.cli.quantities import show_seconds
 
 if TYPE_CHECKING:
@@ -20,20 +29,24 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+@click.command()
+@filter_file
+@key_files
+@given_keys
+@flag("--new", help="Print the keys that were certainly not there before.")
+@counted_lines
+@instant
+@flag("--shared", help="Map the file: each key is in at once, for all processes.")
+@as_json
 def add(
-    file: FilterFile,
-    keys: KeyFiles = None,
-    key: GivenKeys = None,
-    new: Annotated[
-        bool, typer.Option("--new", help="Print the keys that were certainly not there before.")
-    ] = False,
-    counts: WithCounts = False,
-    at: At = None,
-    shared: Annotated[
-        bool,
-        typer.Option("--shared", help="Map the file: each key is in at once, for all processes."),
-    ] = False,
-    json: AsJson = False,
+    file: Path,
+    keys: tuple[str, ...],
+    key: tuple[str, ...],
+    new: bool,
+    counts: bool,
+    at: float | None,
+    shared: bool,
+    json: bool,
 ) -> int:
     """Add keys, one per line, and tell how many were new.
 
@@ -48,13 +61,14 @@ def add(
     with filter_to_change(file, shared=shared) as filter:
         counter = require_counting(filter, file) if counts else None
         when: Any = at_instant(filter, file, at)
-        for batch in key_batches(keys or [], key or [], prints_lines=new):
+        for batch in key_batches(keys, key, prints_lines=new):
             if counter is None:
-                with by_line(read):
+                with by_line(read), by_date(filter, at):
                     fresh = filter.add_many(batch, **when)
             else:
                 batch, weights = with_counts(batch)
-                fresh = _add_weighted(counter, batch, weights, when)
+                with by_date(filter, at):
+                    fresh = _add_weighted(counter, batch, weights, when)
             read += len(batch)
             added += int(fresh.sum())
             if new:

@@ -1,4 +1,4 @@
-"""The typer application: the list of commands, and how every outcome becomes an exit code.
+"""The program: the table of its commands, and how every outcome becomes an exit code.
 
 0    yes, done                  2    error, told in one line with a hint
 1    no, nothing selected     130    interrupted (ctrl-C)      141    the reader went away
@@ -10,52 +10,67 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any, NoReturn
 
-import typer
-from typer.core import TyperGroup
+import click
 
 import bloomtide
 from bloomtide.cli import console
-from bloomtide.cli.add import add
-from bloomtide.cli.check import check
-from bloomtide.cli.count import count
-from bloomtide.cli.dedup import dedup
-from bloomtide.cli.demo import demo
-from bloomtide.cli.history import history
-from bloomtide.cli.info import info
-from bloomtide.cli.light import for_typer
-from bloomtide.cli.merge import merge
-from bloomtide.cli.new import new
-from bloomtide.cli.plan import plan
-from bloomtide.cli.remove import remove
-from bloomtide.cli.serve import serve
-from bloomtide.cli.top import top
-from bloomtide.cli.validate import validate
-from bloomtide.cli.watch import watch
+from bloomtide.cli.lazy import Entry, LazyGroup
 from bloomtide.errors import BloomtideError, StorageError
 
-COMMANDS = (
-    plan, new, add, remove, check, count, info, merge, validate, top, for_typer(dedup), watch,
-    serve, demo,
-)  # fmt: skip
+NAME = "bloomtide"
+COMPLETE = "_BLOOMTIDE_COMPLETE"
+"""The environment variable by which a shell asks for completion."""
+
+COMMANDS = {
+    "plan": Entry("bloomtide.cli.plan:plan", "Size and error rate of a filter, before it is made."),
+    "new": Entry("bloomtide.cli.new:new", "Make an empty filter file."),
+    "add": Entry("bloomtide.cli.add:add", "Add keys, one per line, and tell how many were new."),
+    "remove": Entry("bloomtide.cli.remove:remove", "Remove keys from a filter that counts."),
+    "check": Entry("bloomtide.cli.check:check", "Print the keys that are present; as grep does."),
+    "count": Entry("bloomtide.cli.count:count", "Print how often each key was added."),
+    "info": Entry("bloomtide.cli.info:info", "Show a filter's parameters, fill and error rate."),
+    "merge": Entry("bloomtide.cli.merge:merge", "Make one filter of all keys of several."),
+    "validate": Entry("bloomtide.cli.validate:validate", "Check the checksums of filter files."),
+    "top": Entry("bloomtide.cli.top.command:top", "Show what is hot in a web or proxy log."),
+    "dedup": Entry(
+        "bloomtide.cli.dedup.command:dedup", "Print each line the first time it is seen."
+    ),
+    "watch": Entry(
+        "bloomtide.cli.watch.command:watch", "Watch logs and streams on a live page.", "watch"
+    ),
+    "serve": Entry(
+        "bloomtide.cli.serve:serve", "Serve named filters to Redis clients and HTTP.", "serve"
+    ),
+    "demo": Entry("bloomtide.cli.demo.tour:demo", "A one-minute tour on generated web traffic."),
+    "history": Entry(
+        "bloomtide.cli.history.app:history",
+        "Count keys by time, and ask about any range of it.",
+        "history",
+    ),
+}
 
 
-class Program(TyperGroup):
-    """Runs a command, whose return value is its exit code, and tells its errors."""
+class Program(LazyGroup):
+    """Runs a command, whose return value is its exit code, and tells its errors.
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    Click's own `main` is not used: it answers interrupts, ends of files and closed pipes itself.
+    """
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
+        """Runs what the arguments, or else the process's own, ask for; exits with the code."""
+        if wanted := os.environ.get(COMPLETE):
+            from click.shell_completion import shell_complete
+
+            sys.exit(shell_complete(self, {}, NAME, COMPLETE, wanted))
+        arguments = list(sys.argv[1:] if args is None else args)
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            with self.make_context(NAME, arguments) as context:
+                code = self.invoke(context)
             console.finish_stdout()
+        except click.exceptions.Exit as ended:
+            code = ended.exit_code
         except Exception as problem:  # noqa: BLE001 - nothing may end in a traceback
             code = tell(problem)
         sys.exit(code)
@@ -66,17 +81,26 @@ def tell(problem: Exception) -> int:
     match problem:
         case console.ReaderGoneError():
             return 141
+        case BrokenPipeError():
+            console.discard_stdout()
+            return 141
         case StorageError(errno=errno.ENOENT):
             # The library's hint speaks of Python; here the way out is another command.
             hint = "check the path and its folder; `bloomtide new` makes a filter file"
             console.error(problem.message, hint)
         case BloomtideError() | console.CommandError():
             console.error(problem.message, problem.hint)
-        case typer.TyperException():
+        case click.ClickException():
             context = getattr(problem, "ctx", None)
-            command = context.command_path if context else "bloomtide"
-            text = problem.format_message().replace("Value error, ", "").removesuffix(".")
+            command = context.command_path if context else NAME
+            text = " ".join(problem.format_message().split()).removesuffix(".")
             console.error(text, f"`{command} --help` lists what it takes")
+        case ImportError():
+            # The packages of extras have been told from this: it is our own that is not whole.
+            console.error(
+                f"the installation is broken: {problem}",
+                "`pip install --force-reinstall bloomtide` replaces it",
+            )
         case OSError():
             named = f"{os.fsdecode(problem.filename)}: " if problem.filename else ""
             console.error(f"{named}{problem.strerror or problem}")
@@ -92,33 +116,24 @@ def tell(problem: Exception) -> int:
     return 2
 
 
-def show_version(wanted: bool) -> None:
+def show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the version and stop."""
-    if wanted:
-        console.write_lines([f"bloomtide {bloomtide.__version__}".encode()])
-        raise typer.Exit
+    if wanted and not context.resilient_parsing:
+        console.write_lines([f"{NAME} {bloomtide.__version__}".encode()])
+        context.exit()
 
 
-app = typer.Typer(cls=Program, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-
-
-@app.callback(invoke_without_command=True)
-def program(
-    context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
+@click.command(cls=Program, table=COMMANDS)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version.",
+)
+def app() -> None:
     """Have I seen it, and how often? Answers about streams of keys in bounded memory.
 
     Data goes to stdout, messages to stderr. Exit codes are those of grep: 0 yes, 1 no, 2 error.
     """
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), nl=False)
-        raise typer.Exit(2)
-
-
-for command in COMMANDS:
-    app.command()(command)
-app.add_typer(history)

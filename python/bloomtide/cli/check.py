@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
 from bloomtide.cli import console
 from bloomtide.cli.files import read_filter
 from bloomtide.cli.keys import by_line, key_batches
-from bloomtide.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles
+from bloomtide.cli.options import as_json, filter_file, flag, given_keys, key_files
 
 
+@click.command()
+@filter_file
+@key_files
+@given_keys
+@flag("-v", "--invert", help="Select the keys that are certainly absent.")
+@flag("-c", "--count", help="Print only how many were selected.")
+@flag("-q", "--quiet", help="Print nothing, stop at the first selected.")
+@as_json
 def check(
-    file: FilterFile,
-    keys: KeyFiles = None,
-    key: GivenKeys = None,
-    invert: Annotated[
-        bool,
-        typer.Option("-v", "--invert", help="Select the keys that are certainly absent."),
-    ] = False,
-    count: Annotated[
-        bool, typer.Option("-c", "--count", help="Print only how many were selected.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Print nothing, stop at the first selected.")
-    ] = False,
-    json: AsJson = False,
+    file: Path,
+    keys: tuple[str, ...],
+    key: tuple[str, ...],
+    invert: bool,
+    count: bool,
+    quiet: bool,
+    json: bool,
 ) -> int:
     """Print the keys that are (maybe) present; exit with 0 if there are any, else with 1.
 
@@ -36,7 +37,7 @@ def check(
     filter = read_filter(file)
     read = selected = 0
     prints_lines = not (count or quiet)
-    for batch in key_batches(keys or [], key or [], prints_lines=prints_lines):
+    for batch in key_batches(keys, key, prints_lines=prints_lines):
         with by_line(read):
             hits = filter.contains_many(batch) ^ invert
         read += len(batch)

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import click
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -28,7 +30,7 @@ class CommandError(Exception):
 
 
 class ReaderGoneError(Exception):
-    """Whoever read our stdout closed it. Not an OSError: typer would answer that one itself."""
+    """Whoever read our stdout closed it. Not an OSError: those are told, and this one is not."""
 
 
 def write_lines(lines: list[bytes]) -> None:
@@ -77,14 +79,14 @@ def show(*renderables: RenderableType) -> None:
 
 def message(text: str) -> None:
     """Tell something on stderr that is not the command's data."""
-    _tell(("", ""), text)
+    _tell(text)
 
 
 def error(text: str, hint: str = "") -> None:
     """Tell what went wrong, and below it what to do."""
-    _tell(("error: ", "bold red"), text)
+    _tell(text, "error: ", "red")
     if hint:
-        _tell(("hint: ", "bold cyan"), hint)
+        _tell(hint, "hint: ", "cyan")
 
 
 def printable(text: str) -> str:
@@ -115,14 +117,14 @@ def stdout_console() -> Console:
     return _console(stderr=False)
 
 
-def _tell(label: tuple[str, str], text: str) -> None:
+def _tell(text: str, label: str = "", colour: str = "") -> None:
+    """One message is one line, however narrow the terminal is."""
     if sys.stderr is None:
         return
-    from rich.text import Text
-
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in {"dumb", "unknown"}
+    styled = click.style(label, fg=colour, bold=True) if label and not plain else label
     with contextlib.suppress(OSError):
-        # soft_wrap: one message is one line, however narrow the terminal is.
-        _console(stderr=True).print(Text.assemble(label, printable(text)), soft_wrap=True)
+        click.echo(styled + printable(text), err=True)
 
 
 def _console(*, stderr: bool) -> Console:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from bloomtide import CountingBloomFilter, TimeDecayingBloomFilter
 from bloomtide.cli import console
 from bloomtide.cli.files import read_filter
 from bloomtide.cli.keys import key_batches
-from bloomtide.cli.kinds import Counting, at_instant, require_counting
-from bloomtide.cli.options import AsJson, At, FilterFile, GivenKeys, KeyFiles
+from bloomtide.cli.kinds import Counting, at_instant, by_date, require_counting
+from bloomtide.cli.options import as_json, filter_file, given_keys, instant, key_files
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+@click.command()
+@filter_file
+@key_files
+@given_keys
+@instant
+@as_json
 def count(
-    file: FilterFile,
-    keys: KeyFiles = None,
-    key: GivenKeys = None,
-    at: At = None,
-    json: AsJson = False,
+    file: Path,
+    keys: tuple[str, ...],
+    key: tuple[str, ...],
+    at: float | None,
+    json: bool,
 ) -> int:
     """Print `count<TAB>key` for each key; exit with 0 if any count is above 0, else with 1.
 
@@ -30,8 +39,9 @@ def count(
     filter = require_counting(read_filter(file), file)
     when: Any = at_instant(filter, file, at)
     found = at_limit = 0
-    for number, batch in enumerate(key_batches(keys or [], key or [], prints_lines=True)):
-        counts: npt.NDArray[Any] = filter.count_many(batch, **when)
+    for number, batch in enumerate(key_batches(keys, key, prints_lines=True)):
+        with by_date(filter, at):
+            counts: npt.NDArray[Any] = filter.count_many(batch, **when)
         full = _full(filter, batch, counts)
         found += int((counts != 0).sum())
         at_limit += sum(full)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from bloomtide.cli import console
 from bloomtide.cli.files import read_filter
 from bloomtide.cli.kinds import Filter
-from bloomtide.cli.options import AsJson, FilterFile
+from bloomtide.cli.options import as_json, filter_file
 from bloomtide.cli.quantities import show_bytes, show_count, show_rate
 
 if TYPE_CHECKING:
@@ -22,7 +24,10 @@ PARAMETERS = (
 )  # fmt: skip
 
 
-def info(file: FilterFile, json: AsJson = False) -> int:
+@click.command()
+@filter_file
+@as_json
+def info(file: Path, json: bool) -> int:
     """Show a filter's kind, parameters, fill, items and error rate as it is now."""
     facts = describe(file, read_filter(file))
     if json:

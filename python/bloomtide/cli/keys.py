@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.progress import reading
@@ -17,7 +17,7 @@ from bloomtide.errors import ParameterError
 
 
 def key_batches(
-    sources: list[str], given: list[str], *, prints_lines: bool = False
+    sources: Sequence[str], given: Sequence[str], *, prints_lines: bool = False
 ) -> Iterator[list[bytes]]:
     """The keys `given` as options, then those of each source (`-` is stdin) line by line.
 

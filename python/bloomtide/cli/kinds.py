@@ -5,6 +5,8 @@ A later structure joins `new`, `plan` and its comparison by one line here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +24,8 @@ from bloomtide import (
     UrlFilter,
 )
 from bloomtide.cli.console import CommandError
+from bloomtide.cli.instants import show_when
+from bloomtide.errors import ParameterError
 
 Counting: TypeAlias = CountingBloomFilter | CountFilter | TimeDecayingBloomFilter
 Filter: TypeAlias = BloomFilter | ScalableBloomFilter | UrlFilter | Counting
@@ -69,7 +73,7 @@ def parameters(kind: str, **given: Any) -> dict[str, Any]:
     return chosen
 
 
-def at_instant(filter: Filter, file: Path, at: str | None) -> dict[str, str]:
+def at_instant(filter: Filter, file: Path, at: float | None) -> dict[str, float]:
     """The keyword that says when, for filters that keep time; refuses it for others."""
     if at is None:
         return {}
@@ -79,6 +83,20 @@ def at_instant(filter: Filter, file: Path, at: str | None) -> dict[str, str]:
         f"{file} holds a {filter.stats().kind} filter, which keeps no time",
         hint="leave out --at, or make a filter with --kind tbf --half-life 1h",
     )
+
+
+@contextmanager
+def by_date(filter: Filter, at: float | None) -> Iterator[None]:
+    """Tells of an instant that a filter refuses by dates; the library tells it by seconds."""
+    try:
+        yield
+    except ParameterError as problem:
+        own = getattr(filter, "time", None)
+        if at is None or own is None or problem.name != "at":
+            raise
+        raise CommandError(
+            f"--at {show_when(at)} must be {problem.allowed}, {show_when(own)}", hint=problem.hint
+        ) from None
 
 
 def require_counting(filter: Filter, file: Path) -> Counting:

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from bloomtide import ScalableBloomFilter
 from bloomtide.cli import console, progress
 from bloomtide.cli.files import read_filter
 from bloomtide.cli.info import describe
 from bloomtide.cli.new import refuse_existing
-from bloomtide.cli.options import AsJson, Force
+from bloomtide.cli.options import PATH, as_json, force_new
 from bloomtide.errors import IncompatibleError
 
 
-def merge(
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)
-    ],
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", help="Two or more filters made alike.", show_default=False),
-    ],
-    force: Force = False,
-    json: AsJson = False,
-) -> int:
+@click.command()
+@click.argument("out", metavar="OUT", type=PATH, help="The file to write.")
+@click.argument(
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=PATH,
+    help="Two or more filters made alike.",
+)
+@force_new
+@as_json
+def merge(out: Path, files: tuple[Path, ...], force: bool, json: bool) -> int:
     """Write to OUT the filter of all keys in the FILEs; counts are added up.
 
     The filters must agree in every parameter; nothing is written when they do not.

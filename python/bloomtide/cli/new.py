@@ -4,96 +4,59 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import typer
+import click
 
 from bloomtide import BloomFilter
 from bloomtide.cli import console
 from bloomtide.cli.info import describe
 from bloomtide.cli.kinds import KINDS, Filter, parameters
 from bloomtide.cli.options import (
-    AsJson,
-    Bind,
-    CounterBits,
-    Decay,
-    Derivation,
-    Epoch,
-    ErrorRate,
-    FilterFile,
-    Force,
-    Growth,
-    HalfLife,
-    Hashes,
-    Items,
-    KindName,
-    LayerSizes,
-    Layout,
-    MaxLayers,
-    OnFull,
-    Partitions,
-    Placement,
-    Policy,
-    Rounding,
-    Shrink,
-    Slack,
-    Tightening,
-    Total,
+    as_json,
+    choice,
+    filter_file,
+    flag,
+    force_new,
+    goals,
+    option,
+    shape,
 )
 from bloomtide.cli.quantities import parse_items, show_bytes
 
 
+@click.command()
+@filter_file
+@goals
+@shape
+@option("--bits", metavar="N", type=parse_items, help="Size in bits, instead of --items.")
+@option(
+    "--cells",
+    metavar="N",
+    type=parse_items,
+    help="sbf, dcf, psbf, pdcf, tbf: number of counters, instead of --items.",
+)
+@choice(
+    "--hash",
+    of=("xxh3", "keyed"),
+    metavar="NAME",
+    help="xxh3; or keyed: a random secret defends against chosen keys.",
+)
+@option("--seed", metavar="N", type=int, help="Seed of the hash.")
+@flag("--shared", help="Make it memory-mapped, for many processes at once.")
+@force_new
+@as_json
 def new(
-    file: FilterFile,
-    items: Items = None,
-    error: ErrorRate = None,
-    kind: KindName = None,
-    total: Total = None,
-    partitions: Partitions = None,
-    layout: Layout = None,
-    bits: Annotated[
-        int | None,
-        typer.Option(
-            "--bits", parser=parse_items, metavar="N", help="Size in bits, instead of --items."
-        ),
-    ] = None,
-    cells: Annotated[
-        int | None,
-        typer.Option(
-            "--cells",
-            parser=parse_items,
-            metavar="N",
-            help="sbf, dcf, psbf, pdcf, tbf: number of counters, instead of --items.",
-        ),
-    ] = None,
-    hashes: Hashes = None,
-    counter_bits: CounterBits = None,
-    policy: Policy = None,
-    slack: Slack = None,
-    on_full: OnFull = None,
-    shrink: Shrink = None,
-    growth: Growth = None,
-    tightening: Tightening = None,
-    derivation: Derivation = None,
-    half_life: HalfLife = None,
-    decay: Decay = None,
-    epoch: Epoch = None,
-    rounding: Rounding = None,
-    placement: Placement = None,
-    max_layers: MaxLayers = None,
-    bind: Bind = None,
-    layer_sizes: LayerSizes = None,
-    hash: Annotated[
-        Literal["xxh3", "keyed"] | None,
-        typer.Option("--hash", help="keyed: a random secret defends against chosen keys."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the hash.")] = None,
-    shared: Annotated[
-        bool,
-        typer.Option("--shared", help="Make it memory-mapped, for many processes at once."),
-    ] = False,
-    force: Force = False,
-    json: AsJson = False,
+    file: Path,
+    items: int | None,
+    error: float | None,
+    kind: str | None,
+    bits: int | None,
+    cells: int | None,
+    shared: bool,
+    force: bool,
+    json: bool,
+    **more: Any,
 ) -> int:
     """Make an empty filter file for --items keys, or with --bits or --cells and --hashes."""
     kind = kind or "bloom"
@@ -108,35 +71,8 @@ def new(
             f"--shared does not go with --kind {kind}", hint="it goes with --kind bloom"
         )
     refuse_existing(file, force=force)
-    chosen = parameters(
-        kind,
-        capacity=items,
-        error_rate=error,
-        layout=layout,
-        bits=bits,
-        cells=cells,
-        hashes=hashes,
-        total=total,
-        partitions=partitions,
-        counter_bits=counter_bits,
-        policy=policy,
-        slack=slack,
-        on_full=on_full,
-        shrink=shrink,
-        growth=growth,
-        tightening=tightening,
-        derivation=derivation,
-        half_life=half_life,
-        decay=decay,
-        epoch=epoch,
-        rounding=rounding,
-        placement=placement,
-        max_layers=max_layers,
-        bind=bind,
-        layer_sizes=layer_sizes,
-        hash=hash,
-        seed=seed,
-    )
+    sizes = {"capacity": items, "error_rate": error, "bits": bits, "cells": cells}
+    chosen = parameters(kind, **sizes, **more)
     made = _make_shared(file, chosen, force) if shared else _make(file, kind, chosen)
     if json:
         console.write_json(made)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, TypeVar
 
-import typer
+import click
 
+from bloomtide.cli.instants import parse_when
 from bloomtide.cli.quantities import (
     parse_error_rate,
     parse_items,
@@ -14,186 +16,224 @@ from bloomtide.cli.quantities import (
     parse_partitions,
 )
 
-FilterFile: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The filter file.", show_default=False)
-]
-KeyFiles: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="KEYS-FILE",
-        help="Files with one key per line, also .gz and .zst; `-` is stdin, the default.",
-        show_default=False,
-    ),
-]
-GivenKeys: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--key", metavar="KEY", help="A key given here; can be repeated."),
-]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
-Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Command], Command]
 
-Items: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
+PATH = click.Path(path_type=Path)
+
+
+def option(*names: str, metavar: str, help: str, **more: Any) -> Decorator[Any]:
+    """An option with a value. Its metavar is the word that the documentation has for it."""
+    return click.option(*names, metavar=metavar, help=help, **more)
+
+
+def flag(*names: str, help: str) -> Decorator[Any]:
+    """An option without a value."""
+    return click.option(*names, is_flag=True, help=help)
+
+
+def choice(
+    *names: str, of: tuple[str, ...], metavar: str, help: str, **more: Any
+) -> Decorator[Any]:
+    """An option whose value is one of some words; the help text says which."""
+    return option(*names, metavar=metavar, help=help, type=click.Choice(of), **more)
+
+
+def together(*options: Decorator[Any]) -> Decorator[Any]:
+    """Several options as one, in this order."""
+
+    def decorate(command: Command) -> Command:
+        for one in reversed(options):
+            command = one(command)
+        return command
+
+    return decorate
+
+
+filter_file = click.argument("file", metavar="FILE", type=PATH, help="The filter file.")
+key_files = click.argument(
+    "keys",
+    metavar="[KEYS-FILE]...",
+    nargs=-1,
+    help="Files with one key per line, also .gz and .zst; `-` is stdin, the default.",
+)
+log_files = click.argument(
+    "files",
+    metavar="[FILE]...",
+    nargs=-1,
+    help="Logs, also .gz and .zst; `-` is stdin, the default.",
+)
+given_keys = option(
+    "--key", metavar="KEY", multiple=True, help="A key given here; can be repeated."
+)
+as_json = flag("--json", help="Write JSON to stdout.")
+force_new = flag("--force", help="Replace a file that exists.")
+counted_lines = flag(
+    "--counts", help="Lines are `count<TAB>key`, as `bloomtide count` prints them."
+)
+instant = option(
+    "--at",
+    metavar="WHEN",
+    type=parse_when,
+    help="tbf: ISO 8601, in UTC if it names no zone, or Unix seconds; now if not given.",
+)
+
+error_rate = option(
+    "--error",
+    metavar="RATE",
+    type=parse_error_rate,
+    help="Largest share of absent keys called present, such as 0.001 or 0.1%; 1% if not given.",
+)
+goals = together(
+    option(
         "--items",
-        parser=parse_items,
         metavar="N",
+        type=parse_items,
         help="Distinct keys to be held, such as 1000000, 1e9 or 10M.",
-        show_default=False,
     ),
-]
-ErrorRate: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--error",
-        parser=parse_error_rate,
-        metavar="RATE",
-        help="Largest share of absent keys called present, such as 0.001 or 0.1%; 1% if not given.",
-        show_default=False,
-    ),
-]
-KindName: TypeAlias = Annotated[
-    Literal["bloom", "scalable", "counting", "sbf", "dcf", "psbf", "pdcf", "tbf", "url"] | None,
-    typer.Option(
+    error_rate,
+    choice(
         "--kind",
+        of=("bloom", "scalable", "counting", "sbf", "dcf", "psbf", "pdcf", "tbf", "url"),
+        metavar="KIND",
         help="bloom: membership; scalable: grows; counting: counts, removes;"
         " sbf, dcf, psbf, pdcf: counts without an upper end, for hot keys;"
         " tbf: counts that fade with time; url: URLs, their hosts and directories.",
-        show_default=False,
     ),
-]
-Layout: TypeAlias = Annotated[
-    Literal["blocked", "classic", "basic", "optimized", "tiered"] | None,
-    typer.Option(
+    option(
+        "--total",
+        metavar="M",
+        type=parse_items,
+        help="sbf, dcf, psbf, pdcf: occurrences of all keys together; 10 a key if not given.",
+    ),
+)
+"""What a filter is for."""
+
+shape = together(
+    option(
+        "--partitions",
+        metavar="N|auto|adaptive",
+        type=parse_partitions,
+        help="psbf, pdcf: pieces that are rebuilt alone; adaptive splits a hot piece further.",
+    ),
+    choice(
         "--layout",
+        of=("blocked", "classic", "basic", "optimized", "tiered"),
+        metavar="LAYOUT",
         help="Not scalable: blocked is faster, classic smaller at low error rates."
         " tbf: basic, optimized or tiered, what holds its cells.",
     ),
-]
-Placement: TypeAlias = Annotated[
-    Literal["blocked", "classic"] | None,
-    typer.Option("--placement", help="tbf: where the cells of a key lie, as --layout of others."),
-]
-HalfLife: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--half-life", metavar="TIME", help="tbf: time in which a count halves: 90s, 15m, 1h, 7d."
+    option(
+        "--hashes",
+        metavar="N",
+        type=int,
+        help="Cells per key: with --bits or --cells; sbf, dcf, psbf, pdcf: also with --items.",
     ),
-]
-Decay: TypeAlias = Annotated[
-    float | None,
-    typer.Option("--decay", help="tbf: what remains of a count after each --epoch, 0 to 1."),
-]
-Epoch: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--epoch", metavar="TIME", help="tbf: how often counts fade; a tenth of --half-life."
-    ),
-]
-Rounding: TypeAlias = Annotated[
-    Literal["strict", "expiring"] | None,
-    typer.Option("--rounding", help="tbf: strict never counts too little, expiring reaches zero."),
-]
-At: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--at", metavar="WHEN", help="tbf: ISO 8601 with its zone; now if not given."),
-]
-CounterBits: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
+    option(
         "--counter-bits",
+        metavar="N",
+        type=int,
         help="counting: 4, 8, 16 or 32 bits a counter; dcf, pdcf: 1 to 32 in the base array;"
         " tbf: 16 or 32.",
     ),
-]
-Policy: TypeAlias = Annotated[
-    Literal["plain", "conservative", "recurring_minimum"] | None,
-    typer.Option(
+    choice(
         "--policy",
-        help="Of counters: conservative counts closer but cannot remove;"
+        of=("plain", "conservative", "recurring_minimum"),
+        metavar="POLICY",
+        help="Of counters: plain; conservative counts closer but cannot remove;"
         " recurring_minimum (sbf, psbf) counts doubtful keys a second time.",
     ),
-]
-Total: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--total",
-        parser=parse_items,
-        metavar="M",
-        help="sbf, dcf, psbf, pdcf: occurrences of all keys together; 10 a key if not given.",
-        show_default=False,
+    option("--slack", metavar="X", type=float, help="sbf, psbf: spare bits a counter, 0 to 64."),
+    choice(
+        "--on-full",
+        of=("grow", "saturate"),
+        metavar="WHAT",
+        help="sbf, psbf: grow or saturate when the spare bits are used up.",
     ),
-]
-Partitions: TypeAlias = Annotated[
-    Any,
-    typer.Option(
-        "--partitions",
-        parser=parse_partitions,
-        metavar="N|auto|adaptive",
-        help="psbf, pdcf: pieces that are rebuilt alone; adaptive splits a hot piece further.",
-        show_default=False,
+    option(
+        "--shrink",
+        metavar="X",
+        type=float,
+        help="dcf, pdcf: how eagerly memory is given back, 0 to 1.",
     ),
-]
-Slack: TypeAlias = Annotated[
-    float | None, typer.Option("--slack", help="sbf, psbf: spare bits a counter, 0 to 64.")
-]
-OnFull: TypeAlias = Annotated[
-    Literal["grow", "saturate"] | None,
-    typer.Option("--on-full", help="sbf, psbf: what happens when the spare bits are used up."),
-]
-Shrink: TypeAlias = Annotated[
-    float | None,
-    typer.Option("--shrink", help="dcf, pdcf: how eagerly memory is given back, 0 to 1."),
-]
-Hashes: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--hashes",
-        help="Cells per key: with --bits or --cells; sbf, dcf, psbf, pdcf: also with --items.",
+    option(
+        "--growth",
+        metavar="X",
+        type=float,
+        help="scalable: how much larger each new layer is.",
     ),
-]
-WithCounts: TypeAlias = Annotated[
-    bool,
-    typer.Option("--counts", help="Lines are `count<TAB>key`, as `bloomtide count` prints them."),
-]
-Growth: TypeAlias = Annotated[
-    float | None, typer.Option("--growth", help="scalable: how much larger each new layer is.")
-]
-Tightening: TypeAlias = Annotated[
-    float | None,
-    typer.Option("--tightening", help="scalable: factor of each new layer's error rate."),
-]
-MaxLayers: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--max-layers", help="url: depths that are told apart, 1 to 64; 8 if not given."),
-]
-Bind: TypeAlias = Annotated[
-    Literal["salted_xor", "ordered", "xor"] | None,
-    typer.Option("--bind", help="url: how segments are bound; xor is the paper to the letter."),
-]
-LayerSizes: TypeAlias = Annotated[
-    Any,
-    typer.Option(
+    option(
+        "--tightening",
+        metavar="X",
+        type=float,
+        help="scalable: factor of each new layer's error rate.",
+    ),
+    choice(
+        "--derivation",
+        of=("enhanced", "double", "slices"),
+        metavar="NAME",
+        help="How positions come from a key's digest: enhanced, double or slices.",
+    ),
+    option(
+        "--half-life",
+        metavar="TIME",
+        help="tbf: time in which a count halves: 90s, 15m, 1h, 7d.",
+    ),
+    option(
+        "--decay",
+        metavar="X",
+        type=float,
+        help="tbf: what remains of a count after each --epoch, 0 to 1.",
+    ),
+    option(
+        "--epoch",
+        metavar="TIME",
+        help="tbf: how often counts fade; a tenth of --half-life.",
+    ),
+    choice(
+        "--rounding",
+        of=("strict", "expiring"),
+        metavar="HOW",
+        help="tbf: strict never counts too little, expiring reaches zero.",
+    ),
+    choice(
+        "--placement",
+        of=("blocked", "classic"),
+        metavar="WHERE",
+        help="tbf: where the cells of a key lie, blocked or classic, as --layout of others.",
+    ),
+    option(
+        "--max-layers",
+        metavar="N",
+        type=int,
+        help="url: depths that are told apart, 1 to 64; 8 if not given.",
+    ),
+    choice(
+        "--bind",
+        of=("salted_xor", "ordered", "xor"),
+        metavar="HOW",
+        help="url: how segments are bound: salted_xor, ordered, or xor, the paper to the letter.",
+    ),
+    option(
         "--layer-sizes",
-        parser=parse_layer_sizes,
-        metavar="measured|uniform|N,N,...",
-        help="url: distinct prefixes that each depth is made for.",
-        show_default=False,
+        metavar="SIZES",
+        type=parse_layer_sizes,
+        help="url: distinct prefixes that each depth is made for: measured, uniform or N,N,...",
     ),
-]
-Derivation: TypeAlias = Annotated[
-    Literal["enhanced", "double", "slices"] | None,
-    typer.Option("--derivation", help="How positions come from a key's digest."),
-]
+)
+"""How a filter is built: `bloomtide.cli.kinds.parameters` knows which kind takes which."""
 
-JsonMap: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--json-map",
-        metavar="MAP",
-        help="Where JSON lines have their fields: path=request.uri|uri,time=ts,ip=remote_addr.",
-    ),
-]
-NoQuery: TypeAlias = Annotated[
-    bool, typer.Option("--no-query", help="Leave out what follows the `?` of a path.")
-]
+by_field = choice(
+    "--by",
+    of=("path", "host", "ip", "status", "referer"),
+    metavar="FIELD",
+    default="path",
+    show_default=True,
+    help="What is counted: path, host, ip, status or referer.",
+)
+json_map = option(
+    "--json-map",
+    metavar="MAP",
+    help="Where JSON lines have their fields: path=request.uri|uri,time=ts,ip=remote_addr.",
+)
+no_query = flag("--no-query", help="Leave out what follows the `?` of a path.")

@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from bloomtide.cli import cluster, console, skew
 from bloomtide.cli.kinds import KINDS, parameters
-from bloomtide.cli.options import (
-    AsJson,
-    Bind,
-    CounterBits,
-    Decay,
-    Derivation,
-    Epoch,
-    ErrorRate,
-    Growth,
-    HalfLife,
-    Hashes,
-    Items,
-    KindName,
-    LayerSizes,
-    Layout,
-    MaxLayers,
-    OnFull,
-    Partitions,
-    Placement,
-    Policy,
-    Rounding,
-    Shrink,
-    Slack,
-    Tightening,
-    Total,
-)
-from bloomtide.cli.quantities import show_bytes, show_count, show_rate, show_span
+from bloomtide.cli.options import as_json, goals, option, shape
+from bloomtide.cli.quantities import parse_skew, show_bytes, show_count, show_rate, show_span
 from bloomtide.errors import BloomtideError
 
 if TYPE_CHECKING:
@@ -58,51 +33,36 @@ SIBLINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 
+@click.command()
+@goals
+@option(
+    "--skew",
+    "skew_of_keys",
+    metavar="THETA",
+    type=parse_skew,
+    help="Compare for hot keys: the key of rank r comes in proportion to 1/r^THETA.",
+)
+@shape
+@option(
+    "--cluster",
+    "cores",
+    metavar="CORES",
+    type=click.IntRange(1, 1_000_000),
+    help="What a build on so many cores takes; of 10^9 to 10^12 keys without --items.",
+)
+@as_json
 def plan(
-    items: Items = None,
-    error: ErrorRate = None,
-    kind: KindName = None,
-    total: Total = None,
-    skew_of_keys: Annotated[
-        float | None,
-        typer.Option(
-            "--skew",
-            metavar="THETA",
-            min=0,
-            max=10,
-            help="Compare for hot keys: the key of rank r comes in proportion to 1/r^THETA.",
-        ),
-    ] = None,
-    partitions: Partitions = None,
-    layout: Layout = None,
-    hashes: Hashes = None,
-    counter_bits: CounterBits = None,
-    policy: Policy = None,
-    slack: Slack = None,
-    on_full: OnFull = None,
-    shrink: Shrink = None,
-    growth: Growth = None,
-    tightening: Tightening = None,
-    derivation: Derivation = None,
-    half_life: HalfLife = None,
-    decay: Decay = None,
-    epoch: Epoch = None,
-    rounding: Rounding = None,
-    placement: Placement = None,
-    max_layers: MaxLayers = None,
-    bind: Bind = None,
-    layer_sizes: LayerSizes = None,
-    cores: Annotated[
-        int | None,
-        typer.Option(
-            "--cluster",
-            metavar="CORES",
-            min=1,
-            max=1_000_000,
-            help="What a build on so many cores takes; of 10^9 to 10^12 keys without --items.",
-        ),
-    ] = None,
-    json: AsJson = False,
+    items: int | None,
+    error: float | None,
+    kind: str | None,
+    total: int | None,
+    skew_of_keys: float | None,
+    layout: str | None,
+    hashes: int | None,
+    counter_bits: int | None,
+    cores: int | None,
+    json: bool,
+    **more: Any,
 ) -> int:
     """Tell the size and the error rate of a filter without making it.
 
@@ -119,35 +79,11 @@ def plan(
         )
     error = 0.01 if error is None else error
     counts = total is not None or skew_of_keys is not None
-    fades = half_life is not None or decay is not None
+    fades = more["half_life"] is not None or more["decay"] is not None
     kind = kind or ("tbf" if fades else "pdcf" if counts else "bloom")
-    chosen: Plan = KINDS[kind].cls.plan(
-        **parameters(
-            kind,
-            capacity=items,
-            error_rate=error,
-            total=total,
-            partitions=partitions,
-            layout=layout,
-            hashes=hashes,
-            counter_bits=counter_bits,
-            policy=policy,
-            slack=slack,
-            on_full=on_full,
-            shrink=shrink,
-            growth=growth,
-            tightening=tightening,
-            derivation=derivation,
-            half_life=half_life,
-            decay=decay,
-            epoch=epoch,
-            rounding=rounding,
-            placement=placement,
-            max_layers=max_layers,
-            bind=bind,
-            layer_sizes=layer_sizes,
-        )
-    )
+    more |= {"total": total, "layout": layout, "hashes": hashes, "counter_bits": counter_bits}
+    goal = parameters(kind, capacity=items, error_rate=error, **more)
+    chosen: Plan = KINDS[kind].cls.plan(**goal)
     if counts:
         theta = 1.0 if skew_of_keys is None else skew_of_keys
         stream = skew.Stream(items, total or 10 * items, theta)

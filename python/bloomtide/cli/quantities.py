@@ -6,6 +6,8 @@ import math
 from decimal import Decimal
 from typing import NoReturn
 
+import click
+
 SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
 LARGEST = 2**63 - 1
 
@@ -18,12 +20,12 @@ def parse_items(text: str) -> int:
     try:
         value = Decimal(digits) * factor
     except ArithmeticError:
-        _refuse(f"{text!r} is not a number like 1000000, 1e6 or 10M")
+        refuse(f"{text!r} is not a number like 1000000, 1e6 or 10M")
     # Compared before it is made an int: 1e999999999 would fill the memory with digits.
     if not (value.is_finite() and 1 <= value <= LARGEST):
-        _refuse(f"{text} is not within 1 and {LARGEST}")
+        refuse(f"{text} is not within 1 and {LARGEST}")
     if value != int(value):
-        _refuse(f"{text} is not a whole number of keys")
+        refuse(f"{text} is not a whole number of keys")
     return int(value)
 
 
@@ -47,18 +49,21 @@ def parse_error_rate(text: str) -> float:
     try:
         rate = float(Decimal(digits) * factor)
     except ArithmeticError:
-        _refuse(f"{text!r} is not a rate like 0.01 or 1%")
+        refuse(f"{text!r} is not a rate like 0.01 or 1%")
     if not 0 < rate < 1:
-        _refuse(f"{text} is not between 0 and 1 (or 0% and 100%)")
+        refuse(f"{text} is not between 0 and 1 (or 0% and 100%)")
     return rate
 
 
-def number_or_text(text: str) -> float | str:
-    """An instant as `parse_instant` takes it: Unix seconds, or else ISO 8601."""
+def parse_skew(text: str) -> float:
+    """An exponent from 0, all keys alike, to 10."""
     try:
-        return float(text)
+        skew = float(text)
     except ValueError:
-        return text
+        skew = math.nan
+    if not 0 <= skew <= 10:
+        refuse(f"{text!r} is not a number from 0 to 10")
+    return skew
 
 
 def show_count(value: float | None) -> str:
@@ -102,10 +107,9 @@ def show_span(seconds: float | None) -> str:
     return f"{seconds / units.get(name, 1):.4g} {name}"
 
 
-def _refuse(text: str) -> NoReturn:
-    import typer  # not at the top: a command that starts fast reads numbers too
-
-    raise typer.BadParameter(text) from None
+def refuse(text: str) -> NoReturn:
+    """What was typed cannot be meant; Click adds the option's name."""
+    raise click.BadParameter(text) from None
 
 
 def _three_digits(value: float) -> str:

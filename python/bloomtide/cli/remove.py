@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+import click
 
 from bloomtide import CountingBloomFilter, TimeDecayingBloomFilter
 from bloomtide.cli import console
 from bloomtide.cli.files import filter_to_change
 from bloomtide.cli.keys import key_batches, with_counts
 from bloomtide.cli.kinds import Counting, require_counting
-from bloomtide.cli.options import AsJson, FilterFile, GivenKeys, KeyFiles, WithCounts
+from bloomtide.cli.options import as_json, counted_lines, filter_file, given_keys, key_files
 from bloomtide.errors import AbsentKeyError
 
 
+@click.command()
+@filter_file
+@key_files
+@given_keys
+@counted_lines
+@as_json
 def remove(
-    file: FilterFile,
-    keys: KeyFiles = None,
-    key: GivenKeys = None,
-    counts: WithCounts = False,
-    json: AsJson = False,
+    file: Path,
+    keys: tuple[str, ...],
+    key: tuple[str, ...],
+    counts: bool,
+    json: bool,
 ) -> int:
     """Remove one occurrence of each key, or nothing at all.
 
@@ -27,7 +36,7 @@ def remove(
     read = occurrences = 0
     with filter_to_change(file) as filter:
         counter = require_counting(filter, file)
-        for batch in key_batches(keys or [], key or []):
+        for batch in key_batches(keys, key):
             names, weights = with_counts(batch) if counts else (batch, [1] * len(batch))
             _remove(counter, names, weights)
             read += len(names)

@@ -6,12 +6,13 @@ import logging
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 import bloomtide
 from bloomtide.cli import console
+from bloomtide.cli.options import PATH, flag, option
 from bloomtide.cli.quantities import show_bytes, show_count
 
 if TYPE_CHECKING:
@@ -19,66 +20,53 @@ if TYPE_CHECKING:
     from bloomtide.server.settings import Settings
 
 
+@click.command()
+@click.argument(
+    "config",
+    metavar="[FILE]",
+    required=False,
+    type=PATH,
+    help="Settings, one `name value` a line as in redis.conf.",
+)
+@option("--port", metavar="PORT", help="Of the Redis protocol: 6380; 0 for none, or `auto`.")
+@option("--http-port", metavar="PORT", help="Of HTTP and the page: 8380; 0 for none, or `auto`.")
+@option(
+    "--bind",
+    metavar="ADDRESS",
+    multiple=True,
+    help="Where to listen: 127.0.0.1. Others need a password.",
+)
+@option("--dir", metavar="DIR", help="The data directory: bloomtide-data.")
+@option(
+    "--appendfsync",
+    metavar="WHEN",
+    help="When changes are forced to the disk: always, everysec (default) or no.",
+)
+@flag("--memory", help="Keep everything in memory only; no data directory.")
+@option("--maxmemory", metavar="SIZE", help="Refuse filters beyond this: 4gb. 0 for no limit.")
+@option("--maxkeys", metavar="NUMBER", help="Refuse new names beyond so many. 0 for no limit.")
+@option("--set", "set_", metavar="NAME=VALUE", multiple=True, help="Any other setting of the file.")
+@option(
+    "--repair",
+    metavar="DIR",
+    type=PATH,
+    help="Cut a damaged journal where the damage begins, and stop.",
+)
+@flag("--json", help="Tell the start and the repair as JSON on stdout.")
 def serve(
-    config: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE", help="Settings, one `name value` a line as in redis.conf.",
-            show_default=False,
-        ),
-    ] = None,
-    port: Annotated[
-        str | None,
-        typer.Option(metavar="PORT", help="Of the Redis protocol: 6380; 0 for none, or `auto`.",
-                     show_default=False),
-    ] = None,
-    http_port: Annotated[
-        str | None,
-        typer.Option(metavar="PORT", help="Of HTTP and the page: 8380; 0 for none, or `auto`.",
-                     show_default=False),
-    ] = None,
-    bind: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ADDRESS", help="Where to listen: 127.0.0.1. Others need a password.",
-                     show_default=False),
-    ] = None,
-    dir: Annotated[
-        str | None,
-        typer.Option("--dir", metavar="DIR", help="The data directory: bloomtide-data.",
-                     show_default=False),
-    ] = None,
-    appendfsync: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", show_default=False,
-                     help="When changes are forced to the disk: always, everysec (default) or no."),
-    ] = None,
-    memory: Annotated[
-        bool, typer.Option("--memory", help="Keep everything in memory only; no data directory.")
-    ] = False,
-    maxmemory: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Refuse filters beyond this: 4gb. 0 for no limit.",
-                     show_default=False),
-    ] = None,
-    maxkeys: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", help="Refuse new names beyond so many. 0 for no limit.",
-                     show_default=False),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of the file.",
-                     show_default=False),
-    ] = None,
-    repair: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Cut a damaged journal where the damage begins, and stop.",
-                     show_default=False),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Tell the start and the repair as JSON on stdout.")
-    ] = False,
-) -> int:  # fmt: skip
+    config: Path | None,
+    port: str | None,
+    http_port: str | None,
+    bind: tuple[str, ...],
+    dir: str | None,
+    appendfsync: str | None,
+    memory: bool,
+    maxmemory: str | None,
+    maxkeys: str | None,
+    set_: tuple[str, ...],
+    repair: Path | None,
+    json: bool,
+) -> int:
     """Serve named filters to any Redis client: BF, CF, CMS, TOPK and more, kept on the disk.
 
     The password comes from the file or from BLOOMTIDE_PASSWORD, the token of HTTP from the file or
@@ -94,10 +82,10 @@ def serve(
         "http-token": os.environ.get("BLOOMTIDE_HTTP_TOKEN") or None,
     }  # fmt: skip
     pairs = [(name, value) for name, value in given.items() if value is not None]
-    for item in set_ or []:
+    for item in set_:
         name, equals, value = item.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{item!r} is not NAME=VALUE")
+            raise click.BadParameter(f"{item!r} is not NAME=VALUE")
         pairs.append((name, value))
     from bloomtide.server.settings import Settings
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 import bloomtide
 from bloomtide.cli import console, progress
-from bloomtide.cli.options import AsJson
+from bloomtide.cli.options import PATH, as_json
 from bloomtide.errors import BloomtideError
 
 
-def validate(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", help="The filter files.", show_default=False),
-    ],
-    json: AsJson = False,
-) -> int:
+@click.command()
+@click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=PATH, help="The filter files."
+)
+@as_json
+def validate(files: tuple[Path, ...], json: bool) -> int:
     """Check the checksums and the invariants of filter files; exit with 2 if any is bad."""
     reports = []
     with progress.files([str(file) for file in files], "checking") as advance:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, get_args
+
+import click
 
 from bloomtide.cli import console
 from bloomtide.cli.dedup.memory import Memory, Size, remembering
 from bloomtide.cli.dedup.stop import Stop, StoppedError, undisturbed
 from bloomtide.cli.dedup.told import Told
-from bloomtide.cli.light import Argument, Option
+from bloomtide.cli.options import PATH, as_json, choice, flag, option
 from bloomtide.cli.progress import Advance, reading
 from bloomtide.cli.quantities import parse_error_rate, parse_items
 from bloomtide.cli.sources import chunks
@@ -28,68 +30,69 @@ def parse_items_or_auto(text: str) -> int:
     return 0 if text == "auto" else parse_items(text)
 
 
+@click.command()
+@click.argument(
+    "files",
+    metavar="[FILE]...",
+    nargs=-1,
+    help="Files, also .gz and .zst; `-` is stdin, the default.",
+)
+@option(
+    "--state",
+    metavar="FILE",
+    type=PATH,
+    help="Go on from this file, and save to it; made if missing.",
+)
+@option(
+    "--items",
+    metavar="N|auto",
+    type=parse_items_or_auto,
+    help="Different lines expected, such as 5M: sets the memory. auto, the default, grows.",
+)
+@option(
+    "--error",
+    metavar="RATE",
+    type=parse_error_rate,
+    help="Largest share of new lines dropped, such as 1e-6 or 0.1%; 0.01% if not given.",
+)
+@flag("--exact", help="Check on disk: no new line is ever dropped. Slower.")
+@flag("--url", help="Lines are URLs: all spellings of one are the same.")
+@option(
+    "--key",
+    metavar="FIELD",
+    help="Compare by this: a column's name or number, or a JSON member such as user.id.",
+)
+@choice(
+    "--format",
+    of=get_args(Format),
+    metavar="NAME",
+    help="How the fields are written: csv, tsv or json; found by the ending of the name.",
+)
+@option("--within", metavar="TIME", help="Forget a line after this: 90s, 1h, 7d.")
+@option(
+    "--time",
+    metavar="FIELD",
+    help="With --within: the field with the time, seconds or ISO 8601; UTC if it names no zone.",
+)
+@flag("-v", "--invert", help="Print only the repeats.")
+@flag("-c", "--count", help="Print `count<TAB>line`; reads the input twice, or spools it.")
+@flag("--stats", help="Tell on stderr what was read and kept.")
+@as_json
 def dedup(
-    files: Annotated[
-        list[str] | None,
-        Argument("FILE", "Files, also .gz and .zst; `-` is stdin, the default."),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        Option(
-            ("--state",), "Go on from this file, and save to it; made if missing.", metavar="FILE"
-        ),
-    ] = None,
-    items: Annotated[
-        int | None,
-        Option(
-            ("--items",),
-            "Different lines expected, such as 5M: sets the memory. auto, the default, grows.",
-            metavar="N|auto",
-            parser=parse_items_or_auto,
-        ),
-    ] = None,
-    error: Annotated[
-        float | None,
-        Option(
-            ("--error",),
-            "Largest share of new lines dropped, such as 1e-6 or 0.1%; 0.01% if not given.",
-            metavar="RATE",
-            parser=parse_error_rate,
-        ),
-    ] = None,
-    exact: Annotated[
-        bool, Option(("--exact",), "Check on disk: no new line is ever dropped. Slower.")
-    ] = False,
-    url: Annotated[
-        bool, Option(("--url",), "Lines are URLs: all spellings of one are the same.")
-    ] = False,
-    key: Annotated[
-        str | None,
-        Option(
-            ("--key",),
-            "Compare by this: a column's name or number, or a JSON member such as user.id.",
-            metavar="FIELD",
-        ),
-    ] = None,
-    format: Annotated[
-        Format | None,
-        Option(("--format",), "How the fields are written; found by the ending of the name."),
-    ] = None,
-    within: Annotated[
-        str | None,
-        Option(("--within",), "Forget a line after this: 90s, 1h, 7d.", metavar="TIME"),
-    ] = None,
-    time: Annotated[
-        str | None,
-        Option(("--time",), "With --within: the field with the time.", metavar="FIELD"),
-    ] = None,
-    invert: Annotated[bool, Option(("-v", "--invert"), "Print only the repeats.")] = False,
-    count: Annotated[
-        bool,
-        Option(("-c", "--count"), "Print `count<TAB>line`; reads the input twice, or spools it."),
-    ] = False,
-    stats: Annotated[bool, Option(("--stats",), "Tell on stderr what was read and kept.")] = False,
-    json: Annotated[bool, Option(("--json",), "Write JSON to stdout.")] = False,
+    files: tuple[str, ...],
+    state: Path | None,
+    items: int | None,
+    error: float | None,
+    exact: bool,
+    url: bool,
+    key: str | None,
+    format: Format | None,
+    within: str | None,
+    time: str | None,
+    invert: bool,
+    count: bool,
+    stats: bool,
+    json: bool,
 ) -> int:
     """Print each line the first time it is seen, in bounded memory and in order.
 
@@ -105,7 +108,7 @@ def dedup(
         )
     if time is not None and within is None:
         raise console.CommandError("--time needs --within", hint="such as --within 7d")
-    sources = files or ["-"]
+    sources = list(files) or ["-"]
     size = Size(items, error)
     options: dict[str, Any] = {
         "key": key, "time": time, "url": url, "invert": invert, "threads": THREADS,

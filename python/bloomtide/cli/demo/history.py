@@ -18,7 +18,7 @@ WEEK = (START + 14 * DAY, START + 21 * DAY)
 def how_many_between(stage: Stage) -> dict[str, Any]:
     """A month of visits in a store, and the counts of one week of it."""
     if find_spec("sqlalchemy") is None:
-        stage.say("This chapter needs `pip install bloomtide[history]`.")
+        stage.say("This chapter needs pip install 'bloomtide\\[history]'.")
         return {"skipped": True}
     from bloomtide import History
 

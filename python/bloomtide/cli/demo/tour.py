@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from bloomtide.cli import console
-from bloomtide.cli.options import AsJson
+from bloomtide.cli.options import as_json, flag, option
 
 NEXT = """
 [bold]Where to go next[/bold]
@@ -21,13 +21,18 @@ NEXT = """
   python -c "import bloomtide; help(bloomtide.BloomFilter)"     the same in Python"""
 
 
-def demo(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A fiftieth of the visits, for a first look.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, other visits.", min=0)] = 1,
-    json: AsJson = False,
-) -> int:
+@click.command()
+@flag("--quick", help="A fiftieth of the visits, for a first look.")
+@option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Another seed, other visits.",
+)
+@as_json
+def demo(quick: bool, seed: int, json: bool) -> int:
     """A one-minute tour on generated web traffic; every number is measured while you watch."""
     # Not at the top: every other command would wait for NumPy, which the visits need.
     from bloomtide.cli.demo.chapters import CHAPTERS

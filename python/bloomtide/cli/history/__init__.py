@@ -5,7 +5,3 @@ count      keys in a range of time         compact    roll-ups and retention
 series     step by step, as a picture      verify     every byte of every file
 top        the most frequent keys          export     rows as CSV, JSON or Arrow
 """
-
-from bloomtide.cli.history.app import history
-
-__all__ = ["history"]

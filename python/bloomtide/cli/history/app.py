@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-import typer
+import click
 
-from bloomtide.cli.history.ask import count, series, top
-from bloomtide.cli.history.export import export
-from bloomtide.cli.history.ingest import ingest
-from bloomtide.cli.history.keep import compact, segments, verify
+from bloomtide.cli.lazy import Entry, LazyGroup
 
-history = typer.Typer(name="history")
+COMMANDS = {
+    "ingest": Entry(
+        "bloomtide.cli.history.ingest:ingest", "Count logs by time into a store.", "history"
+    ),
+    "count": Entry(
+        "bloomtide.cli.history.ask:count", "Counts of keys in a range of time.", "history"
+    ),
+    "series": Entry(
+        "bloomtide.cli.history.ask:series", "Counts step by step, as chart or rows.", "history"
+    ),
+    "top": Entry(
+        "bloomtide.cli.history.ask:top", "The most frequent keys of a range of time.", "history"
+    ),
+    "segments": Entry(
+        "bloomtide.cli.history.keep:segments", "List the segments of a store.", "history"
+    ),
+    "compact": Entry(
+        "bloomtide.cli.history.keep:compact", "Roll up and drop old segments.", "history"
+    ),
+    "verify": Entry("bloomtide.cli.history.keep:verify", "Check every byte of a store.", "history"),
+    "export": Entry(
+        "bloomtide.cli.history.export:export", "Write counts as CSV, JSON or Arrow.", "history"
+    ),
+}
 
 
-@history.callback(invoke_without_command=True)
-def group(context: typer.Context) -> None:
+@click.command(cls=LazyGroup, table=COMMANDS)
+def history() -> None:
     """How many between t1 and t2? Counts of keys by time, in a store of their own."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), nl=False)
-        raise typer.Exit(2)
-
-
-for command in (ingest, count, series, top, segments, compact, verify, export):
-    history.command()(command)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from bloomtide.cli import console
-from bloomtide.cli.history import charts, tables
-from bloomtide.cli.history.options import AsArrow, AsCsv, End, Last, Start, Store
+from bloomtide.cli.history import charts, options, tables
 from bloomtide.cli.history.stores import Span, open_reading, span_of, tell_missing
 from bloomtide.cli.keys import key_batches
-from bloomtide.cli.options import AsJson, GivenKeys, KeyFiles
+from bloomtide.cli.options import PATH, as_json, given_keys, key_files, option
 from bloomtide.cli.quantities import show_count, show_rate
 from bloomtide.errors import require
 
@@ -26,14 +25,20 @@ TOTALS = 100_000
 """Steps of a series of totals at most; each is a question."""
 
 
+@click.command()
+@options.store
+@key_files
+@given_keys
+@options.span
+@as_json
 def count(
-    store: Store,
-    keys: KeyFiles = None,
-    key: GivenKeys = None,
-    start: Start = None,
-    end: End = None,
-    last: Last = None,
-    json: AsJson = False,
+    store: Path,
+    keys: tuple[str, ...],
+    key: tuple[str, ...],
+    start: float | None,
+    end: float | None,
+    last: str | None,
+    json: bool,
 ) -> int:
     """Print `count<TAB>key` for each key in a range of time; exit with 1 if all counts are 0.
 
@@ -45,7 +50,7 @@ def count(
         if span is None:
             console.message("the store is empty")
             span = Span(0, 0)
-        for batch in key_batches(keys or [], key or [], prints_lines=True):
+        for batch in key_batches(keys, key, prints_lines=True):
             if json:
                 answers = [history.count(name, span.start, span.end) for name in batch]
                 found += sum(answer.upper > 0 for answer in answers)
@@ -64,25 +69,26 @@ def count(
     return 0 if found else 1
 
 
+@click.command()
+@options.store
+@given_keys
+@options.span
+@option("--step", metavar="TIME", help="Of each count; if not given, a round length.")
+@option("--plot", metavar="FILE", type=PATH, help="Draw it into an SVG file.")
+@options.as_csv
+@options.as_arrow
+@as_json
 def series(
-    store: Store,
-    key: GivenKeys = None,
-    start: Start = None,
-    end: End = None,
-    last: Last = None,
-    step: Annotated[
-        str | None,
-        typer.Option("--step", metavar="TIME", help="Of each count; if not given, a round length."),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw it into an SVG file.", show_default=False
-        ),
-    ] = None,
-    csv: AsCsv = False,
-    arrow: AsArrow = False,
-    json: AsJson = False,
+    store: Path,
+    key: tuple[str, ...],
+    start: float | None,
+    end: float | None,
+    last: str | None,
+    step: str | None,
+    plot: Path | None,
+    csv: bool,
+    arrow: bool,
+    json: bool,
 ) -> int:
     """Show counts step by step: as a chart, or as CSV, JSON lines or Arrow.
 
@@ -96,7 +102,7 @@ def series(
             return 1
         length = found.step() if step is None else _seconds(step)
         span = found.aligned(length) if step is None and start is None else found
-        names = [os.fsencode(name) for name in key or []]
+        names = [os.fsencode(name) for name in key]
         columns, missing = columns_of(history, names, span, length)
     if plot is not None:
         charts.write_svg(
@@ -110,15 +116,30 @@ def series(
     return 0 if any(columns["upper"]) else 1
 
 
+@click.command()
+@options.store
+@option(
+    "-n",
+    "--number",
+    metavar="N",
+    type=int,
+    default=10,
+    show_default=True,
+    help="How many to show.",
+)
+@options.span
+@options.as_csv
+@options.as_arrow
+@as_json
 def top(
-    store: Store,
-    number: Annotated[int, typer.Option("-n", "--number", help="How many to show.")] = 10,
-    start: Start = None,
-    end: End = None,
-    last: Last = None,
-    csv: AsCsv = False,
-    arrow: AsArrow = False,
-    json: AsJson = False,
+    store: Path,
+    number: int,
+    start: float | None,
+    end: float | None,
+    last: str | None,
+    csv: bool,
+    arrow: bool,
+    json: bool,
 ) -> int:
     """Show the most frequent keys of a range of time.
 

@@ -4,47 +4,53 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from bloomtide._core import parse_duration
 from bloomtide.cli import console
-from bloomtide.cli.history import tables
+from bloomtide.cli.history import options, tables
 from bloomtide.cli.history.ask import as_bytes, columns_of
-from bloomtide.cli.history.options import AsArrow, AsCsv, End, Last, Start, Store
 from bloomtide.cli.history.stores import open_reading, span_of, tell_missing
-from bloomtide.cli.options import AsJson, GivenKeys
+from bloomtide.cli.options import PATH, as_json, given_keys, option
 from bloomtide.cli.quantities import show_count
 from bloomtide.errors import require
 
 
+@click.command()
+@options.store
+@option(
+    "--out",
+    metavar="FILE",
+    type=PATH,
+    help="Where to: .csv, .json or .arrow; stdout if not given.",
+)
+@given_keys
+@option(
+    "-n",
+    "--number",
+    metavar="N",
+    type=int,
+    default=0,
+    help="Without --key: so many of the most frequent keys.",
+)
+@options.span
+@option("--step", metavar="TIME", help="Of each count; the store's window.")
+@options.as_csv
+@options.as_arrow
+@as_json
 def export(
-    store: Store,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="Where to: .csv, .json or .arrow; stdout if not given.",
-            show_default=False,
-        ),
-    ] = None,
-    key: GivenKeys = None,
-    number: Annotated[
-        int,
-        typer.Option("-n", "--number", help="Without --key: so many of the most frequent keys."),
-    ] = 0,
-    start: Start = None,
-    end: End = None,
-    last: Last = None,
-    step: Annotated[
-        str | None,
-        typer.Option("--step", metavar="TIME", help="Of each count; the store's window."),
-    ] = None,
-    csv: AsCsv = False,
-    arrow: AsArrow = False,
-    json: AsJson = False,
+    store: Path,
+    out: Path | None,
+    key: tuple[str, ...],
+    number: int,
+    start: float | None,
+    end: float | None,
+    last: str | None,
+    step: str | None,
+    csv: bool,
+    arrow: bool,
+    json: bool,
 ) -> int:
     """Write key, start and count of every step in which a key came; CSV if nothing else is asked.
 
@@ -70,7 +76,7 @@ def export(
                 "rows of this store end by arrivals, not by time", hint="name a --step"
             )
         span = found.aligned(length) if start is None else found
-        names = [os.fsencode(name) for name in key or []]
+        names = [os.fsencode(name) for name in key]
         if number and not names:
             hot = history.top(span.start, span.end, number).items
             names = [as_bytes(item.key) for item in hot]

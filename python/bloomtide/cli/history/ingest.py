@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
+import click
 
 from bloomtide import LogCounter
 from bloomtide.cli import console
-from bloomtide.cli.history.options import Logs, Store
+from bloomtide.cli.history import options
 from bloomtide.cli.logs import FORM, WHAT, finish
-from bloomtide.cli.options import AsJson, ErrorRate, JsonMap, NoQuery
+from bloomtide.cli.options import (
+    as_json,
+    by_field,
+    choice,
+    error_rate,
+    json_map,
+    log_files,
+    no_query,
+    option,
+)
 from bloomtide.cli.progress import reading
 from bloomtide.cli.quantities import show_bytes, show_count
 from bloomtide.cli.sources import chunks
@@ -36,47 +46,45 @@ class Log:
         self.history.feed(lambda _: self.counter.finish())
 
 
+@click.command()
+@options.store
+@log_files
+@by_field
+@option("--window", metavar="TIME", help="Of a new store: what one row spans; 1m if not given.")
+@error_rate
+@option(
+    "--retention",
+    metavar="RULES",
+    help='How long rows are kept: "1m for 1d, 1h for 30d, 1d for 10y".',
+)
+@option("--lateness", metavar="TIME", help="How long rows wait for late lines; 0s.")
+@choice(
+    "--durability",
+    of=("none", "everysec", "always"),
+    metavar="WHEN",
+    help="When a line is safe from a crash: none, everysec (default) or always.",
+)
+@option(
+    "--format",
+    metavar="NAME",
+    help="As `bloomtide top` has it; if not given, found from the first lines.",
+)
+@json_map
+@no_query
+@as_json
 def ingest(
-    store: Store,
-    files: Logs = None,
-    by: Annotated[
-        Literal["path", "host", "ip", "status", "referer"],
-        typer.Option("--by", help="What is counted."),
-    ] = "path",
-    window: Annotated[
-        str | None,
-        typer.Option(
-            "--window", metavar="TIME", help="Of a new store: what one row spans; 1m if not given."
-        ),
-    ] = None,
-    error: ErrorRate = None,
-    retention: Annotated[
-        str | None,
-        typer.Option(
-            "--retention",
-            metavar="RULES",
-            help='How long rows are kept: "1m for 1d, 1h for 30d, 1d for 10y".',
-        ),
-    ] = None,
-    lateness: Annotated[
-        str | None,
-        typer.Option("--lateness", metavar="TIME", help="How long rows wait for late lines; 0s."),
-    ] = None,
-    durability: Annotated[
-        Literal["none", "everysec", "always"] | None,
-        typer.Option("--durability", help="When a line is safe from a crash; everysec."),
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="As `bloomtide top` has it; if not given, found from the first lines.",
-        ),
-    ] = None,
-    json_map: JsonMap = None,
-    no_query: NoQuery = False,
-    json: AsJson = False,
+    store: Path,
+    files: tuple[str, ...],
+    by: str,
+    window: str | None,
+    error: float | None,
+    retention: str | None,
+    lateness: str | None,
+    durability: Literal["none", "everysec", "always"] | None,
+    format: str | None,
+    json_map: str | None,
+    no_query: bool,
+    json: bool,
 ) -> int:
     """Count logs by time into a store, which is made if it is not there.
 
@@ -85,7 +93,7 @@ def ingest(
     """
     from bloomtide.history import History
 
-    sources = files or ["-"]
+    sources = list(files) or ["-"]
     problems: list[console.CommandError] = []
     interrupted = False
     begun = time.perf_counter()

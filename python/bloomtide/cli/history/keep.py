@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from bloomtide.cli import console
-from bloomtide.cli.history import tables
+from bloomtide.cli.history import options, tables
 from bloomtide.cli.history.charts import moment
-from bloomtide.cli.history.options import AsArrow, AsCsv, MaxError, Store
 from bloomtide.cli.history.stores import must_exist, open_reading, tell_missing
-from bloomtide.cli.options import AsJson
-from bloomtide.cli.quantities import show_bytes, show_count, show_rate, show_span
+from bloomtide.cli.options import as_json, option
+from bloomtide.cli.quantities import parse_error_rate, show_bytes, show_count, show_rate, show_span
 
 if TYPE_CHECKING:
     from bloomtide.history import History, SegmentReport
@@ -21,7 +21,12 @@ SHOWN = ("id", "level", "state", "begin", "end", "rows", "events", "bytes", "pre
          "parent", "file", "checksum")  # fmt: skip
 
 
-def segments(store: Store, csv: AsCsv = False, arrow: AsArrow = False, json: AsJson = False) -> int:
+@click.command()
+@options.store
+@options.as_csv
+@options.as_arrow
+@as_json
+def segments(store: Path, csv: bool, arrow: bool, json: bool) -> int:
     """List the segments of a store: their time, level, size and predicted error."""
     form = tables.chosen(as_csv=csv, as_json=json, as_arrow=arrow)
     with open_reading(store) as history:
@@ -52,37 +57,27 @@ def segments(store: Store, csv: AsCsv = False, arrow: AsArrow = False, json: AsJ
     return 0
 
 
+@click.command()
+@options.store
+@option("--retention", metavar="RULES", help='From now on: "1m for 1d, 1h for 30d, 1d for 10y".')
+@option(
+    "--max-error",
+    metavar="RATE",
+    type=parse_error_rate,
+    help="Refuse what would make a larger share of the answers wrong.",
+)
+@option(
+    "--merge-rows", metavar="ID", type=int, help="Instead: merge each two rows of this segment."
+)
+@option("--join", metavar="ID,ID", help="Instead: make one segment of these two neighbours.")
+@as_json
 def compact(
-    store: Store,
-    retention: Annotated[
-        str | None,
-        typer.Option(
-            "--retention",
-            metavar="RULES",
-            help='From now on: "1m for 1d, 1h for 30d, 1d for 10y".',
-            show_default=False,
-        ),
-    ] = None,
-    max_error: MaxError = None,
-    merge_rows: Annotated[
-        int | None,
-        typer.Option(
-            "--merge-rows",
-            metavar="ID",
-            help="Instead: merge each two rows of this segment.",
-            show_default=False,
-        ),
-    ] = None,
-    join: Annotated[
-        str | None,
-        typer.Option(
-            "--join",
-            metavar="ID,ID",
-            help="Instead: make one segment of these two neighbours.",
-            show_default=False,
-        ),
-    ] = None,
-    json: AsJson = False,
+    store: Path,
+    retention: str | None,
+    max_error: float | None,
+    merge_rows: int | None,
+    join: str | None,
+    json: bool,
 ) -> int:
     """Roll up what is complete, and drop what retention no longer keeps.
 
@@ -114,7 +109,10 @@ def compact(
     return 0
 
 
-def verify(store: Store, json: AsJson = False) -> int:
+@click.command()
+@options.store
+@as_json
+def verify(store: Path, json: bool) -> int:
     """Check every byte of every segment and the table of them; exit with 2 if any is bad."""
     with open_reading(store) as history:
         report = history.verify()

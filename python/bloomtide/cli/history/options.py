@@ -1,63 +1,34 @@
-"""Arguments and options of `bloomtide history`, and what they mean together."""
+"""Arguments and options of `bloomtide history`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, TypeAlias
+import click
 
-import typer
+from bloomtide.cli.instants import parse_when
+from bloomtide.cli.options import PATH, flag, option, together
 
-from bloomtide.cli.quantities import parse_error_rate
-
-Store: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="STORE", help="The store's directory.", show_default=False)
-]
-Logs: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="FILE",
-        help="Logs, also .gz and .zst; `-` is stdin, the default.",
-        show_default=False,
-    ),
-]
-Start: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
+store = click.argument("store", metavar="STORE", type=PATH, help="The store's directory.")
+span = together(
+    option(
         "--start",
         metavar="WHEN",
-        help="From here on: ISO 8601 with its zone, or Unix seconds; the store's beginning.",
-        show_default=False,
+        type=parse_when,
+        help="From here on: ISO 8601, in UTC if it names no zone, or Unix seconds; the store's"
+        " beginning if not given.",
     ),
-]
-End: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
+    option(
         "--end",
         metavar="WHEN",
+        type=parse_when,
         help="Up to here, not included; the store's end if not given.",
-        show_default=False,
     ),
-]
-Last: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
+    option(
         "--last",
         metavar="TIME",
         help="The last 90s, 15m, 1h or 7d instead, up to the store's latest event.",
-        show_default=False,
     ),
-]
-AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv", help="Write CSV to stdout.")]
-AsArrow: TypeAlias = Annotated[
-    bool, typer.Option("--arrow", help="Write an Arrow stream to stdout.")
-]
-MaxError: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--max-error",
-        parser=parse_error_rate,
-        metavar="RATE",
-        help="Refuse what would make a larger share of the answers wrong.",
-        show_default=False,
-    ),
-]
+)
+"""The range of time that a question is about."""
+
+as_csv = flag("--csv", help="Write CSV to stdout.")
+as_arrow = flag("--arrow", help="Write an Arrow stream to stdout.")

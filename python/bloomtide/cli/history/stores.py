@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bloomtide._core import parse_duration, parse_instant
+from bloomtide._core import parse_duration
 from bloomtide.cli import console
-from bloomtide.cli.quantities import number_or_text
+from bloomtide.cli.instants import show_when
 
 if TYPE_CHECKING:
     from bloomtide.history import History
@@ -53,7 +53,9 @@ def must_exist(path: Path) -> None:
         )
 
 
-def span_of(history: History, start: str | None, end: str | None, last: str | None) -> Span | None:
+def span_of(
+    history: History, start: float | None, end: float | None, last: str | None
+) -> Span | None:
     """What was asked for; what was not is the store's own. None if the store is empty.
 
     `last` ends with the latest event, not now: a log that was read is as old as it is.
@@ -67,12 +69,17 @@ def span_of(history: History, start: str | None, end: str | None, last: str | No
         return None
     # The range excludes its end, and the latest event belongs to it.
     first, behind = stats.first, stats.last + 1e-6
-    until = behind if end is None else float(parse_instant(number_or_text(end), "end"))
+    until = behind if end is None else end
     if last is not None:
         return Span(until - parse_duration(last, "last"), until)
-    begin = first if start is None else float(parse_instant(number_or_text(start), "start"))
+    begin = first if start is None else start
     if begin > until and (start is None or end is None):
         return Span(begin, begin)
+    if begin > until:
+        raise console.CommandError(
+            f"--start {show_when(begin)} is after --end {show_when(until)}",
+            hint="a range goes from --start up to --end, which it does not include",
+        )
     return Span(begin, until)
 
 

@@ -8,16 +8,15 @@ import select
 import sys
 import time
 from collections.abc import Iterator
-from typing import Annotated, Literal
 
-import typer
+import click
 
 from bloomtide import LogCounter
-from bloomtide._core import parse_duration, parse_instant
+from bloomtide._core import parse_duration
 from bloomtide.cli import console
+from bloomtide.cli.instants import parse_when
 from bloomtide.cli.logs import FORM, WHAT, finish
-from bloomtide.cli.options import AsJson, JsonMap, NoQuery
-from bloomtide.cli.quantities import number_or_text
+from bloomtide.cli.options import as_json, by_field, flag, json_map, log_files, no_query, option
 from bloomtide.cli.sources import CHUNK, chunks, is_packed, stdin
 from bloomtide.cli.top.follow import Follower
 from bloomtide.cli.top.hotness import PLACES, Hotness, latest
@@ -26,54 +25,61 @@ from bloomtide.errors import require
 from bloomtide.records import LogReport
 
 
+@click.command()
+@log_files
+@by_field
+@option(
+    "--half-life",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="A count falls to its half in this, such as 90s, 10m or 1h; or `never`.",
+)
+@option(
+    "-n",
+    "--number",
+    metavar="N",
+    type=int,
+    default=10,
+    show_default=True,
+    help="How many to show.",
+)
+@option(
+    "--at",
+    metavar="WHEN",
+    type=parse_when,
+    help="Show what was hot then: ISO 8601, in UTC if it names no zone, or Unix seconds.",
+)
+@flag("-f", "--follow", help="Go on as the files grow, through rotation.")
+@option(
+    "--refresh",
+    metavar="SECONDS",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Between two views.",
+)
+@option(
+    "--format",
+    metavar="NAME",
+    help="combined, common, vcombined, vcommon, squid, caddy, w3c, cloudfront, json or"
+    " bare; if not given, found from the first lines.",
+)
+@json_map
+@no_query
+@as_json
 def top(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Logs, also .gz and .zst; `-` is stdin, the default.",
-            show_default=False,
-        ),
-    ] = None,
-    by: Annotated[
-        Literal["path", "host", "ip", "status", "referer"],
-        typer.Option("--by", help="What is counted."),
-    ] = "path",
-    half_life: Annotated[
-        str,
-        typer.Option(
-            "--half-life",
-            metavar="TIME",
-            help="A count falls to its half in this, such as 90s, 10m or 1h; or `never`.",
-        ),
-    ] = "10m",
-    number: Annotated[int, typer.Option("-n", "--number", help="How many to show.")] = 10,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="TIME",
-            help="Show what was hot then: ISO 8601 with its zone, or Unix seconds.",
-        ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as the files grow, through rotation.")
-    ] = False,
-    refresh: Annotated[
-        float, typer.Option("--refresh", metavar="SECONDS", help="Between two views.")
-    ] = 1.0,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="combined, common, vcombined, vcommon, squid, caddy, w3c, cloudfront, json or"
-            " bare; if not given, found from the first lines.",
-        ),
-    ] = None,
-    json_map: JsonMap = None,
-    no_query: NoQuery = False,
-    json: AsJson = False,
+    files: tuple[str, ...],
+    by: str,
+    half_life: str,
+    number: int,
+    at: float | None,
+    follow: bool,
+    refresh: float,
+    format: str | None,
+    json_map: str | None,
+    no_query: bool,
+    json: bool,
 ) -> int:
     """Show what is hot in a web or proxy log now: live on a terminal, as a table or JSON elsewhere.
 
@@ -86,18 +92,17 @@ def top(
         raise console.CommandError(
             "--at shows the past and --follow waits for what comes", hint="give one of the two"
         )
-    until = None if at is None else float(parse_instant(number_or_text(at), "at"))
     hotness = Hotness(
         by,
         None if half_life == "never" else parse_duration(half_life, "half_life"),
         max(PLACES, 8 * number),
         query=not no_query,
-        until=until,
+        until=at,
         format=format,
         json_map=json_map,
     )
-    reading = Reading(hotness, files or ["-"], follow=follow, pause=min(refresh, 0.25))
-    return Top(reading, number, until, refresh).run(_view(by, json, reading))
+    reading = Reading(hotness, list(files) or ["-"], follow=follow, pause=min(refresh, 0.25))
+    return Top(reading, number, at, refresh).run(_view(by, json, reading))
 
 
 class Reading:

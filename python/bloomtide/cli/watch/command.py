@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
+import click
 
 from bloomtide.cli import console
 from bloomtide.cli.logs import finish
-from bloomtide.cli.options import AsJson, JsonMap, NoQuery
+from bloomtide.cli.options import PATH, as_json, by_field, choice, flag, json_map, no_query, option
 from bloomtide.cli.quantities import parse_error_rate, parse_items
 from bloomtide.errors import require
 
@@ -25,98 +25,98 @@ LOOK = 0.25
 """Seconds between two looks whether all sources have ended."""
 
 
+@click.command()
+@click.argument(
+    "sources",
+    metavar="[SOURCE]...",
+    nargs=-1,
+    help="Logs, also .gz and .zst, patterns in quotes, `-` for stdin, or redis://host:port/stream.",
+)
+@flag("--demo", help="Watch the traffic of a site that does not exist.")
+@option(
+    "--data",
+    metavar="DIR",
+    type=PATH,
+    help="Where everything is kept; bloomtide-data if not given.",
+)
+@flag("-f", "--follow", help="Go on as the files grow, through rotation.")
+@by_field
+@no_query
+@option("--format", metavar="NAME", help="As of `bloomtide top`; if not given, it is found.")
+@json_map
+@option(
+    "--items",
+    metavar="COUNT",
+    type=parse_items,
+    help="Distinct keys expected; 1M for a new monitor.",
+)
+@option(
+    "--error",
+    "error_rate",
+    metavar="RATE",
+    type=parse_error_rate,
+    help="How often an answer may be wrong; 1% for a new monitor.",
+)
+@option("--half-life", metavar="TIME", help="How fast what was hot cools; 10m for a new monitor.")
+@option("--window", metavar="TIME", help="The finest step of the history; 1m for a new monitor.")
+@option("--retention", metavar="RULES", help="How long the history keeps its steps.")
+@choice(
+    "--sync",
+    of=("always", "everysec", "no"),
+    metavar="WHEN",
+    default="everysec",
+    show_default=True,
+    help="When events are safe from a power cut: always, everysec or no.",
+)
+@flag("--tui", help="Show what is hot here in the terminal, too.")
+@option(
+    "-n",
+    "--number",
+    metavar="N",
+    type=int,
+    default=15,
+    show_default=True,
+    help="How many keys --tui shows.",
+)
+@flag("--no-server", help="Only read, and end with the last source.")
+@option(
+    "--set",
+    "set_",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the server, such as http-port=8380; as of `bloomtide serve`.",
+)
+@option(
+    "--rate",
+    metavar="N",
+    type=int,
+    default=1000,
+    show_default=True,
+    help="With --demo: visits a second.",
+)
+@as_json
 def watch(
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Logs, also .gz and .zst, patterns in quotes, `-` for stdin, or"
-            " redis://host:port/stream.",
-            show_default=False,
-        ),
-    ] = None,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Watch the traffic of a site that does not exist.")
-    ] = False,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data", metavar="DIR", show_default=False,
-            help="Where everything is kept; bloomtide-data if not given.",
-        ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as the files grow, through rotation.")
-    ] = False,
-    by: Annotated[
-        Literal["path", "host", "ip", "status", "referer"],
-        typer.Option("--by", help="Which field of a line is the key."),
-    ] = "path",
-    no_query: NoQuery = False,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="NAME", help="As of `bloomtide top`; if not given, it is found.",
-        ),
-    ] = None,
-    json_map: JsonMap = None,
-    items: Annotated[
-        int | None,
-        typer.Option(
-            "--items", parser=parse_items, metavar="COUNT", show_default=False,
-            help="Distinct keys expected; 1M for a new monitor.",
-        ),
-    ] = None,
-    error_rate: Annotated[
-        float | None,
-        typer.Option(
-            "--error", parser=parse_error_rate, metavar="RATE", show_default=False,
-            help="How often an answer may be wrong; 1% for a new monitor.",
-        ),
-    ] = None,
-    half_life: Annotated[
-        str | None,
-        typer.Option(
-            "--half-life", metavar="TIME", show_default=False,
-            help="How fast what was hot cools; 10m for a new monitor.",
-        ),
-    ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option(
-            "--window", metavar="TIME", show_default=False,
-            help="The finest step of the history; 1m for a new monitor.",
-        ),
-    ] = None,
-    retention: Annotated[
-        str | None,
-        typer.Option("--retention", metavar="RULES", help="How long the history keeps its steps."),
-    ] = None,
-    sync: Annotated[
-        Literal["always", "everysec", "no"],
-        typer.Option("--sync", help="When events are safe from a power cut."),
-    ] = "everysec",
-    tui: Annotated[
-        bool, typer.Option("--tui", help="Show what is hot here in the terminal, too.")
-    ] = False,
-    number: Annotated[
-        int, typer.Option("-n", "--number", help="How many keys --tui shows.")
-    ] = 15,
-    no_server: Annotated[
-        bool, typer.Option("--no-server", help="Only read, and end with the last source.")
-    ] = False,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", show_default=False,
-            help="A setting of the server, such as http-port=8380; as of `bloomtide serve`.",
-        ),
-    ] = None,
-    rate: Annotated[
-        int, typer.Option("--rate", metavar="N", help="With --demo: visits a second.")
-    ] = 1000,
-    json: AsJson = False,
-) -> int:  # fmt: skip
+    sources: tuple[str, ...],
+    demo: bool,
+    data: Path | None,
+    follow: bool,
+    by: str,
+    no_query: bool,
+    format: str | None,
+    json_map: str | None,
+    items: int | None,
+    error_rate: float | None,
+    half_life: str | None,
+    window: str | None,
+    retention: str | None,
+    sync: Literal["always", "everysec", "no"],
+    tui: bool,
+    number: int,
+    no_server: bool,
+    set_: tuple[str, ...],
+    rate: int,
+    json: bool,
+) -> int:
     """Watch logs and streams: what is new, how often, what is hot, and what was when.
 
     Every event goes into a filter of what was seen, counters, a list of what is hot and a history;
@@ -135,11 +135,9 @@ def watch(
         "retention": retention,
     }  # fmt: skip
     options = {"by": by, "query": not no_query, "format": format, "json_map": json_map}
-    try:
-        from bloomtide.cli.watch.source import Feeder
-        from bloomtide.monitor import Monitor
-    except ImportError as error:
-        raise console.CommandError(str(error), hint="pip install 'bloomtide[watch]'") from error
+    from bloomtide.cli.watch.source import Feeder
+    from bloomtide.monitor import Monitor
+
     clock, found = _sources(sources, demo, follow, options, rate)
     settings = {name: value for name, value in given.items() if value is not None}
     with Monitor.open(directory / "monitor", sync=sync, clock=clock, **settings) as monitor:
@@ -150,7 +148,7 @@ def watch(
         else:
             from bloomtide.cli.watch.serving import serve
 
-            interrupted = serve(directory / "keys", set_ or [], running, json)
+            interrupted = serve(directory / "keys", set_, running, json)
         if json:
             console.write_lines([console.to_json(monitor.stats().as_dict())])
         return _finish(feeders, by, interrupted)
@@ -221,7 +219,7 @@ class Running:
 
 
 def _sources(
-    names: list[str] | None, demo: bool, follow: bool, options: dict[str, Any], rate: int
+    names: Sequence[str], demo: bool, follow: bool, options: dict[str, Any], rate: int
 ) -> tuple[Callable[[], float] | None, list[Source]]:
     """The clock, and what to read."""
     if demo:
@@ -232,9 +230,8 @@ def _sources(
     from bloomtide.cli.watch.logs import log_sources
     from bloomtide.cli.watch.streams import RedisStream
 
-    named = names or []
-    streams: list[Source] = [RedisStream(name) for name in named if name.startswith("redis://")]
-    files = [name for name in named if not name.startswith("redis://")]
+    streams: list[Source] = [RedisStream(name) for name in names if name.startswith("redis://")]
+    files = [name for name in names if not name.startswith("redis://")]
     return None, streams + log_sources(files, follow=follow, options=options)
 
 

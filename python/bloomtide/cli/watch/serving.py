@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from bloomtide.server.listener import Server
 
 
-def serve(keys: Path, pairs: list[str], running: Running, json: bool) -> bool:
+def serve(keys: Path, pairs: Sequence[str], running: Running, json: bool) -> bool:
     """Serves until ctrl-C or SIGTERM; that is how it ends, so it is no interruption."""
     from bloomtide.cli.serve import start_logging, tell_ports
     from bloomtide.server.run import run

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.watch.source import Stopping
+from bloomtide.extras import require
 from bloomtide.monitor import Monitor
 from bloomtide.records import LogReport
 
@@ -110,12 +111,8 @@ class RedisStream:
 
 
 def _connect(host: str | None, port: int | None, user: str | None, password: str | None) -> Any:
-    try:
+    with require("redis", "a Redis Stream"):
         import redis
-    except ImportError as error:
-        raise CommandError(
-            "Redis Streams need redis-py", hint="pip install 'bloomtide[redis]'"
-        ) from error
     return redis.Redis(
         host or "127.0.0.1",
         port or 6379,
