@@ -63,6 +63,11 @@ pub enum Error {
         /// The policy that forbids it.
         policy: &'static str,
     },
+    /// This operating system cannot do it.
+    Platform {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// A mapped filter was opened for reading only.
     ReadOnly {
         /// Its file.
@@ -180,6 +185,9 @@ impl fmt::Display for Error {
             }
             Error::Unsupported { verb, policy } => {
                 write!(f, "policy `{policy}` has no `{verb}`")
+            }
+            Error::Platform { what } => {
+                write!(f, "{what} needs Linux or macOS: this system has no flock")
             }
             Error::ReadOnly { path } => {
                 write!(f, "opened for reading only: {}", path.display())

@@ -32,6 +32,7 @@ pub mod placement;
 pub mod positions;
 pub mod sizing;
 pub mod snapshot;
+mod system;
 pub mod url;
 
 pub use batch::KeySource;

@@ -208,6 +208,12 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
                 f.set_item("policy", policy)
             })
         }
+        Error::Platform { what } => {
+            raise("UnsupportedError", "`load` and `save` work everywhere", &|f| {
+                f.set_item("verb", what)?;
+                f.set_item("policy", "platform")
+            })
+        }
         Error::ReadOnly { path } => raise("ClosedError", "open it with mode=\"r+\" to add", &|f| {
             f.set_item("path", path.to_string_lossy())
         }),

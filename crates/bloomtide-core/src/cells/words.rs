@@ -11,6 +11,7 @@
 
 use crate::batch::prefetch;
 use crate::error::{Error, Result};
+use crate::system;
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use std::fmt;
 use std::ptr::NonNull;
@@ -68,9 +69,7 @@ impl Words {
         let mut pages =
             MmapOptions::new().len(size + HUGE_PAGE).map_anon().map_err(|_| too_large())?;
         let skip = pages.as_ptr().align_offset(HUGE_PAGE);
-        #[cfg(target_os = "linux")]
-        // Only advice: a kernel without huge pages refuses, and everything still works.
-        let _ = pages.advise_range(memmap2::Advice::HugePage, skip, size);
+        system::advise_huge_pages(&pages, skip, size);
         let start = &mut pages[skip..skip + size];
         let base = NonNull::from(start).cast();
         Ok(Words { base, len: size / 8, backing: Backing::Pages(pages) })
@@ -192,16 +191,7 @@ pub fn bytes_for(bits: u64) -> u64 {
 
 /// This machine's memory. A filter beyond it would be killed while being filled, not refused.
 pub fn physical_memory() -> u64 {
-    #[cfg(unix)]
-    // SAFETY: sysconf only reads system constants.
-    unsafe {
-        let pages = libc::sysconf(libc::_SC_PHYS_PAGES);
-        let size = libc::sysconf(libc::_SC_PAGESIZE);
-        if pages > 0 && size > 0 {
-            return (pages as u64).saturating_mul(size as u64);
-        }
-    }
-    isize::MAX as u64
+    system::physical_memory().unwrap_or(isize::MAX as u64)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use super::bits;
 use super::header::{BLOCK, Front};
 use crate::error::{Error, Result};
+use crate::system;
 use crc32c::crc32c;
 use memmap2::Mmap;
 use std::fs::File;
@@ -36,9 +37,7 @@ impl Bytes {
         // replaces it unlinks it, which leaves the mapping as it is. Bytes are read as bytes only.
         let map =
             unsafe { Mmap::map(&file) }.map_err(|source| Error::storage(path, "map", source))?;
-        // Questions jump: reading ahead would bring in pages that nobody asks for.
-        #[cfg(unix)]
-        let _ = map.advise(memmap2::Advice::Random);
+        system::advise_random_reads(&map);
         Ok(Bytes::Mapped(map))
     }
 

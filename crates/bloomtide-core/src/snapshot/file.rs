@@ -5,6 +5,7 @@
 //! every single step.
 
 use crate::error::{Error, Result};
+use crate::system;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -65,8 +66,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        // Only Unix lets a directory be opened and synced.
-        if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+        system::sync_directory(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -18,6 +18,7 @@ use crate::cells::Words;
 use crate::error::{Error, Result};
 use crate::filters::{BloomFilter, BloomPlan};
 use crate::hash::Hasher;
+use crate::system;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -50,6 +51,7 @@ pub struct SharedFile {
 impl SharedFile {
     /// Makes the file for an empty filter, unless there is one. True if this call made it.
     pub fn create(path: &Path, plan: BloomPlan, hasher: Hasher) -> Result<bool> {
+        system::require_shared_maps()?;
         let plan = plan.checked()?;
         let header = Header {
             kind: Kind::Bloom,
@@ -61,7 +63,7 @@ impl SharedFile {
         let temporary = temporary_beside(path);
         let made = (|| {
             let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
-            reserve(&file, header.file_len())?;
+            system::reserve(&file, header.file_len())?;
             file.write_all(&header.encode())?;
             file.sync_all()?;
             // A link fails if the name is taken: of two processes that create at once, one wins and
@@ -75,14 +77,16 @@ impl SharedFile {
         .map_err(failed("create"));
         let _ = fs::remove_file(&temporary);
         if matches!(made, Ok(true)) {
-            let directory = File::open(directory_of(path)).map_err(failed("sync"))?;
-            directory.sync_all().map_err(failed("sync the directory of"))?;
+            system::sync_directory(directory_of(path)).map_err(failed("sync the directory of"))?;
         }
         made
     }
 
     /// Maps the filter in `path`. A sealed file is checked against its checksums first.
     pub fn open(path: &Path, access: Access) -> Result<BloomFilter> {
+        if access == Access::Write {
+            system::require_shared_maps()?;
+        }
         let failed = |source| Error::storage(path, "open", source);
         loop {
             let mut options = OpenOptions::new();
@@ -96,7 +100,9 @@ impl SharedFile {
             }
             // Waits for nobody but a process that is just sealing or unsealing.
             file.lock_shared().map_err(failed)?;
-            if !is_current(&file, path) {
+            // While we waited, somebody may have put a new file in its place, and what went into the
+            // old one would be lost.
+            if !system::is_current(&file, path) {
                 continue;
             }
             let (header, words) = map(path, &file, access)?;
@@ -201,26 +207,6 @@ fn open_for_reading(path: &Path, file: File) -> Result<BloomFilter> {
     }
 }
 
-/// Whether the path still names the file: while we waited for a lock, somebody may have put a new
-/// file in its place, and what went into the old one would be lost.
-fn is_current(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let same = |a: &fs::Metadata, b: &fs::Metadata| a.ino() == b.ino() && a.dev() == b.dev();
-        match (file.metadata(), fs::metadata(path)) {
-            (Ok(opened), Ok(named)) => same(&opened, &named),
-            // A file removed meanwhile: the next round reports it.
-            _ => false,
-        }
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (file, path);
-        true
-    }
-}
-
 /// Checks a sealed file and marks it LIVE. The caller holds the exclusive lock, but another process may
 /// have had it since the caller looked.
 fn unseal(path: &Path, file: &File) -> Result<()> {
@@ -308,20 +294,4 @@ fn write_at(map: &MmapRaw, at: usize, bytes: &[u8]) {
     debug_assert!(at + bytes.len() <= map.len());
     // SAFETY: the table lies inside the map, and only the holder of the exclusive lock writes it.
     unsafe { map.as_mut_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-}
-
-/// Takes the blocks now: a full disk must be an error here, not a fatal signal at some later add.
-fn reserve(file: &File, len: u64) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::fd::AsRawFd;
-        let len = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        // SAFETY: the descriptor is open for writing.
-        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) } {
-            0 => Ok(()),
-            code => Err(io::Error::from_raw_os_error(code)),
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    file.set_len(len)
 }

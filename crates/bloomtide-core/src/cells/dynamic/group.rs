@@ -52,12 +52,10 @@ macro_rules! by_hashes {
 }
 
 /// Whether the processor shifts without flags.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn shifts_well() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("lzcnt");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("lzcnt")
 }
 
 impl DynamicCells {

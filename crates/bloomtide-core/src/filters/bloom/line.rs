@@ -24,6 +24,7 @@ pub(super) struct Lines<'a> {
 }
 
 /// The words of a line a key uses, as one bit per word.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn lanes(h2: u64, hashes: u32) -> u8 {
     if hashes == 8 { 0xff } else { ((1u8 << hashes) - 1).rotate_left((h2 >> 48) as u32 & 7) }
