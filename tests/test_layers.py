@@ -23,6 +23,7 @@ FACADE = "bloomtide"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "records"}),
+    frozenset({"system"}),
     frozenset({"memory_models", "partitions", "durable"}),
     frozenset({"_core"}),
     frozenset({"hot", "recent", "history", "guard", "trend"}),

@@ -120,7 +120,7 @@ class IncompatibleError(BloomtideError, ValueError):
 
 
 class UnsupportedError(BloomtideError, TypeError):
-    """The filter's policy forbids this verb."""
+    """The filter's policy forbids this verb, or this operating system cannot do it."""
 
     code = "unsupported"
     verb: str

@@ -7,7 +7,6 @@ command that replaces a file holds its `flock` meanwhile, the lock that `BloomFi
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -15,11 +14,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 import bloomtide
-from bloomtide import BloomFilter, HotList
+from bloomtide import BloomFilter, HotList, system
 from bloomtide.cli import console
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.kinds import Filter
 from bloomtide.errors import UnsealedError
+from bloomtide.system import LockBeside
 
 
 def read_filter(file: Path) -> Filter:
@@ -66,7 +66,7 @@ def _filter_of(file: Path) -> Filter:
     return loaded
 
 
-def lock_alone(file: Path) -> BinaryIO | None:
+def lock_alone(file: Path) -> BinaryIO | LockBeside | None:
     """The file, locked for this process alone until closed; None if writers have it mapped."""
     attempts = 0
     while True:
@@ -77,11 +77,16 @@ def lock_alone(file: Path) -> BinaryIO | None:
                 f"cannot open {file}: {problem.strerror}",
                 hint="`bloomtide new` makes a filter file",
             ) from None
-        if _lock(opened, fcntl.LOCK_EX):
+        if not system.POSIX:
+            opened.close()
+            beside = LockBeside(file)
+            if beside.try_take():
+                return beside
+        elif system.try_lock(opened):
             # Whoever had the lock before may have replaced the file; then ours is the old one.
             if file.exists() and os.path.samestat(os.fstat(opened.fileno()), file.stat()):
                 return opened
-        elif _lock(opened, fcntl.LOCK_SH):
+        elif system.try_lock(opened, shared=True):
             opened.close()
             return None
         opened.close()
@@ -89,11 +94,3 @@ def lock_alone(file: Path) -> BinaryIO | None:
         if attempts == 20:
             console.message(f"waiting for another command that changes {file}")
         time.sleep(0.05)
-
-
-def _lock(file: BinaryIO, kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

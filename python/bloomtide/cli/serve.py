@@ -14,6 +14,7 @@ import bloomtide
 from bloomtide.cli import console
 from bloomtide.cli.options import PATH, flag, option
 from bloomtide.cli.quantities import show_bytes, show_count
+from bloomtide.system import require_posix
 
 if TYPE_CHECKING:
     from bloomtide.server.listener import Server
@@ -72,6 +73,7 @@ def serve(
     The password comes from the file or from BLOOMTIDE_PASSWORD, the token of HTTP from the file or
     from BLOOMTIDE_HTTP_TOKEN: a command line can be read by others.
     """
+    require_posix("`bloomtide serve`", lacks="fork")
     if repair is not None:
         return _repair(repair, json)
     given = {

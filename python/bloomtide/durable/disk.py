@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bloomtide import system
 from bloomtide.errors import StorageError
 
 TEMPORARY = ".tmp"
@@ -56,7 +57,7 @@ class Disk:
             handle = os.open(path, os.O_WRONLY | os.O_APPEND)
             if os.fstat(handle).st_size != length:
                 os.ftruncate(handle, length)
-                os.fsync(handle)
+                system.sync(handle)
             return handle
 
     def append(self, handle: int, path: Path, data: bytes) -> None:
@@ -69,7 +70,7 @@ class Disk:
     def sync(self, handle: int, path: Path) -> None:
         """What was written is on the disk when this returns."""
         with storage_errors(path, "bring to the disk"):
-            os.fdatasync(handle)
+            system.sync(handle)
 
     def rename(self, old: Path, new: Path) -> None:
         """The file has its new name, at once."""
@@ -79,11 +80,7 @@ class Disk:
     def sync_directory(self, path: Path) -> None:
         """Names in this directory are on the disk when this returns."""
         with storage_errors(path, "bring to the disk"):
-            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            system.sync_directory(path)
 
     def unlink(self, path: Path) -> None:
         """The file is gone, also if it was gone before."""

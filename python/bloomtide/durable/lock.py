@@ -7,10 +7,10 @@ so a stale lock does not exist. Readers take none: what they read never changes 
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 
+from bloomtide import system
 from bloomtide.durable.disk import storage_errors
 from bloomtide.errors import LockedError
 
@@ -20,11 +20,12 @@ class WriterLock:
 
     def __init__(self, path: Path, *, hint: str = "close it there") -> None:
         """Takes the lock, or refuses with the id of the process that has it; `hint` tells why."""
+        system.require_posix("a store that is written")
         with storage_errors(path, "open"):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        with storage_errors(path, "lock"):
+            free = system.try_lock(self._handle)
+        if not free:
             text = os.pread(self._handle, 32, 0).decode("ascii", "replace").strip()
             os.close(self._handle)
             pid = int(text) if text.isdecimal() else None
@@ -34,7 +35,7 @@ class WriterLock:
                 path=str(path.parent),
                 operation="lock",
                 pid=pid,
-            ) from None
+            )
         with storage_errors(path, "write"):
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, str(os.getpid()).encode(), 0)

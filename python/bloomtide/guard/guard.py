@@ -31,6 +31,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
+from bloomtide import system
 from bloomtide.errors import (
     KeyTypeError,
     NullKeyError,
@@ -464,4 +465,4 @@ def _after_fork() -> None:
         guard._keeper = None  # its thread is in the other process
 
 
-os.register_at_fork(after_in_child=_after_fork)
+system.after_fork_in_child(_after_fork)

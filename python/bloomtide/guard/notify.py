@@ -9,7 +9,7 @@ first, then read; and a connection that had to be made again means reading, too.
 
 from __future__ import annotations
 
-import select
+import selectors
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +18,11 @@ from typing import Any, Protocol
 from sqlalchemy import Engine
 
 from bloomtide.errors import ParameterError
+
+# `select.select` fails in a process with many open files, but Windows has nothing else.
+_Selector: type[selectors.BaseSelector] = getattr(
+    selectors, "PollSelector", selectors.SelectSelector
+)
 
 
 class Alarm:
@@ -33,10 +38,10 @@ class Alarm:
 
     def _wait_for(self, other: int | None, seconds: float) -> set[int]:
         """Its own file if it was rung, and the other one if something came from there."""
-        poll = select.poll()  # `select.select` fails in a process with many open files
-        for file in {self._ear.fileno(), other} - {None}:
-            poll.register(file, select.POLLIN)  # type: ignore[arg-type]
-        ready = {file for file, _ in poll.poll(max(seconds, 0.0) * 1000)}
+        with _Selector() as selector:
+            for file in {self._ear.fileno(), other} - {None}:
+                selector.register(file, selectors.EVENT_READ)  # type: ignore[arg-type]
+            ready = {key.fd for key, _ in selector.select(max(seconds, 0.0))}
         if self._ear.fileno() in ready:
             self._ear.recv(4096)
         return ready

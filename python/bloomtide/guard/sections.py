@@ -14,7 +14,6 @@ a process that dies, so nobody waits for the dead. (Kernels call the idea read-c
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
+from bloomtide import system
 from bloomtide.errors import StorageError
 
 _GLANCE = 0.002
@@ -42,18 +42,14 @@ class FileLock:
             ) from error  # fmt: skip
 
     def take(self, *, shared: bool = False) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        system.lock(self._file, shared=shared)
 
     def try_take(self) -> bool:
         """Takes it for this process alone, unless somebody has it."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        return system.try_lock(self._file)
 
     def release(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
+        system.unlock(self._file)
 
     def close(self) -> None:
         """Lets go, unless the process that this one was forked from has it open as well."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from bloomtide import system
 from bloomtide._core import BloomFilter, replace_file
 from bloomtide.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
 from bloomtide.guard.control import Control, Word
@@ -43,6 +44,7 @@ class SharedFiles:
     """One process's hold on the directory."""
 
     def __init__(self, directory: str | os.PathLike[str], subject: Mapping[str, Any]) -> None:
+        system.require_posix("a shared guard")
         self.directory = Path(directory)
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -253,4 +255,4 @@ def _fork_all() -> None:
         files.after_fork()
 
 
-os.register_at_fork(after_in_child=_fork_all)
+system.after_fork_in_child(_fork_all)

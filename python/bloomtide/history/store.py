@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from bloomtide import system
 from bloomtide._core import HistoryBuffer
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.lock import WriterLock
@@ -124,6 +125,7 @@ class History:
         directory = Path(path)
         lock = None
         if mode == "w":
+            system.require_posix("a history opened for writing")
             disk.make_directory(directory)
             lock = WriterLock(
                 directory / "lock",

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import logging
 import os
-import resource
 import secrets
 import ssl
 import time
 from typing import TYPE_CHECKING, Any
 
+from bloomtide import system
 from bloomtide._core import Keyspace
 from bloomtide.errors import StorageError
 from bloomtide.server.client import Client, as_reply
@@ -199,9 +199,6 @@ def tls_context(settings: Settings) -> ssl.SSLContext:
 
 def raise_file_limit(wanted: int) -> None:
     """Each client is a file of the process; asks the system for enough of them."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted:
-        best = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (best, hard))
-        if best < wanted:
-            log.warning("only %d files may be open, so maxclients cannot be reached", best)
+    best = system.raise_file_limit(wanted)
+    if best < wanted:
+        log.warning("only %d files may be open, so maxclients cannot be reached", best)

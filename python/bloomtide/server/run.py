@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from bloomtide import system
 from bloomtide.errors import StorageError, UnsupportedError
 from bloomtide.server.listener import Server
 from bloomtide.server.settings import AUTO, Settings
@@ -43,6 +44,7 @@ async def serve(
 
     `ready` is called once all ports answer. The monitor stays open: who opened it closes it.
     """
+    system.require_posix("the server", lacks="fork")
     server = Server(settings, monitor=monitor)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -28,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Self, get_args
 
+from bloomtide import system
 from bloomtide.durable.disk import TEMPORARY, Disk
 from bloomtide.durable.lock import WriterLock
 from bloomtide.errors import ClosedError, JournalError, StorageError, require
@@ -63,6 +64,7 @@ class Ledger:
         A torn tail is cut. A journal that is damaged before its end is refused.
         """
         require("sync", sync, f"one of {', '.join(get_args(Sync))}", sync in get_args(Sync))
+        system.require_posix("a monitor or server with a directory", lacks="fork")
         disk = disk or Disk()
         directory = Path(path)
         disk.make_directory(directory)

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from bloomtide import system
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.lock import WriterLock
 from bloomtide.errors import StorageError
@@ -40,7 +41,7 @@ class Rewriting:
         with warnings.catch_warnings():
             # Other threads may be there; the child uses nothing of theirs and ends by _exit.
             warnings.simplefilter("ignore", DeprecationWarning)
-            self._pid = os.fork()
+            self._pid = system.fork()
         if self._pid == 0:
             _write_and_exit(directory, write, disk, lock, tell)
         os.close(tell)

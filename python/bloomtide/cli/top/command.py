@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import sys
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from bloomtide.cli.top.hotness import PLACES, Hotness, latest
 from bloomtide.cli.top.views import Json, Live, Table, View
 from bloomtide.errors import require
 from bloomtide.records import LogReport
+from bloomtide.system import has_input
 
 
 @click.command()
@@ -171,7 +171,7 @@ class Reading:
             return
         while True:
             # An idle pipe must not stop the view.
-            if not select.select([descriptor], [], [], self.pause)[0]:
+            if not has_input(descriptor, self.pause):
                 yield b""
             elif chunk := os.read(descriptor, CHUNK):
                 yield chunk

@@ -16,6 +16,7 @@ from bloomtide.cli.logs import finish
 from bloomtide.cli.options import PATH, as_json, by_field, choice, flag, json_map, no_query, option
 from bloomtide.cli.quantities import parse_error_rate, parse_items
 from bloomtide.errors import require
+from bloomtide.system import require_posix
 
 if TYPE_CHECKING:
     from bloomtide.cli.watch.source import Feeder, Source
@@ -123,6 +124,7 @@ def watch(
     a page shows them, and any Redis client may ask. What was read stays read: started again, it
     goes on behind the last line that counts, also after a crash.
     """
+    require_posix("`bloomtide watch`", lacks="fork")
     require("number", number, "1 to 1000", 1 <= number <= 1000)
     if demo == bool(sources):
         raise console.CommandError(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import os
-import select
 import time
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
@@ -22,6 +21,7 @@ from bloomtide.cli.top.follow import HEAD, Follower
 from bloomtide.cli.watch.source import Source, Stopping
 from bloomtide.monitor import LogFeed, Monitor
 from bloomtide.records import LogReport
+from bloomtide.system import has_input
 
 PAUSE = 0.2
 """Seconds between two looks at a file or pipe that is quiet."""
@@ -153,7 +153,7 @@ class Piped(_Lines):
             feed.finish()
             return
         while not stopping():
-            if not select.select([descriptor], [], [], PAUSE)[0]:
+            if not has_input(descriptor, PAUSE):
                 feed.settle()
             elif chunk := os.read(descriptor, CHUNK):
                 feed.feed(chunk)

@@ -18,6 +18,7 @@ from weakref import WeakSet
 
 from django.db import DatabaseError, connections, models
 
+from bloomtide import system
 from bloomtide.errors import BloomtideError, NullKeyError, ParameterError
 from bloomtide.guard.held import HeldKeys, Progress
 from bloomtide.guard.pending import Key, Pending
@@ -283,4 +284,4 @@ def _after_fork() -> None:
         guard.start_anew()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+system.after_fork_in_child(_after_fork)

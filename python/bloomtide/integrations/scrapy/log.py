@@ -10,7 +10,6 @@ checksum is wrong is skipped. A skipped key makes its page be fetched again; non
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
 import time
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
 
+from bloomtide import system
 from bloomtide.errors import NotASnapshotError, StorageError
 
 KEY = 20
@@ -31,6 +31,7 @@ class SeenLog:
     """An append-only file of keys and times, used by one process."""
 
     def __init__(self, path: Path, fsync: str) -> None:
+        system.require_posix("a crawl with a JOBDIR")
         self.path = path
         self.skipped = 0
         """Records whose checksum was wrong."""
@@ -49,14 +50,12 @@ class SeenLog:
             raise
 
     def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not system.try_lock(self._file):
             raise StorageError(
                 f"{self.path} is in use by another crawl",
                 hint="give each crawl a JOBDIR of its own; BLOOMTIDE_SHARED shares a filter",
                 path=str(self.path), operation="lock",
-            ) from error  # fmt: skip
+            )  # fmt: skip
 
     def _check(self) -> None:
         size = os.fstat(self._file).st_size
@@ -107,14 +106,14 @@ class SeenLog:
 
     def sync(self) -> None:
         """Forces the records to the disk."""
-        os.fdatasync(self._file)
+        system.sync(self._file)
         self._synced = time.monotonic()
 
     def reset(self) -> None:
         """Forgets every record: a snapshot has them."""
         os.ftruncate(self._file, 0)
         os.write(self._file, _HEADER)
-        os.fsync(self._file)
+        system.sync(self._file)
         self.size = 0
 
     def close(self) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import bloomtide
+from bloomtide import system
 from bloomtide.server.commands.handler import Words
 from bloomtide.server.commands.serving import MODULE_VERSION
 
@@ -62,8 +62,8 @@ def about_memory(server: Server) -> Fields:
     return {
         "used_memory": used,
         "used_memory_dataset": used,
-        "used_memory_rss": resident_bytes(),
-        "used_memory_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10,
+        "used_memory_rss": system.resident_bytes(),
+        "used_memory_peak": system.peak_bytes(),
         "maxmemory": server.settings.maxmemory,
         "maxmemory_policy": "noeviction",
         "maxkeys": server.settings.maxkeys,
@@ -99,13 +99,13 @@ def about_replication(_server: Server) -> Fields:
 
 def about_cpu(_server: Server) -> Fields:
     """# CPU."""
-    mine = resource.getrusage(resource.RUSAGE_SELF)
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    user, kernel = system.processor_seconds()
+    children_user, children_kernel = system.processor_seconds(children=True)
     return {
-        "used_cpu_sys": round(mine.ru_stime, 6),
-        "used_cpu_user": round(mine.ru_utime, 6),
-        "used_cpu_sys_children": round(children.ru_stime, 6),
-        "used_cpu_user_children": round(children.ru_utime, 6),
+        "used_cpu_sys": round(kernel, 6),
+        "used_cpu_user": round(user, 6),
+        "used_cpu_sys_children": round(children_kernel, 6),
+        "used_cpu_user_children": round(children_user, 6),
     }
 
 
@@ -163,15 +163,6 @@ def info(server: Server, _client: Client, words: Words) -> bytes:
             lines = [f"{key}:{_one_line(value)}\r\n" for key, value in about(server).items()]
             parts.append(f"# {name}\r\n{''.join(lines)}")
     return "\r\n".join(parts).encode()
-
-
-def resident_bytes() -> int:
-    """Memory of the process now; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - as short as it gets
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except OSError:
-        return 0
 
 
 def _one_line(value: object) -> str:
