@@ -150,7 +150,7 @@ class RequestError(BloomtideError, ValueError):
 
 
 class SnapshotError(BloomtideError, ValueError):
-    """A file or byte string is not a snapshot this version can trust."""
+    """A file or byte string is not what it should be, or cannot be trusted."""
 
     code = "snapshot"
     path: str | None
@@ -164,7 +164,7 @@ class NotASnapshotError(SnapshotError):
 
 
 class VersionError(SnapshotError):
-    """The snapshot was written by a newer format version."""
+    """The file was written in a newer version of its format."""
 
     code = "version"
     expected: int
@@ -172,7 +172,7 @@ class VersionError(SnapshotError):
 
 
 class KindError(SnapshotError):
-    """The snapshot holds another kind of filter."""
+    """The file is sound and of another kind: another filter, or no filter."""
 
     code = "kind"
     expected: str
@@ -180,7 +180,7 @@ class KindError(SnapshotError):
 
 
 class TruncatedError(SnapshotError):
-    """The snapshot is cut short, or has bytes after its end."""
+    """The bytes are cut short, or more follow their end."""
 
     code = "truncated"
     expected: int
@@ -188,7 +188,7 @@ class TruncatedError(SnapshotError):
 
 
 class ChecksumError(SnapshotError):
-    """The snapshot's bytes were changed after they were written."""
+    """The bytes were changed after they were written."""
 
     code = "checksum"
     expected: int
@@ -243,17 +243,4 @@ def require(name: str, got: object, allowed: str, holds: bool, *, hint: str = ""
             name=name,
             got=got,
             allowed=allowed,
-        )
-
-
-def require_format(path: object, got: object, expected: int) -> None:
-    """Refuse a directory whose description another version of the format has written."""
-    if got != expected:
-        raise VersionError(
-            f"{path} was written by version {got} of the format; this bloomtide reads {expected}",
-            hint="update bloomtide",
-            path=str(path),
-            offset=None,
-            expected=expected,
-            got=got,
         )

@@ -19,10 +19,8 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import time
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
 from itertools import chain, pairwise
 from math import ceil, prod
 from pathlib import Path
@@ -40,23 +38,16 @@ from bloomtide._core import (
     replace_file,
 )
 from bloomtide.errors import (
-    ChecksumError,
     InvariantError,
-    NotASnapshotError,
     ParameterError,
     SnapshotError,
     StorageError,
-    TruncatedError,
-    VersionError,
     require,
 )
+from bloomtide.format import seal, unseal
 from bloomtide.records import Stats
 
-_MAGIC = b"BLMRECNT"
-_VERSION = 1
-_PRELUDE = struct.Struct("<8sIIQ")
-"""Magic, version, bytes of the parameters, bytes of the whole file."""
-_SUM = 16
+_KIND = "recent"
 _MICRO = 1_000_000
 
 _ANY_KEY = BloomFilter(bits=64, hashes=1)
@@ -271,7 +262,7 @@ class RecentFilter:
     # --- files --------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """The parameters, the snapshot of each filter, and a checksum over all of it."""
+        """The header with the parameters, the snapshot of each filter, and a checksum."""
         parts = {number: self._filters[number].to_bytes() for number in sorted(self._filters)}
         about = {
             "capacity": self.capacity,
@@ -283,43 +274,30 @@ class RecentFilter:
             "clock_jumps": self._clock_jumps,
             "parts": [[number, len(data)] for number, data in parts.items()],
         }
-        head = json.dumps(about).encode()
-        body = b"".join([head, *parts.values()])
-        total = _PRELUDE.size + len(body) + _SUM
-        data = _PRELUDE.pack(_MAGIC, _VERSION, len(head), total) + body
-        return data + blake2b(data, digest_size=_SUM).digest()
+        return seal(_KIND, json.dumps(about).encode(), *parts.values())
 
     @classmethod
     def from_bytes(cls, data: bytes, *, clock: Callable[[], Any] | None = None) -> Self:
         """Reads what `to_bytes` returned, and refuses anything else."""
-        if data[: len(_MAGIC)] != _MAGIC:
-            raise NotASnapshotError(
-                "these bytes are no `RecentFilter`", hint="bloomtide.load reads other filters"
-            )
-        if len(data) < _PRELUDE.size:
-            raise TruncatedError("cut short", expected=_PRELUDE.size, got=len(data))
-        _, version, head, total = _PRELUDE.unpack_from(data)
-        if version != _VERSION:
-            raise VersionError(
-                f"written by version {version} of the format; this bloomtide reads {_VERSION}",
-                hint="update bloomtide", expected=_VERSION, got=version,
-            )  # fmt: skip
-        if len(data) != total:
-            raise TruncatedError("cut short or too long", expected=total, got=len(data))
-        if blake2b(data[:-_SUM], digest_size=_SUM).digest() != data[-_SUM:]:
-            raise ChecksumError("its bytes were changed after they were written")
+        return cls._of_bytes(data, None, clock)
+
+    @classmethod
+    def _of_bytes(cls, data: bytes, path: object, clock: Callable[[], Any] | None) -> Self:
+        added, body = unseal(data, _KIND, path)
         try:
-            return cls._read(data, head, clock)
+            return cls._read(json.loads(added), body, clock)
         except (InvariantError, ParameterError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, SnapshotError):
                 raise
-            raise SnapshotError(f"its parameters make no filter: {error}") from error
+            raise SnapshotError(
+                f"its parameters make no filter: {error}",
+                hint="restore it from a copy or build it again",
+                path=None if path is None else str(path), offset=None,
+            ) from error  # fmt: skip
 
     @classmethod
-    def _read(cls, data: bytes, head: int, clock: Callable[[], Any] | None) -> Self:
-        """Reads bytes whose checksum is right; they may still be made up."""
-        offset = _PRELUDE.size + head
-        about = json.loads(data[_PRELUDE.size : offset])
+    def _read(cls, about: Any, body: memoryview, clock: Callable[[], Any] | None) -> Self:
+        """Reads what passed its checksum; it may still be made up."""
         made = cls(
             about["capacity"],
             about["error_rate"],
@@ -329,10 +307,13 @@ class RecentFilter:
         )
         made._now, made._late = about["now"], about["late"]
         made._clock_jumps = about["clock_jumps"]
+        offset = 0
         for number, length in about["parts"]:
-            part = ScalableBloomFilter.from_bytes(data[offset : offset + length])
+            part = ScalableBloomFilter.from_bytes(body[offset : offset + length])
             made._filters[number] = part
             offset += length
+        if offset != len(body):
+            raise ValueError(f"{len(body) - offset} bytes too many")
         made.validate()
         return made
 
@@ -351,7 +332,7 @@ class RecentFilter:
                 path=os.fspath(path),
                 operation="read",
             ) from error
-        return cls.from_bytes(data, clock=clock)
+        return cls._of_bytes(data, os.fspath(path), clock)
 
     def __repr__(self) -> str:
         return (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from bloomtide.errors import (
     CapacityError,
     ChecksumError,
     IncompatibleError,
+    KindError,
     NotASnapshotError,
     NullKeyError,
     ParameterError,
@@ -37,6 +37,8 @@ from tests.distributed.recipes import (
     key_of,
     one_machine,
 )
+from tests.files.crafted import with_version
+from tests.golden.make_golden import PARTIALS
 
 PLAN = BloomFilter.plan(10_000, 0.01)
 
@@ -234,16 +236,17 @@ def test_every_flipped_byte_and_every_cut_is_refused(keys: int) -> None:
 
 
 def test_another_version_is_refused_as_such() -> None:
-    part = bytearray(build_partition([["a"]], PLAN))
-    part[8] = 2
+    part = with_version(build_partition([["a"]], PLAN), 2)
     with pytest.raises(VersionError) as caught:
-        merge([bytes(part)])
+        merge([part])
     assert (caught.value.expected, caught.value.got) == (1, 2)
 
 
 def test_a_finished_filter_is_no_partial() -> None:
-    with pytest.raises(NotASnapshotError, match="no partial"):
+    with pytest.raises(KindError, match="this is a `bloom` filter, not a partial"):
         merge([BloomFilter(10, 0.1).to_bytes()])
+    with pytest.raises(NotASnapshotError, match="no partial"):
+        merge([b"PAR1" * 20])
 
 
 def test_no_partials_are_refused() -> None:
@@ -321,9 +324,9 @@ def test_an_event_after_the_instant_of_the_counts_is_refused() -> None:
 
 
 def test_partials_of_every_version_are_read_for_ever() -> None:
-    golden = Path(__file__).parent / "golden"
-    keys = unpack((golden / "v1-keys.partial").read_bytes())
-    cells = unpack((golden / "v1-filter.partial").read_bytes())
+    of_keys = (PARTIALS / "v1-keys.partial").read_bytes()
+    of_cells = (PARTIALS / "v1-filter.partial").read_bytes()
+    keys, cells = unpack(of_keys), unpack(of_cells)
     assert (keys.has_keys, keys.rows, cells.has_keys, cells.rows) == (True, 3, False, 500)
-    assert finish((golden / "v1-keys.partial").read_bytes()).contains_many(["/a", "/b", "/c"]).all()
-    assert finish((golden / "v1-filter.partial").read_bytes()).contains_many(np.arange(500)).all()
+    assert finish(of_keys).contains_many(["/a", "/b", "/c"]).all()
+    assert finish(of_cells).contains_many(np.arange(500)).all()

@@ -15,13 +15,16 @@ from bloomtide.distributed import Recipe, ShardedFilter, write_shard
 from bloomtide.distributed.sharded import shard_capacity, write_manifest
 from bloomtide.errors import (
     ChecksumError,
+    KindError,
     NotASnapshotError,
     ParameterError,
     StorageError,
+    TruncatedError,
     UnsupportedError,
     VersionError,
 )
 from tests.distributed.recipes import NOW
+from tests.files.crafted import with_fields
 
 KEYS = [f"key-{n}" for n in range(20_000)]
 
@@ -137,13 +140,17 @@ def test_a_shard_of_another_build_is_refused(tmp_path: Path) -> None:
 def test_a_manifest_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     filled().save(tmp_path)
     path = tmp_path / "manifest.json"
-    about = json.loads(path.read_bytes())
+    data = path.read_bytes()
+    shards = json.loads(data)["shards"]
     for broken, error in (
         (b"[]", NotASnapshotError),
         (b"{", NotASnapshotError),
-        (json.dumps(about | {"shards": about["shards"][1:]}).encode(), NotASnapshotError),
-        (json.dumps(about | {"shards": []}).encode(), NotASnapshotError),
-        (json.dumps(about | {"format": 2}).encode(), VersionError),
+        (data[:-1], TruncatedError),
+        (data.replace(b'"number":1', b'"number":2'), ChecksumError),
+        (with_fields(data, shards=shards[1:]), NotASnapshotError),
+        (with_fields(data, shards=[]), NotASnapshotError),
+        (with_fields(data, version=2), VersionError),
+        (with_fields(data, format="ledger"), KindError),
     ):
         path.write_bytes(broken)
         with pytest.raises(error):

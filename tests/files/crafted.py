@@ -6,11 +6,15 @@ knows as much of `docs/formats/snapshot.md` as such a program would.
 
 from __future__ import annotations
 
+import json
 import struct
+from typing import Any
 
+KIND_AT = 8
+VERSION_AT = 10
 HEADER_LENGTH_AT = 12
-STATE_AT = 16
-FILE_LENGTH_AT = 24
+FILE_LENGTH_AT = 16
+STATE_AT = 24
 PARAMETERS_LENGTH_AT = 36
 SECTIONS_AT = 40
 PRELUDE = 64
@@ -48,9 +52,8 @@ def header_length(data: bytes | bytearray) -> int:
 
 
 def checksum_offset(data: bytes | bytearray) -> int:
-    """Where the header's own checksum stands."""
-    parameters, sections = struct.unpack_from("<II", data, PARAMETERS_LENGTH_AT)
-    return int(PRELUDE + parameters + 8 * sections)
+    """Where the header's own checksum stands: its last four bytes."""
+    return header_length(data) - 4
 
 
 def with_header(data: bytes, offset: int, new: bytes) -> bytes:
@@ -61,7 +64,7 @@ def with_header(data: bytes, offset: int, new: bytes) -> bytes:
     changed = bytearray(data)
     changed[offset : offset + len(new)] = new
     at = checksum_offset(changed)
-    if at + 4 <= len(changed):
+    if PRELUDE <= at <= len(changed) - 4:
         # The state word changes while a file is in use, so the checksum counts it as zero.
         covered = changed[:STATE_AT] + bytes(8) + changed[STATE_AT + 8 : at]
         changed[at : at + 4] = crc32c(bytes(covered)).to_bytes(4, "little")
@@ -71,10 +74,18 @@ def with_header(data: bytes, offset: int, new: bytes) -> bytes:
     return bytes(changed)
 
 
+def with_version(data: bytes, version: int) -> bytes:
+    """Anything that is no filter, with another version and a header whose checksum is right."""
+    at = checksum_offset(data)
+    head = data[:VERSION_AT] + version.to_bytes(2, "little") + data[VERSION_AT + 2 : at]
+    return head + crc32c(head).to_bytes(4, "little") + data[at + 4 :]
+
+
 def _section_ends(data: bytes) -> range:
     """Where each entry of the section table ends."""
-    at = checksum_offset(data)
-    return range(at - 8 * (number_at(data, SECTIONS_AT, 4) - 1), at + 1, 8)
+    parameters, sections = struct.unpack_from("<II", data, PARAMETERS_LENGTH_AT)
+    at = PRELUDE + parameters
+    return range(at + 8, at + 8 * sections + 1, 8)
 
 
 def _seal(data: bytearray, sections: list[int]) -> None:
@@ -115,3 +126,11 @@ def with_cells(data: bytes, cells: bytes) -> bytes:
     changed[start : start + len(cells)] = cells
     _seal(changed, [len(cells)])
     return bytes(changed)
+
+
+def with_fields(data: bytes, **fields: Any) -> bytes:
+    """A file of JSON with other fields, and a checksum that is right."""
+    about = json.loads(data) | fields
+    del about["crc32c"]
+    line = json.dumps(about, separators=(",", ":"))[:-1].encode()
+    return line + b',"crc32c":"%08x"}\n' % crc32c(line)

@@ -14,7 +14,7 @@ import pytest
 
 import bloomtide
 from bloomtide import errors
-from tests.files.crafted import PRELUDE, sections_of, with_header, with_sections
+from tests.files.crafted import KIND_AT, PRELUDE, sections_of, with_header, with_sections
 from tests.golden.make_golden import FOLDER, path_of
 
 GROWING = sorted(
@@ -228,6 +228,6 @@ def test_a_dynamic_count_filter_has_no_second_filter() -> None:
     """A file of the spectral one under its name, with a base width and a hysteresis."""
     data = _golden("sbf-recurring-minimum")
     shape = struct.pack("<d16x", 0.5)
-    for offset, new in ((PRELUDE + 4, b"\x04"), (SHAPE, shape), (10, b"\x05")):
+    for offset, new in ((PRELUDE + 4, b"\x04"), (SHAPE, shape), (KIND_AT, b"\x05")):
         data = with_header(data, offset, new)
     assert "policy" in _refused(data)

@@ -1,4 +1,5 @@
-"""Writes the golden files: one small snapshot of every kind, layout, hash and counter width.
+"""Writes the golden files: one small snapshot of every kind, layout, hash and counter width, a
+segment of a history, and two partials of a distributed build.
 
 They are written once per format version and never again: `tests/files/test_golden.py` loads them
 for ever. Run `python -m tests.golden.make_golden` to add a file for a new variant; an existing file
@@ -28,7 +29,8 @@ from bloomtide import (
     TimeDecayingBloomFilter,
     UrlFilter,
 )
-from bloomtide._core import CountFilter
+from bloomtide._core import CountFilter, HistorySegment
+from bloomtide.distributed import build_partition
 
 FOLDER = Path(__file__).parent / "v1"
 ANSWERS = FOLDER / "answers.json"
@@ -259,6 +261,36 @@ MAKERS: dict[str, Callable[[], Filter]] = {
 }
 
 
+HISTORY = Path(__file__).parent / "history"
+PARTIALS = Path(__file__).parent / "partial"
+
+
+def make_segment() -> tuple[bytes, dict[str, list[int]]]:
+    """A thousand events, in every third of 30 rows, and what the segment says of 60 keys."""
+    numbers = [(event * event * 7 + event) % 971 for event in range(1000)]
+    data = HistorySegment.build(
+        [f"/page/{int(971 / (number + 1)) % 50}" for number in numbers],
+        [number % 10 * 3 for number in numbers],
+        row_count=30,
+        begin=1_700_000_000,
+        window=60,
+        error_rate=0.05,
+        seed=5,
+    )
+    segment = HistorySegment.from_bytes(data)
+    keys = [f"/page/{number}" for number in range(60)]
+    return data, {key: segment.rows_of(key).tolist() for key in keys}
+
+
+def make_partials() -> dict[str, bytes]:
+    """One that holds keys, and one that holds a filter."""
+    plan = BloomFilter.plan(1000, 0.01)
+    return {
+        "v1-keys": build_partition([["/a", "/b", "/c"]], plan),
+        "v1-filter": build_partition([list(range(500))], plan),
+    }
+
+
 def path_of(name: str) -> Path:
     """Where the golden file of that name lies."""
     return FOLDER / f"{name}.bloom"
@@ -301,6 +333,17 @@ def main() -> None:
             path_of(name).write_bytes(made.to_bytes())
             known[name] = answers_of(made)
     ANSWERS.write_text(json.dumps(known, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    if not (HISTORY / "v1.segment").exists():
+        HISTORY.mkdir(exist_ok=True)
+        data, answers = make_segment()
+        (HISTORY / "v1.segment").write_bytes(data)
+        lines = (f" {json.dumps(key)}: {json.dumps(rows)}" for key, rows in answers.items())
+        (HISTORY / "v1.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    PARTIALS.mkdir(exist_ok=True)
+    for name, data in make_partials().items():
+        path = PARTIALS / f"{name}.partial"
+        if not path.exists():
+            path.write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -44,13 +44,14 @@ class PlainSegment:
     def __post_init__(self) -> None:
         """Finds the parts and reads every cell."""
         word = self.word
-        self.rows, row_bytes, body = word(56), word(64), word(136)
-        self.gate_bits, self.columns = word(72), word(80)
-        self.order, self.gate_hashes, self.hashes = self.data[13:16]
-        self.row_numbers = list(varints(self.data[200 : 200 + row_bytes]))
+        self.rows, row_bytes = word(72), word(80)
+        self.gate_bits, self.columns = word(88), word(96)
+        self.order, self.gate_hashes, self.hashes = self.data[27:30]
+        self.row_numbers = list(varints(self.data[184 : 184 + row_bytes]))
         self.filled = self.rows_with_events()
         filled = len(self.filled)
-        bits = int.from_bytes(self.data[len(self.data) - body :], "little")
+        body = int.from_bytes(self.data[12:16], "little")
+        bits = int.from_bytes(self.data[body:], "little")
         self.gate = bits
         at = 8 * -(-self.gate_bits // 8)
         self.maps = bits >> at
@@ -60,22 +61,20 @@ class PlainSegment:
         at += 8 * -(-self.columns * (filled + 1) // 8)
         self.index = [bits >> at + 40 * i & 2**40 - 1 for i in range(-(-self.columns // group))]
         at += 40 * len(self.index)
-        self.codes, self.at = bits >> at & (1 << word(128)) - 1, 0
+        self.codes, self.at = bits >> at & (1 << word(144)) - 1, 0
         self.cells: list[list[int]] = []
         for column in range(self.columns):
             if column % group == 0:
                 assert self.index[column // group] == self.at
             self.cells.append(self.column(column))
-        assert self.at == word(128)
+        assert self.at == word(144)
 
     def word(self, offset: int) -> int:
         """A number of the header."""
         return int.from_bytes(self.data[offset : offset + 8], "little")
 
     def rows_with_events(self) -> list[int]:
-        """Their numbers; those of all rows in version 1."""
-        if int.from_bytes(self.data[8:10], "little") == 1:
-            return list(range(self.rows))
+        """Their numbers."""
         numbers = iter(self.row_numbers)
         filled = []
         for row in range(self.rows):

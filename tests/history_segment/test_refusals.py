@@ -10,6 +10,7 @@ import pytest
 
 from bloomtide import errors
 from bloomtide._core import Digests, HistorySegment, history_formulas, history_paper_sizes
+from tests.files.crafted import with_version
 
 KEYS = [f"https://example.org/{i}" for i in range(40)]
 
@@ -33,7 +34,7 @@ def test_damage_in_any_byte_of_a_file_is_refused_by_name(tmp_path: Path) -> None
 def test_a_file_that_was_cut_is_refused(tmp_path: Path) -> None:
     data = build()
     path = tmp_path / "a.segment"
-    for length in {0, 1, 7, 100, 300, len(data) // 2, len(data) - 1}:
+    for length in {1, 7, 100, 300, len(data) // 2, len(data) - 1}:
         path.write_bytes(data[:length])
         with pytest.raises(errors.TruncatedError):
             HistorySegment.open(path)
@@ -44,9 +45,14 @@ def test_files_of_others_and_of_later_versions_are_refused(tmp_path: Path) -> No
     path.write_bytes(b"PAR1" * 100)
     with pytest.raises(errors.NotASnapshotError):
         HistorySegment.open(path)
+    path.write_bytes(b"")
+    with pytest.raises(errors.NotASnapshotError):
+        HistorySegment.open(path)
     data = build()
+    with pytest.raises(errors.ChecksumError):
+        HistorySegment.from_bytes(data[:10] + b"\x03\x00" + data[12:])
     with pytest.raises(errors.VersionError):
-        HistorySegment.from_bytes(data[:8] + b"\x03\x00" + data[10:])
+        HistorySegment.from_bytes(with_version(data, 3))
     with pytest.raises(errors.StorageError):
         HistorySegment.open(tmp_path / "none")
     with pytest.raises(errors.StorageError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from bloomtide.errors import (
     ClosedError,
     IncompatibleError,
     KeyTypeError,
+    KindError,
     LockedError,
     NotASnapshotError,
     ParameterError,
@@ -26,6 +26,7 @@ from bloomtide.errors import (
     VersionError,
 )
 from bloomtide.history import History
+from tests.files.crafted import with_fields
 from tests.history_store.exact import DAY, HOUR, START
 
 
@@ -244,7 +245,8 @@ def test_what_is_no_store_is_refused_by_name(store: History, tmp_path: Path) -> 
     for data, error in (
         (b"{}", NotASnapshotError),
         (b"\xff not json", NotASnapshotError),
-        (json.dumps(json.loads(good) | {"format": 2}).encode(), VersionError),
+        (with_fields(good, version=2), VersionError),
+        (with_fields(good, format="monitor"), KindError),
     ):
         identity.write_bytes(data)
         with pytest.raises(error):

@@ -89,7 +89,7 @@ def test_a_snapshot_holds_what_came_before_it_and_nothing_else(
             found for found in (tmp_path / "m").glob("snapshot-*")
             if not found.name.startswith("snapshot-00000000000000000000")
         ]  # fmt: skip
-        assert '"events": 5' in (directory / "monitor.json").read_text()
+        assert '"events":5' in (directory / "monitor.json").read_text()
         disk.let_go.set()
         saving.join(WAIT)
 

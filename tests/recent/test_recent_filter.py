@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bloomtide
 from bloomtide import BloomFilter, RecentFilter
 from bloomtide.errors import (
     BloomtideError,
     ChecksumError,
     InvariantError,
     KeyTypeError,
+    KindError,
     NotASnapshotError,
     NullKeyError,
     ParameterError,
@@ -27,6 +28,7 @@ from bloomtide.errors import (
     TruncatedError,
     VersionError,
 )
+from bloomtide.format import seal, unseal
 
 TINY = 1e-12
 """So small an error that a false answer within a test would be a fault."""
@@ -242,8 +244,11 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path: Path) -> None:
     for place in range(8, len(data), 97):
         with pytest.raises((ChecksumError, TruncatedError, VersionError)):
             RecentFilter.from_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
-    with pytest.raises(NotASnapshotError):
+    with pytest.raises(KindError, match="this is a `bloom` filter, not a `recent` filter"):
         RecentFilter.from_bytes(BloomFilter(10, 0.1).to_bytes())
+    with pytest.raises(KindError, match="this is a `recent` filter, not a filter that") as caught:
+        bloomtide.from_bytes(data)
+    assert "RecentFilter.load" in caught.value.hint
     with pytest.raises(StorageError):
         RecentFilter.load(tmp_path / "nowhere")
     with pytest.raises(BloomtideError):
@@ -264,11 +269,12 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path: Path) -> None:
 def test_a_made_up_file_with_a_right_checksum_is_refused(old: bytes, new: bytes) -> None:
     recent = made()
     recent.add("a")
-    data = recent.to_bytes()[:-16]
-    assert old in data
-    changed = data.replace(old, new.ljust(len(old))[: len(old)])
+    about, body = unseal(recent.to_bytes(), "recent")
+    assert old in about
     with pytest.raises(SnapshotError):
-        RecentFilter.from_bytes(changed + blake2b(changed, digest_size=16).digest())
+        RecentFilter.from_bytes(seal("recent", about.replace(old, new), bytes(body)))
+    with pytest.raises(SnapshotError):
+        RecentFilter.from_bytes(seal("recent", about, bytes(body), b"more"))
 
 
 def test_validate_finds_a_filter_of_no_remembered_time() -> None:

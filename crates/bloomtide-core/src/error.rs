@@ -1,6 +1,7 @@
 //! One error enum for the whole core. Every variant has fields, so a binding can show them; no
 //! variant is a bare string, and no user input may panic.
 
+use crate::format::noun;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -80,21 +81,21 @@ pub enum Error {
     },
     /// The bytes do not start with our magic.
     NotASnapshot,
-    /// The snapshot's format version is newer than this code.
+    /// The format version is newer than this code.
     Version {
         /// The newest version this code reads.
         expected: u16,
         /// The version found.
         got: u16,
     },
-    /// The snapshot holds another kind of filter.
+    /// The header is that of another kind.
     Kind {
         /// The kind wanted.
         expected: &'static str,
         /// The kind found.
         got: String,
     },
-    /// The snapshot is shorter or longer than it says.
+    /// The bytes are fewer or more than the header says.
     Truncated {
         /// Bytes it should have.
         expected: u64,
@@ -193,22 +194,22 @@ impl fmt::Display for Error {
                 write!(f, "opened for reading only: {}", path.display())
             }
             Error::Invariant { invariant } => write!(f, "broken invariant: {invariant}"),
-            Error::NotASnapshot => write!(f, "not a bloomtide snapshot"),
+            Error::NotASnapshot => write!(f, "not a file of bloomtide"),
             Error::Version { expected, got } => {
                 write!(f, "format version {got} is newer than this program reads: {expected}")
             }
             Error::Kind { expected, got } => {
-                write!(f, "the snapshot holds a `{got}` filter, wanted: `{expected}`")
+                write!(f, "this is {}, not {}", noun(got), noun(expected))
             }
             Error::Truncated { expected, got } => {
-                write!(f, "the snapshot should have {expected} bytes, has: {got}")
+                write!(f, "there should be {expected} bytes, there are: {got}")
             }
             Error::Checksum { expected, got, offset } => write!(
                 f,
                 "checksum of the block at byte {offset} is {got:#010x}, stored: {expected:#010x}"
             ),
             Error::Field { name, got } => {
-                write!(f, "header field `{name}` holds a value no version writes: {got}")
+                write!(f, "header field `{name}` holds a value that is never written: {got}")
             }
             Error::Unsealed => write!(f, "the shared file was not closed, so it has no checksums"),
             Error::Storage { path, operation, source } => {

@@ -21,6 +21,7 @@ pub mod crew;
 pub mod error;
 pub mod events;
 pub mod filters;
+pub mod format;
 pub mod hash;
 pub mod history;
 pub mod instants;

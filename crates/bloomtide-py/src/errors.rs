@@ -1,6 +1,7 @@
 //! Core errors become the classes of `bloomtide.errors`, which is where they are defined.
 
 use bloomtide_core::Error;
+use bloomtide_core::format::Kind;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt, PyMemoryError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
@@ -162,7 +163,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
     let raise = |class: &str, hint: &str, fields: &dyn Fn(&Bound<'_, PyDict>) -> PyResult<()>| {
         raise(py, class, &message, hint, fields)
     };
-    let damaged = "the bytes changed after they were written: restore them from a copy or build the filter again";
+    let damaged =
+        "the bytes changed after they were written: restore them from a copy or build them again";
     match error {
         Error::Parameter { name, got, allowed, hint } => raise("ParameterError", hint, &|f| {
             f.set_item("name", name)?;
@@ -231,23 +233,24 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
         ),
         Error::Version { expected, got } => with_pair(
             py,
-            snapshot(py, "VersionError", &message, "read it with a newer bloomtide", Some(8)),
+            snapshot(py, "VersionError", &message, "read it with a newer bloomtide", Some(10)),
             expected,
             got,
         ),
-        Error::Kind { expected, got } => with_pair(
-            py,
-            snapshot(py, "KindError", &message, "bloomtide.load(path) reads every kind", Some(10)),
-            expected,
-            got,
-        ),
+        Error::Kind { expected, got } => {
+            let hint = match Kind::from_name(&got) {
+                Some(kind) => format!("it is read by {}", kind.reader()),
+                None => "a newer bloomtide may know it".to_owned(),
+            };
+            with_pair(py, snapshot(py, "KindError", &message, &hint, Some(8)), expected, got)
+        }
         Error::Truncated { expected, got } => with_pair(
             py,
             snapshot(
                 py,
                 "TruncatedError",
                 &message,
-                "the file was cut or copied only in part: restore it from a copy or build the filter again",
+                "it was cut or copied only in part: restore it from a copy or build it again",
                 None,
             ),
             expected,

@@ -13,6 +13,7 @@ mod errors;
 mod events;
 mod files;
 mod fork;
+mod format;
 mod history;
 mod hot;
 mod instants;
@@ -53,6 +54,8 @@ mod _core {
     use super::decaying::TimeDecayingBloomFilter;
     #[pymodule_export]
     use super::events::{Events, Intake};
+    #[pymodule_export]
+    use super::format::{crc32c, format_kinds, pack_header, read_header, read_sealed};
     #[pymodule_export]
     use super::history::{
         Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment, history_formulas,

@@ -1,9 +1,9 @@
 //! The whole keyspace in one file. `docs/formats/keyspace.md` is the specification.
 //!
 //! ```text
-//! magic | structures, one after the other | directory | footer
+//! common header | structures, one after the other | directory | footer
 //! directory   for each name: its length, its bytes, the kind, where the structure is, its length, its CRC-32C
-//! footer      where the directory is, its length, the number of names, CRC-32C of the directory and this, magic
+//! footer      where the directory is, its length, the number of names, CRC-32C of the directory and this
 //! ```
 //!
 //! Structures come first, so that each is written in one pass without knowing its length, and read from where it
@@ -12,6 +12,7 @@
 
 use crate::store::Store;
 use crate::structure::Structure;
+use bloomtide_core::format::{self, Header, Kind};
 use bloomtide_core::snapshot::{RealDisk, replace};
 use bloomtide_core::{Error, Result};
 use memmap2::Mmap;
@@ -20,9 +21,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
-const MAGIC: &[u8; 8] = b"BLMKEYS1";
-const END: &[u8; 4] = b"BLMK";
-const FOOTER: usize = 8 + 8 + 8 + 4 + 4;
+const HEADER: usize = format::header_len(0);
+const FOOTER: usize = 8 + 8 + 8 + 4;
 
 /// Counts and sums what goes through it.
 struct Through<'a> {
@@ -56,8 +56,10 @@ pub fn save(store: &Store, path: &Path) -> Result<u64> {
 
 /// Writes everything; the bytes it has.
 pub fn write(store: &Store, out: &mut dyn Write) -> io::Result<u64> {
-    out.write_all(MAGIC)?;
-    let mut at = MAGIC.len() as u64;
+    // How long it will be only the end knows, which says so.
+    let header = format::header(Kind::Keyspace, &[], 0);
+    out.write_all(&header)?;
+    let mut at = HEADER as u64;
     let mut directory = Vec::new();
     for (name, structure) in store.iter() {
         let mut through = Through { out, len: 0, crc: 0 };
@@ -75,9 +77,8 @@ pub fn write(store: &Store, out: &mut dyn Write) -> io::Result<u64> {
     footer.extend(at.to_le_bytes());
     footer.extend((directory.len() as u64).to_le_bytes());
     footer.extend((store.len() as u64).to_le_bytes());
-    let crc = crc32c::crc32c_append(crc32c::crc32c(&directory), &footer);
+    let crc = end_checksum(format::checksum_of(&header), &directory, &footer);
     footer.extend(crc.to_le_bytes());
-    footer.extend(END);
     out.write_all(&directory)?;
     out.write_all(&footer)?;
     Ok(at + (directory.len() + FOOTER) as u64)
@@ -111,25 +112,22 @@ pub fn load(store: &mut Store, path: &Path) -> Result<()> {
 
 /// Reads what `save` wrote.
 pub fn read(store: &mut Store, bytes: &[u8]) -> Result<()> {
-    if !bytes.starts_with(MAGIC) {
-        return Err(Error::NotASnapshot);
-    }
+    let header = Header::read(bytes, Some(Kind::Keyspace))?;
+    header.fields::<0>()?;
+    header.require_length(0)?;
     let len = bytes.len() as u64;
     let short = |expected: u64| Error::Truncated { expected, got: len };
-    let least = MAGIC.len() + FOOTER;
+    let least = HEADER + FOOTER;
     let start = bytes.len().checked_sub(FOOTER).filter(|_| bytes.len() >= least);
     let start = start.ok_or_else(|| short(least as u64))?;
     let footer = &bytes[start..];
-    if !footer.ends_with(END) {
-        // The end is missing, and only it would say how much.
-        return Err(short(len + 1));
-    }
     let [at, size, count] = [0, 8, 16].map(|place| u64_at(footer, place));
     let directory = slice(&bytes[..start], at, size).filter(|found| {
-        at.checked_add(found.len() as u64) == Some(start as u64) && at >= MAGIC.len() as u64
+        at.checked_add(found.len() as u64) == Some(start as u64) && at >= HEADER as u64
     });
-    let directory = directory.ok_or_else(|| short(at.saturating_add(size)))?;
-    let got = crc32c::crc32c_append(crc32c::crc32c(directory), &footer[..24]);
+    // Without its end nobody knows how long the file was.
+    let directory = directory.ok_or_else(|| short(len + 1))?;
+    let got = end_checksum(header.checksum, directory, &footer[..24]);
     check(u32_at(footer, 24), got, at)?;
     let mut rest = directory;
     for _ in 0..count {
@@ -145,6 +143,11 @@ pub fn read(store: &mut Store, bytes: &[u8]) -> Result<()> {
         store.insert(name, Structure::read(about[0], body)?);
     }
     if rest.is_empty() { Ok(()) } else { Err(damaged()) }
+}
+
+/// The checksum at the end: of the directory and what the footer says, going on from the header's.
+fn end_checksum(header: u32, directory: &[u8], footer: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(header, directory), footer)
 }
 
 /// A digest of all names and contents: the same for keyspaces that answer alike.

@@ -19,9 +19,9 @@ from typing import Any
 
 from bloomtide._core import BloomFilter, ParquetPage, UrlFilter, from_bytes, parse_instant
 from bloomtide.distributed.partial import (
-    MAGIC,
     Partial,
     arrow_module,
+    is_partial,
     pack_filter,
     pack_keys,
     require_size,
@@ -69,7 +69,7 @@ def combine(values: Iterable[bytes]) -> Any:
     """The filter of partials, or of finished filters (`to_bytes`), whichever these are."""
     found = iter(values)
     first = next(found, b"")
-    if first.startswith(MAGIC) or not first:
+    if not first or is_partial(first):
         return _join(chain([first] if first else [], found)).filter()
     made: Any = from_bytes(first)
     for value in found:

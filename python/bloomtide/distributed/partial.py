@@ -1,7 +1,7 @@
 """A partial: what one task hands on, as bytes that refuse to be anything else.
 
-The format is on paper in docs/formats/partial.md: a header with version, fingerprint and CRC-32,
-the recipe as JSON, and a body in one zstd frame. The body is either the keys themselves, as a
+docs/formats/partial.md is the specification: the common header with a fingerprint and the recipe as
+JSON, and a body in one zstd frame. The body is either the keys themselves, as a
 stream of Arrow batches, or the snapshot of the filter. Few keys are smaller than a filter made for
 many, and need no memory for one: a partition that is nearly empty ships next to nothing.
 """
@@ -9,7 +9,6 @@ many, and need no memory for one: a partition that is nearly empty ships next to
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -18,20 +17,14 @@ import zstandard
 
 from bloomtide._core import from_bytes
 from bloomtide.distributed.recipe import Recipe
-from bloomtide.errors import (
-    CapacityError,
-    ChecksumError,
-    NotASnapshotError,
-    SnapshotError,
-    TruncatedError,
-    VersionError,
-)
+from bloomtide.errors import CapacityError, NotASnapshotError, SnapshotError
+from bloomtide.format import kind_of, seal, unseal
 
-VERSION = 1
-MAGIC = b"BLOOMPRT"
+KIND = "partial"
 LIMIT = 2**31 - 2**20
 """Bytes of one value: what Arrow and the engines carry, with room for their own headers."""
-_HEADER = struct.Struct("<8sHBBIQQ16sI")
+_ADDED = struct.Struct("<B7xQ16s")
+"""What stands before the recipe: form, number of keys, fingerprint."""
 _KEYS, _FILTER = 0, 1
 _LEVEL = 1
 """Of zstd. Cells that are half full do not get smaller by more effort."""
@@ -67,7 +60,7 @@ class Partial:
         except zstandard.ZstdError as error:
             raise SnapshotError(
                 f"the body of a partial cannot be unpacked: {error}",
-                hint="build it again", path=None, offset=_HEADER.size,
+                hint="build it again", path=None, offset=None,
             ) from error  # fmt: skip
 
 
@@ -90,50 +83,42 @@ def pack_filter(recipe: Recipe, made: Any, rows: int) -> bytes:
 
 def _pack(recipe: Recipe, form: int, raw: Any, rows: int) -> bytes:
     body = zstandard.ZstdCompressor(level=_LEVEL).compress(raw)
-    about = recipe.to_json()
-    size = _HEADER.size + len(about) + len(body)
-    if size > LIMIT:
-        refuse_size(size)
-    fields = (MAGIC, VERSION, form, 0, len(about), len(body), rows, recipe.fingerprint)
-    check = zlib.crc32(body, zlib.crc32(about, zlib.crc32(_HEADER.pack(*fields, 0))))
-    return b"".join((_HEADER.pack(*fields, check), about, body))
+    packed = seal(KIND, _ADDED.pack(form, rows, recipe.fingerprint) + recipe.to_json(), body)
+    if len(packed) > LIMIT:
+        refuse_size(len(packed))
+    return packed
 
 
 def unpack(data: bytes) -> Partial:
     """Reads a partial; refuses what is damaged, cut short, of another version or something else."""
-    data = bytes(data)
-    if not data.startswith(MAGIC):
+    try:
+        added, body = unseal(bytes(data), KIND)
+    except NotASnapshotError as error:
         raise NotASnapshotError(
             f"these {len(data):,} bytes are no partial of a distributed build",
             hint="merge what `build_partition` or `merge` returned; a finished filter has its own "
             "`merge`",
             path=None, offset=0,
-        )  # fmt: skip
-    _require_length(data, _HEADER.size)
-    *fields, check = _HEADER.unpack_from(data)
-    _, version, form, _, about_size, body_size, rows, fingerprint = fields
-    if version != VERSION:
-        raise VersionError(
-            f"the partial was written by version {version} of the format; "
-            f"this bloomtide reads {VERSION}",
-            hint="run the same bloomtide on every machine",
-            path=None, offset=8, expected=VERSION, got=version,
-        )  # fmt: skip
-    _require_length(data, _HEADER.size + about_size + body_size, exactly=True)
-    got = zlib.crc32(data[_HEADER.size :], zlib.crc32(_HEADER.pack(*fields, 0)))
-    if got != check:
-        raise ChecksumError(
-            "the partial was changed after it was written",
-            hint="build it again", path=None, offset=48, expected=check, got=got,
-        )  # fmt: skip
-    about = data[_HEADER.size : _HEADER.size + about_size]
-    recipe = Recipe.from_json(about)
+        ) from error  # fmt: skip
+    if len(added) < _ADDED.size or any(added[1:8]):
+        _refuse_recipe()
+    form, rows, fingerprint = _ADDED.unpack_from(added)
+    recipe = Recipe.from_json(added[_ADDED.size :])
     if recipe.fingerprint != fingerprint or form not in (_KEYS, _FILTER):
-        raise SnapshotError(
-            "the partial's recipe does not say what this bloomtide would write",
-            hint="run the same bloomtide on every machine", path=None, offset=_HEADER.size,
-        )  # fmt: skip
-    return Partial(recipe, form, rows, data[_HEADER.size + about_size :])
+        _refuse_recipe()
+    return Partial(recipe, form, rows, bytes(body))
+
+
+def is_partial(data: bytes) -> bool:
+    """Whether these bytes are a partial, and not a finished filter."""
+    return kind_of(data) == KIND
+
+
+def _refuse_recipe() -> NoReturn:
+    raise SnapshotError(
+        "the partial's recipe does not say what this bloomtide would write",
+        hint="run the same bloomtide on every machine", path=None, offset=None,
+    )  # fmt: skip
 
 
 def require_size(recipe: Recipe) -> None:
@@ -149,14 +134,6 @@ def refuse_size(size: int) -> NoReturn:
         hint="cut the key space into shards: ShardedFilter, or build_sharded of the engine",
         needed=size, limit=LIMIT,
     )  # fmt: skip
-
-
-def _require_length(data: bytes, expected: int, *, exactly: bool = False) -> None:
-    if len(data) < expected or (exactly and len(data) != expected):
-        raise TruncatedError(
-            f"the partial has {len(data):,} bytes instead of {expected:,}",
-            hint="build it again", path=None, offset=len(data), expected=expected, got=len(data),
-        )  # fmt: skip
 
 
 def arrow_module() -> Any:

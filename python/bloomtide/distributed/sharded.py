@@ -19,9 +19,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import zlib
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,14 +33,14 @@ from bloomtide.distributed.recipe import CLASSES, Recipe
 from bloomtide.errors import (
     ChecksumError,
     NotASnapshotError,
+    SnapshotError,
     StorageError,
     UnsupportedError,
     require,
-    require_format,
 )
+from bloomtide.format import pack_json, read_json
 from bloomtide.records import Plan
 
-FORMAT = 1
 _SEED = 0x5348_4152_4453  # "SHARDS": another hash than any filter's own
 _MOST = 1 << 20
 
@@ -167,12 +166,12 @@ class ShardedFilter:
         path = self._directory / shard_name(number)
         about = self._about[number]
         made: Any = load(path)  # checks the file itself
-        check = _crc(path)
-        if check != about["crc"]:
+        found = _digest(path)
+        if found != about["digest"]:
             raise ChecksumError(
                 f"{path} is not the shard that the manifest names",
                 hint="build the shards again", path=str(path), offset=None,
-                expected=about["crc"], got=check,
+                expected=about["digest"], got=found,
             )  # fmt: skip
         return made
 
@@ -252,24 +251,20 @@ def write_filter(directory: Path, number: int, made: Any) -> dict[str, Any]:
     """Writes one shard."""
     path = directory / shard_name(number)
     made.save(path)
-    return {"number": number, "bytes": path.stat().st_size, "crc": _crc(path)}
+    return {"number": number, "bytes": path.stat().st_size, "digest": _digest(path)}
 
 
 def write_manifest(directory: Path, recipe: Recipe, reports: Iterable[dict[str, Any]]) -> None:
     """Makes the directory a filter: from now on it can be loaded."""
     ordered = sorted(reports, key=lambda report: int(report["number"]))
-    about = {"format": FORMAT, "recipe": json.loads(recipe.to_json()), "shards": ordered}
-    path = directory / "manifest.json"
-    replace_file(path, json.dumps(about, indent=1).encode())
+    about = {"recipe": json.loads(recipe.to_json()), "shards": ordered}
+    replace_file(directory / "manifest.json", pack_json("shards", about))
 
 
-def _crc(path: Path) -> int:
-    """Of a file, a piece at a time."""
-    check = 0
+def _digest(path: Path) -> str:
+    """Which file this is. Not a CRC: that of a file which ends with its own is the same for all."""
     with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            check = zlib.crc32(piece, check)
-    return check
+        return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
 def shard_name(number: int) -> str:
@@ -279,9 +274,12 @@ def shard_name(number: int) -> str:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        about = json.loads(path.read_bytes())
-        version, shards, _ = about["format"], about["shards"], about["recipe"]
+        about = read_json(path.read_bytes(), "shards", path)
+        shards, _ = about["shards"], about["recipe"]
         whole = [report["number"] for report in shards] == list(range(len(shards))) and shards
+    except SnapshotError as error:
+        error.hint = "build them again"
+        raise
     except FileNotFoundError as error:
         raise StorageError(
             f"{path.parent} has no manifest",
@@ -293,13 +291,12 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path} does not describe shards", hint="build them again",
             path=str(path), offset=None,
         ) from error  # fmt: skip
-    require_format(path, version, FORMAT)
     if not whole:
         raise NotASnapshotError(
             f"{path} does not name every shard", hint="build them again",
             path=str(path), offset=None,
         )  # fmt: skip
-    return dict(about)
+    return about
 
 
 def _usable(recipe: Recipe) -> Recipe:

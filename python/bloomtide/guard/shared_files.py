@@ -25,7 +25,8 @@ from weakref import WeakSet
 
 from bloomtide import system
 from bloomtide._core import BloomFilter, replace_file
-from bloomtide.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
+from bloomtide.errors import IncompatibleError, ParameterError, SnapshotError, StorageError
+from bloomtide.format import pack_json, read_json
 from bloomtide.guard.control import Control, Word
 from bloomtide.guard.pending import Key
 from bloomtide.guard.sections import FileLock, SharedSections
@@ -33,7 +34,6 @@ from bloomtide.guard.sections import FileLock, SharedSections
 if TYPE_CHECKING:
     from sqlalchemy import Column, Engine
 
-_FORMAT = 1
 _FOLLOWS = "follows"
 """How other writers are followed: may change while nobody is attached, but is the same for all who
 are, since each of them has to notice when nobody follows any more."""
@@ -62,7 +62,7 @@ class SharedFiles:
         with self.control.lock():
             # All come and go with this lock held, so who gets the other one alone is the first.
             first = self._lock.try_take()
-            self._check_header({"format": _FORMAT, **subject}, first=first)
+            self._check_header(subject, first=first)
             if first:
                 self.control.clear()
                 self._clean()
@@ -76,18 +76,16 @@ class SharedFiles:
 
     def _check_header(self, subject: Mapping[str, Any], *, first: bool) -> None:
         path = self.directory / "header.json"
-        written = json.dumps(subject, indent=1)
+        written = pack_json("shared guard", subject)
         if not path.exists():
-            replace_file(path, written.encode())
+            replace_file(path, written)
             return
         try:
-            found = dict(json.loads(path.read_text()))
-        except ValueError as error:
-            raise NotASnapshotError(
-                f"{path} is no header of a shared guard",
-                hint="give another directory", path=str(path), offset=0,
-            ) from error  # fmt: skip
-        expected = json.loads(written)
+            found = read_json(path.read_bytes(), "shared guard", path)
+        except SnapshotError as error:
+            error.hint = "give another directory, or delete this one"
+            raise
+        expected = read_json(written, "shared guard", path)
         for field in expected | found:
             changed = found.get(field) != expected.get(field)
             if changed and not (first and field == _FOLLOWS):
@@ -98,7 +96,7 @@ class SharedFiles:
                     field=field, expected=expected.get(field), got=found.get(field),
                 )  # fmt: skip
         if found != expected:
-            replace_file(path, written.encode())
+            replace_file(path, written)
 
     # --- generations --------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ by name, and only `repair` goes on without the damaged part.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +21,10 @@ from bloomtide.durable.disk import Disk, storage_errors
 from bloomtide.errors import (
     ChecksumError,
     IncompatibleError,
-    NotASnapshotError,
     SnapshotError,
     StorageError,
-    require_format,
 )
+from bloomtide.format import pack_json, read_json
 from bloomtide.history.catalogue import Catalogue, Entry
 from bloomtide.history.forest import Forest
 from bloomtide.history.journal import Journal, journal_path
@@ -34,7 +32,6 @@ from bloomtide.history.places import open_place
 from bloomtide.history.settings import GIVEN, Settings
 from bloomtide.history.state import State
 
-FORMAT = 1
 CACHE = 1 << 30
 """Bytes of segments from an object store that are kept here."""
 _ATTEMPTS = 100
@@ -60,8 +57,8 @@ def open_state(
                 f"there is no store in {directory}", hint='mode="w" makes one',
                 path=str(directory), operation="open",
             )  # fmt: skip
-        about = {"format": FORMAT, "store": uuid.uuid4().hex, "catalogue": _shown(catalogue)}
-        disk.write_file(identity, json.dumps(about).encode())
+        about = {"store": uuid.uuid4().hex, "catalogue": _shown(catalogue)}
+        disk.write_file(identity, pack_json("history", about))
     store = _read_identity(identity, catalogue)
     rows = (
         Catalogue.in_directory(directory, store)
@@ -157,15 +154,8 @@ def _create(
 
 
 def _read_identity(path: Path, catalogue: str | None) -> str:
-    try:
-        about = json.loads(path.read_bytes())
-        version, store, told = about["format"], about["store"], about["catalogue"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise NotASnapshotError(
-            f"{path} does not describe a store", hint="is this another program's directory?",
-            path=str(path), offset=None,
-        ) from error  # fmt: skip
-    require_format(path, version, FORMAT)
+    about = read_json(path.read_bytes(), "history", path)
+    store, told = about["store"], about["catalogue"]
     if told != _shown(catalogue):
         raise IncompatibleError(
             f"the store has another `catalogue`: {told or 'its own SQLite file'}",
@@ -211,7 +201,7 @@ def _replay(buffer: HistoryBuffer, data: bytes, path: Path, repair: bool) -> tup
         return report.valid_bytes, False
     if not repair:
         raise ChecksumError(
-            f"{path} is damaged at byte {report.damaged}, with sound records behind it",
+            f"{path} is damaged at byte {report.damaged}",
             hint="restore it, or open with repair=True to go on without the damaged part",
             path=str(path), offset=report.damaged, expected=None, got=None,
         )  # fmt: skip

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bloomtide.errors import SnapshotError, require_format
+from bloomtide.durable.disk import storage_errors
+from bloomtide.errors import NotASnapshotError
+from bloomtide.format import pack_json, read_json
 from bloomtide.monitor.settings import Given, Settings
 from bloomtide.monitor.structures import Structures
 from bloomtide.records import Applied
 from bloomtide.store import Ledger
 
-FORMAT = 1
 _STATE = "monitor.json"
 
 
@@ -66,15 +67,14 @@ def open_ledger(ledger: Ledger, given: Given, now: float) -> tuple[Settings, Str
         ledger.rewrite(lambda directory: write_state(directory, settings, totals, empty=True))
         return settings, structures, totals
     path = ledger.snapshot / _STATE
-    try:
-        state = json.loads(path.read_bytes())
-        version, stored, counted = state["format"], state["settings"], state["totals"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SnapshotError(
-            f"{path} does not describe a monitor", hint="is this another program's directory?",
+    if not path.exists():
+        raise NotASnapshotError(
+            f"{ledger.snapshot} holds no monitor", hint="is this another program's directory?",
             path=str(path), offset=None,
-        ) from error  # fmt: skip
-    require_format(path, version, FORMAT)
+        )  # fmt: skip
+    with storage_errors(path, "read"):
+        state = read_json(path.read_bytes(), "monitor", path)
+    stored, counted = state["settings"], state["totals"]
     settings = Settings.create(given, stored, on_disk=True)
     if state.get("empty"):
         return settings, Structures.create(settings), Totals(**counted)
@@ -85,5 +85,5 @@ def write_state(
     directory: Path, settings: Settings, totals: Totals, *, empty: bool = False
 ) -> None:
     """The file beside the structures; before the first event there are none."""
-    state = {"format": FORMAT, "settings": settings.as_dict(), "totals": totals.as_dict()}
-    (directory / _STATE).write_text(json.dumps(state | {"empty": empty}))
+    state = {"settings": settings.as_dict(), "totals": totals.as_dict(), "empty": empty}
+    (directory / _STATE).write_bytes(pack_json("monitor", state))

@@ -1,13 +1,9 @@
 """The bytes of a ledger's journal: how a record is written, and what is believed when it is read.
 
-A file begins with its name, four random bytes of its own (the mark) and the number of its first
-record, under a checksum:
+A file begins with the common header (`bloomtide.format`), which has four random bytes of the file's
+own (the mark) and the number of its first record. Each record begins with the mark:
 
-    BLMYLGR1 | mark (4) | first sequence (8) | CRC-32 (4)
-
-Each record begins with the mark:
-
-    mark (4) | length (4) | sequence (8) | CRC-32 of length, sequence and payload (4) | payload
+    mark (4) | length (4) | sequence (8) | CRC-32C of length, sequence and payload (4) | payload
 
 All numbers are little endian. The numbers of records go up by one, so a record is replayed once.
 
@@ -25,16 +21,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from zlib import crc32
 
+from bloomtide._core import crc32c
 from bloomtide.durable.disk import storage_errors
-from bloomtide.errors import JournalError, require
+from bloomtide.errors import JournalError, KindError, SnapshotError, VersionError, require
+from bloomtide.format import HEAD, read_start, start
 
-_NAME = b"BLMYLGR1"
-_START = struct.Struct("<8s4sQ")
+_KIND = "ledger journal"
+_ADDED = struct.Struct("<4sQ")
 _CRC = struct.Struct("<I")
 _HEAD = struct.Struct("<IQ")
-START = _START.size + _CRC.size
+START = HEAD + _ADDED.size + _CRC.size
 """Bytes before the first record."""
 OVERHEAD = 4 + _HEAD.size + _CRC.size
 """Bytes of a record besides its payload."""
@@ -45,15 +42,14 @@ LARGEST = (1 << 32) - 1
 
 def start_of_file(first: int) -> bytes:
     """What a new file begins with, if its first record will have this number."""
-    head = _START.pack(_NAME, os.urandom(4), first)
-    return head + _CRC.pack(crc32(head))
+    return start(_KIND, _ADDED.pack(os.urandom(4), first))
 
 
 def pack(mark: bytes, sequence: int, payload: bytes) -> bytes:
     """One record."""
     require("payload", len(payload), f"at most {LARGEST} bytes", len(payload) <= LARGEST)
     head = _HEAD.pack(len(payload), sequence)
-    return b"".join((mark, head, _CRC.pack(crc32(payload, crc32(head))), payload))
+    return b"".join((mark, head, _CRC.pack(crc32c(payload, crc32c(head))), payload))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +111,15 @@ def damaged(path: Path, offset: int, what: str) -> JournalError:
 
 
 def _read_start(path: Path, data: Data) -> tuple[bytes, int]:
-    if len(data) < START:
-        raise damaged(path, 0, "the start of the file is cut short")
-    name, mark, first = _START.unpack_from(data)
-    [checksum] = _CRC.unpack_from(data, _START.size)
-    if name != _NAME:
-        raise damaged(path, 0, "this is not a journal of a ledger")
-    if crc32(data[: _START.size]) != checksum:
-        raise damaged(path, 0, "the checksum of the file's start does not match")
+    try:
+        added = read_start(data[:START], _KIND, path)
+    except (KindError, VersionError):
+        raise  # sound, and not to be cut
+    except SnapshotError as error:
+        raise damaged(path, 0, "the start of the file is not sound") from error
+    if len(added) != _ADDED.size:
+        raise damaged(path, 0, "the start of the file is not sound")
+    mark, first = _ADDED.unpack(added)
     return mark, first
 
 
@@ -145,7 +142,7 @@ def _record(data: Data, offset: int, mark: bytes, expected: int | None) -> memor
         return None
     payload = memoryview(data)[begin : begin + length]
     head = data[offset + 4 : offset + 4 + _HEAD.size]
-    return payload if crc32(payload, crc32(head)) == checksum else None
+    return payload if crc32c(payload, crc32c(head)) == checksum else None
 
 
 def _record_behind(data: Data, offset: int, mark: bytes) -> bool:

@@ -1,22 +1,19 @@
 """The manifest of a ledger: the one file that says which snapshot and which journals count.
 
 It is replaced by a rename, which is the commit point of every change: files that it does not name
-do not exist, and are removed when the ledger is opened. It is a line of JSON and a checksum of it.
+do not exist, and are removed when the ledger is opened. It is a line of JSON with its checksum.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from zlib import crc32
 
 from bloomtide.durable.disk import Disk, storage_errors
-from bloomtide.errors import JournalError, VersionError
+from bloomtide.errors import JournalError, SnapshotError, VersionError
+from bloomtide.format import pack_json, read_json
 
 NAME = "manifest"
-_FORMAT = "bloomtide-ledger"
-_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +29,7 @@ class Manifest:
 
     def write(self, directory: Path, disk: Disk) -> None:
         """Replaces the manifest: the commit point."""
-        fields = {"format": _FORMAT, "version": _VERSION} | asdict(self)
-        line = json.dumps(fields).encode()
-        disk.write_file(directory / NAME, b"%s\n%08x\n" % (line, crc32(line)))
+        disk.write_file(directory / NAME, pack_json("ledger", asdict(self)))
 
     @classmethod
     def read(cls, directory: Path) -> Manifest | None:
@@ -44,26 +39,14 @@ class Manifest:
             if not path.exists():
                 return None
             data = path.read_bytes()
-        line, _, rest = data.partition(b"\n")
-        if rest != b"%08x\n" % crc32(line):
-            raise _refused(path, "its checksum does not match")
-        fields = json.loads(line)
-        if fields.pop("format", None) != _FORMAT:
-            raise _refused(path, "it is the manifest of something else")
-        if (version := fields.pop("version", 0)) != _VERSION:
-            raise VersionError(
-                f"{path} has version {version}; this program knows {_VERSION}",
-                hint="open it with the version that wrote it, or a newer one",
-                path=str(path), offset=0, expected=_VERSION, got=version,
-            )  # fmt: skip
+        try:
+            fields = read_json(data, "ledger", path)
+        except VersionError:
+            raise
+        except SnapshotError as error:
+            raise JournalError(
+                f"the manifest cannot be trusted: {error.message}",
+                hint="restore the directory from a backup",
+                path=str(path), operation="read", offset=0,
+            ) from error  # fmt: skip
         return cls(fields["snapshot"], fields["sequence"], tuple(fields["journals"]))
-
-
-def _refused(path: Path, why: str) -> JournalError:
-    return JournalError(
-        f"{path} cannot be trusted: {why}",
-        hint="restore the directory from a backup",
-        path=str(path),
-        operation="read",
-        offset=0,
-    )

@@ -136,7 +136,7 @@ impl Buffer {
         let plan = plan.checked()?;
         let (open, journal) = (BTreeMap::new(), Journal::default());
         let mut this = Buffer { plan, open, journal, newest: None, next_row: 0 };
-        this.journal.state(&this.state());
+        this.journal.start(&this.state());
         Ok(this)
     }
 

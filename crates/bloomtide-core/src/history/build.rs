@@ -3,7 +3,7 @@
 use super::columns::Cells;
 use super::filled::Filled;
 use super::gate::Gate;
-use super::header::{Header, VERSION};
+use super::header::Header;
 use super::plan::{self, Load};
 use super::varint;
 use super::{Contents, Goal, Named, bits};
@@ -21,7 +21,6 @@ pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
     }
     let cells = Cells::of(filled, sizes.columns, &contents.items, sizes.hashes, goal.policy)?;
     let header = Header {
-        version: VERSION,
         level: contents.level,
         policy: goal.policy,
         order: 0,

@@ -14,7 +14,7 @@ use super::build::assemble;
 use super::columns::{Cells, Shape};
 use super::filled::Filled;
 use super::gate::Gate;
-use super::header::{Header, VERSION};
+use super::header::Header;
 use super::plan::measured_error;
 use super::{MAX_ROWS, Named, RowRecord, Segment, Sizes};
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ pub fn merge_rows(segment: &Segment, factor: usize, max_error: f64) -> Result<Ve
         cells.push(column, &after)?;
     }
     let gate = gate_of(&[segment], segment.sizes().gate_bits)?;
-    let header = Header { version: VERSION, rows, ..segment.header.clone() };
+    let header = Header { rows, ..segment.header.clone() };
     within(header, &gate, &cells, &segment.names()?.0, max_error)
 }
 
@@ -95,7 +95,6 @@ pub fn join(a: &Segment, b: &Segment, max_error: f64) -> Result<Vec<u8>> {
     let (begin, end) = (a.span().0.min(b.span().0), a.span().1.max(b.span().1));
     let (more, less) = (b.load(), a.load());
     let header = Header {
-        version: VERSION,
         begin,
         end,
         sizes,

@@ -19,11 +19,6 @@ impl Filled {
         Filled { rows: rows.len(), numbers: (!every).then_some(numbers) }
     }
 
-    /// Every row, as in files of version 1.
-    pub(super) fn every(rows: usize) -> Self {
-        Filled { rows, numbers: None }
-    }
-
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.numbers.as_ref().map_or(self.rows, Vec::len)
@@ -71,6 +66,6 @@ mod tests {
         for place in 0..3 {
             assert_eq!(filled.before(filled.number(place)), place);
         }
-        assert_eq!(Filled::of(&rows[4..6]), Filled::every(2));
+        assert_eq!(Filled::of(&rows[4..6]), Filled { rows: 2, numbers: None });
     }
 }

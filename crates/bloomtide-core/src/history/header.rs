@@ -1,15 +1,15 @@
 //! The front of a segment's file: what must be known before anything else can be read.
 //!
 //! ```text
-//! header      fixed: magic, version, what the segment is, how large its parts are
+//! fixed       the common header (`format.rs`); what the segment is, how large its parts are
 //! rows        their records, each from the one before it
 //! checksums   CRC-32C of each block of the body
-//! checksum    CRC-32C of all that, then zeros up to a multiple of 64 bytes
+//! checksum    zeros, then CRC-32C of all that, up to a multiple of 64 bytes
 //! body        gate | maps | index | codes | names      (`segment.rs`)
 //! ```
 //!
-//! All of the front is read and checked when a segment is opened; of the body, no byte is. No length is
-//! believed before it agrees with the number of bytes that are there.
+//! All of that but the body is the header. It is read and checked when a segment is opened; of the body, no
+//! byte is. No length is believed before it agrees with the number of bytes that are there.
 
 use super::columns::{ENTRY, Shape};
 use super::filled::Filled;
@@ -17,20 +17,20 @@ use super::mark::MAX_HASHES;
 use super::varint::{self, Reader};
 use super::{CellPolicy, MAX_ROWS, RowRecord, Sizes};
 use crate::error::{Error, Result};
+use crate::format::{self, Kind};
 use crate::hash::Hasher;
 use crc32c::crc32c;
 
-pub(super) const MAGIC: [u8; 8] = *b"BLOOMHST";
-/// The newest version this code reads and the one it writes. In version 1 empty rows have cells too.
-pub(super) const VERSION: u16 = 2;
 /// Bytes covered by one checksum.
 pub(super) const BLOCK: usize = 4096;
-const FIXED: usize = 200;
+/// Bytes before the rows, and where the secret and the numbers begin among them.
+const FIXED: usize = 184;
+const SECRET: usize = 32;
+const NUMBERS: usize = 48;
 
 /// What the front says.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Header {
-    pub(super) version: u16,
     pub(super) level: u8,
     pub(super) policy: CellPolicy,
     /// Of the codes.
@@ -68,10 +68,7 @@ pub(super) struct Layout {
 impl Header {
     /// Which rows have cells.
     pub(super) fn filled(&self) -> Filled {
-        match self.version {
-            1 => Filled::every(self.rows.len()),
-            _ => Filled::of(&self.rows),
-        }
+        Filled::of(&self.rows)
     }
 
     pub(super) fn shape(&self) -> Shape {
@@ -93,26 +90,27 @@ impl Header {
     pub(super) fn seal(&self, body: &[u8]) -> Vec<u8> {
         let mut rows = Vec::new();
         encode_rows(self.begin, &self.rows, &mut rows);
-        let mut out = self.fixed(rows.len() as u64, body.len() as u64);
-        out.extend(rows);
-        body.chunks(BLOCK).for_each(|block| out.extend(crc32c(block).to_le_bytes()));
-        let checksum = crc32c(&out);
-        out.extend(checksum.to_le_bytes());
-        out.resize(out.len().next_multiple_of(64), 0);
+        let mut added = self.fixed(rows.len() as u64);
+        added.extend(rows);
+        body.chunks(BLOCK).for_each(|block| added.extend(crc32c(block).to_le_bytes()));
+        let len = format::header_len(added.len()).next_multiple_of(64);
+        added.resize(len - format::header_len(0), 0);
+        let mut out = format::header(Kind::HistorySegment, &added, len as u64 + body.len() as u64);
         out.extend_from_slice(body);
         out
     }
 
-    fn fixed(&self, row_bytes: u64, body_bytes: u64) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.extend(self.version.to_le_bytes());
+    /// What stands between the common header and the rows.
+    fn fixed(&self, row_bytes: u64) -> Vec<u8> {
         let (hash, secret) = match self.hasher {
             Hasher::Xxh3 { .. } => (1, [0; 16]),
             Hasher::Keyed { secret } => (2, secret),
         };
         let Sizes { gate_hashes, gate_bits, hashes, columns } = self.sizes;
         let policy = self.policy as u8 + 1;
+        let mut out = Vec::with_capacity(FIXED);
         out.extend([self.level, policy, hash, self.order as u8, gate_hashes as u8, hashes as u8]);
+        out.resize(SECRET - format::HEAD, 0);
         out.extend(secret);
         let numbers = [
             self.hasher.seed(),
@@ -128,75 +126,54 @@ impl Header {
             self.names,
             self.name_bytes,
             self.code_bits,
-            body_bytes,
             self.error_rate.to_bits(),
             self.gate_error.to_bits(),
             self.predicted_error.to_bits(),
             self.predicted_gate_error.to_bits(),
         ];
         numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
-        out.resize(FIXED, 0);
         out
     }
 
     /// (header, where the body begins), if the front of these bytes is what `seal` wrote, and they are as
     /// many as it says. The checksums of the body stand in `checksums`.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, Front)> {
-        let len = bytes.len() as u64;
-        let cut = |expected: u64| Error::Truncated { expected, got: len };
-        if bytes.len() < MAGIC.len() || bytes[..8] != MAGIC {
-            // An empty file, or one that was cut in its first bytes, is not some other program's.
-            let ours = MAGIC.starts_with(&bytes[..bytes.len().min(8)]);
-            return Err(if ours { cut(FIXED as u64) } else { Error::NotASnapshot });
-        }
-        let fixed = bytes.get(..FIXED).ok_or(cut(FIXED as u64))?;
-        let version = u16::from_le_bytes([fixed[8], fixed[9]]);
-        if version > VERSION || version == 0 {
-            return Err(Error::Version { expected: VERSION, got: version });
-        }
+        let common = format::Header::read_whole(bytes, Some(Kind::HistorySegment))?;
+        let body = bytes.len() - common.len;
+        let fixed = common.added.get(..FIXED - format::HEAD);
+        let fixed = fixed.ok_or_else(|| wrong("header length", common.len))?;
         let word = |i: usize| {
-            let at = 32 + 8 * i;
+            let at = NUMBERS - format::HEAD + 8 * i;
             fixed
                 .get(at..at + 8)
                 .and_then(|eight| eight.try_into().ok())
                 .map_or(0, u64::from_le_bytes)
         };
-        let (rows, row_bytes, body) = (word(3), word(4), word(13));
-        let tables = (FIXED as u64).checked_add(row_bytes);
-        let summed =
-            tables.and_then(|at| at.checked_add(body.div_ceil(BLOCK as u64).checked_mul(4)?));
-        let start = summed.and_then(|at| at.checked_add(4)?.checked_next_multiple_of(64));
-        let total = start.and_then(|at| at.checked_add(body));
-        let (Some(tables), Some(summed), Some(start), Some(total)) = (tables, summed, start, total)
-        else {
-            return Err(cut(u64::MAX));
+        let (rows, row_bytes) = (word(3), word(4));
+        let sums = body.div_ceil(BLOCK) * 4;
+        let tables = usize::try_from(row_bytes).ok().and_then(|rows| rows.checked_add(FIXED));
+        let fits = |tables: &usize| {
+            let end = tables.checked_add(sums + format::SUM);
+            end.and_then(|end| end.checked_next_multiple_of(64)) == Some(common.len)
         };
-        if total != len {
-            return Err(cut(total));
-        }
-        let (tables, summed, start) = (tables as usize, summed as usize, start as usize);
-        let stored = bytes[summed..].first_chunk().map_or(0, |four| u32::from_le_bytes(*four));
-        let found = crc32c(&bytes[..summed]);
-        if stored != found {
-            return Err(Error::Checksum { expected: stored, got: found, offset: 0 });
-        }
-        if bytes[summed + 4..start].iter().any(|byte| *byte != 0) {
+        let tables = tables.filter(fits).ok_or_else(|| wrong("row bytes", row_bytes))?;
+        if bytes[tables + sums..common.len - format::SUM].iter().any(|byte| *byte != 0) {
             return Err(wrong("padding", "bytes that are not zero"));
         }
         let mut header = Header::of_fixed(fixed, word)?;
         header.rows = decode_rows(header.begin, rows, &bytes[FIXED..tables])?;
         let said = header.layout().map(|layout| layout.end);
-        if said != Some(body) || header.fixed(row_bytes, body) != fixed {
+        if said != Some(body as u64) || header.fixed(row_bytes) != fixed {
             return Err(wrong("sizes", format!("{said:?} bytes, not {body}")));
         }
-        Ok((header, Front { checksums: tables, body: start }))
+        Ok((header, Front { checksums: tables, body: common.len }))
     }
 
     fn of_fixed(fixed: &[u8], word: impl Fn(usize) -> u64) -> Result<Self> {
         let [level, policy, hash, order, gate_hashes, hashes] =
-            [10, 11, 12, 13, 14, 15].map(|i| fixed[i]);
+            [0, 1, 2, 3, 4, 5].map(|i| fixed[i]);
         let mut secret = [0; 16];
-        secret.copy_from_slice(&fixed[16..32]);
+        secret.copy_from_slice(&fixed[SECRET - format::HEAD..NUMBERS - format::HEAD]);
         let hasher = match hash {
             1 => Hasher::Xxh3 { seed: word(0) },
             2 => Hasher::Keyed { secret },
@@ -220,9 +197,8 @@ impl Header {
             return Err(wrong("sizes", format!("{sizes:?}")));
         }
         let header = Header {
-            version: u16::from_le_bytes([fixed[8], fixed[9]]),
             level,
-            policy: policy.ok_or_else(|| wrong("policy", fixed[11]))?.0,
+            policy: policy.ok_or_else(|| wrong("policy", fixed[1]))?.0,
             order: order.into(),
             hasher,
             begin: word(1) as i64,
@@ -234,10 +210,10 @@ impl Header {
             names: word(10),
             name_bytes: word(11),
             code_bits: word(12),
-            error_rate: float(14),
-            gate_error: float(15),
-            predicted_error: float(16),
-            predicted_gate_error: float(17),
+            error_rate: float(13),
+            gate_error: float(14),
+            predicted_error: float(15),
+            predicted_gate_error: float(16),
             rows: Vec::new(),
         };
         if header.begin > header.end {

@@ -3,14 +3,15 @@
 //! answer.
 //!
 //! ```text
-//! magic 8 bytes | CRC-32C u32 of all that follows | bytes of the file u64 | the hash's fingerprint u64
+//! common header (`format.rs`) with the hash's fingerprint u64
 //! numbers (seven bits a byte): level, begin, end, first, last, events, windows, names, keys
 //! names: kind u8, length, key
 //! keys by mark: distance from the mark before, if the count is one; else 0, count, distance
+//! CRC-32C u32, going on from the header's
 //! ```
 //!
 //! Most keys of a long tail come once, and no two marks are equal: only the first distance can be 0, and then
-//! it is written in the long form. The first version wrote a count for every key.
+//! it is written in the long form.
 
 use super::journal::{key, put_key};
 use super::open::Seen;
@@ -18,13 +19,12 @@ use super::recover::fingerprint;
 use super::varint::{self, Reader};
 use super::{Contents, Mark, RowRecord};
 use crate::error::{Error, Result};
+use crate::format::{self, Kind};
 use crate::hash::Hasher;
 use crate::key::Key;
 
-const MAGIC: [u8; 8] = *b"bmitems2";
-const FIRST_MAGIC: [u8; 8] = *b"bmitems1";
 /// Bytes before the numbers.
-const HEAD: usize = 8 + 4 + 8 + 8;
+const HEAD: usize = format::header_len(8);
 
 /// The items file of a segment with these contents.
 pub fn encode_items(contents: &Contents, hasher: &Hasher) -> Result<Vec<u8>> {
@@ -34,9 +34,7 @@ pub fn encode_items(contents: &Contents, hasher: &Hasher) -> Result<Vec<u8>> {
     let expected = HEAD + 100 + contents.items.len() * 9;
     let refuse = |_| Error::Capacity { needed: expected as u64, limit: isize::MAX as u64 };
     out.try_reserve(expected).map_err(refuse)?;
-    out.extend(MAGIC);
-    out.extend([0; 12]);
-    out.extend(fingerprint(hasher).to_le_bytes());
+    out.extend([0; HEAD]);
     let all = contents.rows.iter().fold(Seen::NOTHING, |all, row| all.with(seen(row)));
     let windows = contents.rows.iter().fold(0u32, |sum, row| sum.saturating_add(row.windows));
     varint::put(u64::from(contents.level), &mut out);
@@ -61,10 +59,10 @@ pub fn encode_items(contents: &Contents, hasher: &Hasher) -> Result<Vec<u8>> {
         varint::put(distance, &mut out);
         before = rows[0].mark;
     }
-    let length = out.len() as u64;
-    out[12..20].copy_from_slice(&length.to_le_bytes());
-    let sum = crc32c::crc32c(&out[12..]);
-    out[8..12].copy_from_slice(&sum.to_le_bytes());
+    let length = (out.len() + format::SUM) as u64;
+    let header = format::header(Kind::HistoryItems, &fingerprint(hasher).to_le_bytes(), length);
+    out[..HEAD].copy_from_slice(&header);
+    format::seal(&mut out, HEAD);
     Ok(out)
 }
 
@@ -90,8 +88,6 @@ pub struct Items<'a> {
     pub windows: u32,
     /// Keys by name.
     pub names: Vec<Key<'a>>,
-    /// Each key has its count, after its distance: the first version.
-    all_counts: bool,
     keys: u64,
     pairs: Reader<'a>,
     last: Mark,
@@ -100,28 +96,8 @@ pub struct Items<'a> {
 impl<'a> Items<'a> {
     /// Opens a file that was written with that hash.
     pub fn open(data: &'a [u8], hasher: &Hasher) -> Result<Self> {
-        let Some((head, rest)) = data.split_first_chunk::<HEAD>() else {
-            let ours = [MAGIC, FIRST_MAGIC]
-                .iter()
-                .any(|magic| data.starts_with(&magic[..data.len().min(8)]));
-            return Err(match ours {
-                true => Error::Truncated { expected: HEAD as u64, got: data.len() as u64 },
-                false => Error::NotASnapshot,
-            });
-        };
-        let word = |at: usize| head[at..at + 8].iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
-        let all_counts = head[..8] == FIRST_MAGIC;
-        if head[..8] != MAGIC && !all_counts {
-            return Err(Error::NotASnapshot);
-        }
-        if word(12) != data.len() as u64 {
-            return Err(Error::Truncated { expected: word(12), got: data.len() as u64 });
-        }
-        let (expected, got) = ((word(8) & 0xFFFF_FFFF) as u32, crc32c::crc32c(&data[12..]));
-        if expected != got {
-            return Err(Error::Checksum { expected, got, offset: 12 });
-        }
-        if word(20) != fingerprint(hasher) {
+        let (header, rest) = format::unseal(data, Kind::HistoryItems)?;
+        if u64::from_le_bytes(*header.fields()?) != fingerprint(hasher) {
             return Err(Error::incompatible("hash", "one seed or secret", "another"));
         }
         let mut reader = Reader::new(rest, "items");
@@ -136,18 +112,7 @@ impl<'a> Items<'a> {
         }
         let names = (0..names).map(|_| key(&mut reader)).collect::<Result<Vec<_>>>()?;
         let seen = if events == 0 { Seen::NOTHING } else { Seen { first, last, events } };
-        Ok(Items {
-            level,
-            begin,
-            end,
-            seen,
-            windows,
-            names,
-            all_counts,
-            keys,
-            pairs: reader,
-            last: 0,
-        })
+        Ok(Items { level, begin, end, seen, windows, names, keys, pairs: reader, last: 0 })
     }
 
     /// The next key's mark and count, by mark.
@@ -157,9 +122,8 @@ impl<'a> Items<'a> {
             return self.pairs.end().map(|()| None);
         }
         self.keys -= 1;
-        let (distance, count) = match (self.all_counts, self.pairs.number()?) {
-            (true, distance) => (distance, self.pairs.number()?),
-            (false, 0) => {
+        let (distance, count) = match self.pairs.number()? {
+            0 => {
                 let (count, distance) = (self.pairs.number()?, self.pairs.number()?);
                 // A second spelling.
                 if count == 1 && distance != 0 {
@@ -167,7 +131,7 @@ impl<'a> Items<'a> {
                 }
                 (distance, count)
             }
-            (false, distance) => (distance, 1),
+            distance => (distance, 1),
         };
         match self.last.checked_add(distance) {
             // Only the first may be zero.
@@ -221,24 +185,6 @@ mod tests {
         assert_eq!((items.level, items.begin, items.end, items.windows), (2, -20, 20, 8));
         assert_eq!(items.seen, Seen { first: -19, last: 2, events: 12 });
         assert_eq!(items.names, [Key::Text(b"a key")]);
-        assert_eq!(pairs(&mut items).unwrap(), [(0, 1), (5, 8), (u64::MAX, 3)]);
-    }
-
-    #[test]
-    fn a_file_of_the_first_version_says_the_same() {
-        let mut bytes = encode_items(&contents(), &HASHER).unwrap();
-        let long = [&[0, 1, 0, 0, 8, 5, 0, 3][..], &[0xFA; 1], &[0xFF; 8], &[1]].concat();
-        assert!(bytes.ends_with(&long));
-        bytes.truncate(bytes.len() - long.len());
-        bytes.extend([[0, 1], [5, 8]].concat());
-        varint::put(u64::MAX - 5, &mut bytes);
-        bytes.push(3);
-        bytes[..8].copy_from_slice(&FIRST_MAGIC);
-        let length = bytes.len() as u64;
-        bytes[12..20].copy_from_slice(&length.to_le_bytes());
-        let sum = crc32c::crc32c(&bytes[12..]);
-        bytes[8..12].copy_from_slice(&sum.to_le_bytes());
-        let mut items = Items::open(&bytes, &HASHER).unwrap();
         assert_eq!(pairs(&mut items).unwrap(), [(0, 1), (5, 8), (u64::MAX, 3)]);
     }
 

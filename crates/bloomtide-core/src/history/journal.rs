@@ -1,7 +1,8 @@
 //! Everything that was added to a buffer, as records that make it again after a crash.
 //!
 //! ```text
-//! record   magic u32 | length u32 of the payload | CRC-32C u32 of all that follows | number u64 | kind u8 | payload
+//! file     common header (`format.rs`), then records
+//! record   mark u32 | length u32 of the payload | CRC-32C u32 of all that follows | number u64 | kind u8 | payload
 //! state    rows by time (1) or by arrivals (2) u8 | their span u64 | rows of a segment u32
 //!          | the hash's fingerprint u64 | next row by arrivals i64 | newest event i64
 //! events   row i64 | first i64 | last i64 | as often as there are: mark u64, count (LEB128)
@@ -16,11 +17,13 @@
 use super::Mark;
 use super::open::Seen;
 use super::varint::{self, Reader};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::format::{self, Kind};
 use crate::key::{Key, OwnedKey};
 use memchr::memmem;
 
-const MAGIC: [u8; 4] = *b"bmj1";
+/// What each record begins with.
+const MARK: [u8; 4] = *b"hrec";
 /// Bytes before the payload.
 const HEAD: usize = 4 + 4 + 4 + 8 + 1;
 /// A payload is no longer; so a length that is damaged costs no more than this to find out.
@@ -121,8 +124,13 @@ impl Journal {
         self.names.push((segment, key));
     }
 
-    /// What the buffer is.
-    pub(super) fn state(&mut self, state: &State) {
+    /// The header of a new file, and what the buffer is.
+    pub(super) fn start(&mut self, state: &State) {
+        self.out.extend(format::header(Kind::HistoryJournal, &[], 0));
+        self.state(state);
+    }
+
+    fn state(&mut self, state: &State) {
         self.close();
         let start = self.begin(STATE);
         self.out.push(if state.by_time { 1 } else { 2 });
@@ -175,7 +183,7 @@ impl Journal {
 
     fn begin(&mut self, kind: u8) -> usize {
         let start = self.out.len();
-        self.out.extend(MAGIC);
+        self.out.extend(MARK);
         self.out.extend([0; 8]);
         self.out.extend(self.next.to_le_bytes());
         self.out.push(kind);
@@ -281,17 +289,23 @@ pub struct Scan<'a> {
     damaged: Option<usize>,
 }
 
-/// Reads a journal.
-pub fn scan(data: &[u8]) -> Scan<'_> {
-    Scan { data, at: 0, last: None, sound: 0, damaged: None }
+/// Reads a journal. A file of another kind or of a newer version is refused. Any other header is damage,
+/// since a file is there with its header or not at all; the records behind it are looked for all the same.
+pub fn scan(data: &[u8]) -> Result<Scan<'_>> {
+    let (at, damaged) = match format::Header::read(data, Some(Kind::HistoryJournal)) {
+        Ok(header) => (header.len, None),
+        Err(error @ (Error::Kind { .. } | Error::Version { .. })) => return Err(error),
+        Err(_) => (0, Some(0)),
+    };
+    Ok(Scan { data, at, last: None, sound: at, damaged })
 }
 
 impl<'a> Scan<'a> {
     /// The record that starts here: its number, itself, and where it ends.
     fn record_at(&self, at: usize) -> Option<(u64, Record<'a>, usize)> {
         let (head, rest) = self.data.get(at..)?.split_first_chunk::<12>()?;
-        let (magic, length, sum) = (&head[..4], u32_at(head, 4) as usize, u32_at(head, 8));
-        if magic != MAGIC || length > LONGEST {
+        let (mark, length, sum) = (&head[..4], u32_at(head, 4) as usize, u32_at(head, 8));
+        if mark != MARK || length > LONGEST {
             return None;
         }
         let checked = rest.get(..8 + 1 + length)?;
@@ -314,7 +328,7 @@ impl<'a> Scan<'a> {
         self.sound
     }
 
-    /// Where damage begins that sound records follow.
+    /// Where damage begins: a bad header, or something that sound records follow.
     pub fn damaged(&self) -> Option<usize> {
         self.damaged
     }
@@ -338,7 +352,7 @@ impl<'a> Iterator for Scan<'a> {
                 return Some(record);
             }
             let rest = &self.data[self.at + 1..];
-            self.at += 1 + memmem::find(rest, &MAGIC).unwrap_or(rest.len());
+            self.at += 1 + memmem::find(rest, &MARK).unwrap_or(rest.len());
         }
         None
     }

@@ -9,11 +9,14 @@ fn seen(first: i64, last: i64) -> Seen {
     Seen { first, last, events: 0 }
 }
 
+/// Bytes before the first record.
+const START: usize = format::header_len(0);
+
 /// A journal of several records of every kind, and where each ends.
 fn sample() -> (Vec<u8>, Vec<usize>) {
     let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
-    journal.state(&NONE);
+    journal.start(&NONE);
     let mut take = |journal: &mut Journal| {
         bytes.extend(journal.take());
         ends.push(bytes.len());
@@ -32,7 +35,7 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
 }
 
 fn read(bytes: &[u8]) -> (Vec<Record<'_>>, usize, Option<usize>) {
-    let mut scan = scan(bytes);
+    let mut scan = scan(bytes).unwrap();
     let records = scan.by_ref().collect();
     (records, scan.sound_bytes(), scan.damaged())
 }
@@ -53,12 +56,14 @@ fn what_was_written_is_read_again() {
 #[test]
 fn events_of_one_row_share_a_record_until_it_is_full_or_taken() {
     let mut journal = Journal::default();
+    journal.start(&NONE);
     for event in 0..20_000u64 {
         journal.events(5, seen(event as i64, event as i64), 1);
         journal.push(event, 1 + event % 300);
     }
     let bytes = journal.take();
-    let (records, _, damaged) = read(&bytes);
+    let (mut records, _, damaged) = read(&bytes);
+    assert_eq!(records.remove(0), Record::State(NONE));
     assert!((3..6).contains(&records.len()) && damaged.is_none());
     let mut all = Vec::new();
     for record in records {
@@ -76,13 +81,15 @@ fn a_torn_tail_is_cut_at_the_last_sound_record_wherever_it_tore() {
     for cut in 0..bytes.len() {
         let (records, sound, damaged) = read(&bytes[..cut]);
         let whole = ends.iter().filter(|end| **end <= cut).count();
-        assert_eq!((records.len(), damaged), (whole, None), "cut at {cut}");
-        assert_eq!(sound, if whole == 0 { 0 } else { ends[whole - 1] });
+        // A file is made with its header: without one it is not torn, but damaged.
+        let (begin, bad) = if cut < START { (0, Some(0)) } else { (START, None) };
+        assert_eq!((records.len(), damaged), (whole, bad), "cut at {cut}");
+        assert_eq!(sound, if whole == 0 { begin } else { ends[whole - 1] });
         // Zeros, as a file system may leave them, and old bytes change nothing.
         for tail in [vec![0; 300], bytes[..cut].to_vec()] {
             let torn = [&bytes[..cut], &tail].concat();
             let (again, sound_again, _) = read(&torn);
-            assert_eq!((again.len(), sound_again), (whole, sound), "cut at {cut}");
+            assert!(cut < START || (again.len(), sound_again) == (whole, sound), "cut at {cut}");
         }
     }
 }
@@ -96,8 +103,12 @@ fn damage_before_sound_records_is_reported_and_costs_one_record() {
             let mut bad = bytes.clone();
             bad[at] ^= flip;
             let (records, sound, damaged) = read(&bad);
+            if at < START {
+                assert_eq!((records.len(), damaged), (ends.len(), Some(0)), "byte {at}");
+                continue;
+            }
             let hit = ends.iter().position(|end| at < *end).unwrap();
-            let start = if hit == 0 { 0 } else { ends[hit - 1] };
+            let start = if hit == 0 { START } else { ends[hit - 1] };
             assert_eq!(damaged, Some(start), "byte {at}");
             assert_eq!((records.len(), sound), (ends.len() - 1, bytes.len()), "byte {at}");
         }
@@ -111,4 +122,11 @@ fn a_record_that_comes_twice_counts_once() {
     let (records, sound, damaged) = read(&twice);
     assert_eq!(records.len(), ends.len());
     assert_eq!((sound, damaged), (twice.len(), Some(ends[1])));
+}
+
+#[test]
+fn a_file_of_another_kind_is_refused_by_name() {
+    let other = format::header(Kind::LedgerJournal, &[], 0);
+    let error = scan(&other).unwrap_err();
+    assert_eq!(error.to_string(), "this is a ledger journal, not a history journal");
 }

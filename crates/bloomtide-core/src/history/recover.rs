@@ -22,7 +22,7 @@ pub struct JournalReport {
     pub valid_bytes: usize,
     /// Whether anything follows.
     pub torn: bool,
-    /// Where damage begins that has sound records behind it.
+    /// Where damage begins: a bad header, or something that has sound records behind it.
     pub damaged: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ impl Buffer {
         if without.contains(&self.place(self.next_row).0) {
             state.next_row = (self.place(self.next_row).0 + 1) * i64::from(self.plan.rows);
         }
-        self.journal.state(&state);
+        self.journal.start(&state);
         for (index, open) in self.open.iter().filter(|(index, _)| !without.contains(index)) {
             let first = index * i64::from(self.plan.rows);
             write(&mut self.journal, first, open)?;
@@ -83,7 +83,7 @@ impl Buffer {
             return Err(Error::Invariant { invariant: invariant.to_owned() });
         }
         let mut report = JournalReport::default();
-        let mut scan = scan(data);
+        let mut scan = scan(data)?;
         for record in scan.by_ref() {
             report.records += 1;
             report.events = report.events.saturating_add(self.apply(record)?);

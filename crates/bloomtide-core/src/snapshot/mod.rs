@@ -1,9 +1,9 @@
 //! Filters as bytes: one format for byte strings, files and shared mapped files.
 //!
-//! `docs/formats/snapshot.md` is the specification; this is the code of version 1:
+//! `docs/formats/snapshot.md` is the specification:
 //!
 //! ```text
-//! prelude (64 bytes) | parameters | section table | header checksum | zeros to a multiple of 64
+//! common header | state, lengths | parameters | section table | zeros | header checksum: a multiple of 64
 //! section 0 | section 1 | ...      each a whole number of 64-byte lines: the cells
 //! checksum table                   CRC-32C of every 64 KiB block of every section
 //! ```

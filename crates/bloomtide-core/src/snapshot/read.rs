@@ -2,7 +2,7 @@
 
 use super::count::Promised;
 use super::decaying;
-use super::header::{BLOCK, Header, Kind, PRELUDE, u64_at};
+use super::header::{BLOCK, Header, Kind, u64_at};
 use super::hot::PromisedList;
 use super::record::{RECORD, Record};
 use super::url::PromisedUrls;
@@ -12,6 +12,7 @@ use crate::filters::{
     BloomFilter, CountFilter, CountingBloomFilter, HotList, Layer, ScalableBloomFilter,
     ScalablePlan, TimeDecayingBloomFilter, UrlFilter,
 };
+use crate::format::{ANY_FILTER, HEAD};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -77,11 +78,10 @@ fn read_from(
     wanted: Option<Kind>,
     failed: &dyn Fn(io::Error) -> Error,
 ) -> Result<Loaded> {
-    let header = read_header(input, len, failed)?;
+    let header = read_header(input, len, wanted, failed)?;
     if !header.sealed {
         return Err(Error::Unsealed);
     }
-    require_kind(header.kind, wanted)?;
     // The parameters come first: they say how many cells there must be.
     let expected = Expected::of(&header).map_err(as_damage)?;
     let mut sections = Vec::new();
@@ -104,26 +104,18 @@ pub(super) fn as_damage(error: Error) -> Error {
     }
 }
 
-pub(super) fn require_kind(got: Kind, wanted: Option<Kind>) -> Result<()> {
-    match wanted {
-        Some(expected) if expected != got => {
-            Err(Error::Kind { expected: expected.name(), got: got.name().to_owned() })
-        }
-        _ => Ok(()),
-    }
-}
-
 pub(super) fn read_header(
     input: &mut dyn Read,
     len: u64,
+    wanted: Option<Kind>,
     failed: &dyn Fn(io::Error) -> Error,
 ) -> Result<Header> {
-    let mut bytes = vec![0; PRELUDE.min(usize::try_from(len).unwrap_or(PRELUDE))];
+    let mut bytes = vec![0; HEAD.min(usize::try_from(len).unwrap_or(HEAD))];
     input.read_exact(&mut bytes).map_err(failed)?;
     let size = Header::measure(&bytes, len)?;
     bytes.resize(size, 0);
-    input.read_exact(&mut bytes[PRELUDE..]).map_err(failed)?;
-    Header::decode(&bytes, len)
+    input.read_exact(&mut bytes[HEAD..]).map_err(failed)?;
+    Header::decode(&bytes, len, wanted)
 }
 
 fn read_cells(
@@ -188,6 +180,10 @@ impl Expected {
             Kind::Decaying => return decaying::Promised::of(header).map(Expected::Decaying),
             Kind::Hot => return PromisedList::of(header).map(Expected::Hot),
             Kind::Url => return PromisedUrls::of(header).map(Expected::Url),
+            // The header's reader lets only filters through.
+            other => {
+                return Err(Error::Kind { expected: ANY_FILTER, got: other.name().to_owned() });
+            }
         };
         let bytes = match &expected {
             Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],

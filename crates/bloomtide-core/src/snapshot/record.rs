@@ -64,8 +64,7 @@ impl Record {
         Record {
             hasher: *hasher,
             derivation: plan.placement.derivation,
-            // Counters had one layout when the format was made, and it was not written down.
-            layout: Some(plan.placement.layout).filter(|layout| *layout != Layout::Classic),
+            layout: Some(plan.placement.layout),
             policy: Some(plan.policy),
             counter_bits: plan.counter_bits as u8,
             hashes: plan.hashes(),
@@ -119,12 +118,10 @@ impl Record {
 
     pub(super) fn counting(&self) -> Result<(CountingPlan, Hasher)> {
         let policy = self.policy.ok_or(Error::Field { name: "policy", got: "none".to_owned() })?;
-        if self.layout == Some(Layout::Classic) {
-            return Err(Error::Field { name: "layout", got: Layout::Classic.name().to_owned() });
-        }
+        let layout = self.layout.ok_or(Error::Field { name: "layout", got: "none".to_owned() })?;
         let plan = CountingPlan {
             placement: Placement {
-                layout: self.layout.unwrap_or(Layout::Classic),
+                layout,
                 derivation: self.derivation,
                 cells: self.cells,
                 hashes: self.hashes,

@@ -11,7 +11,7 @@
 
 use super::file::{directory_of, temporary_beside};
 use super::header::{Header, Kind, LIVE, SEALED, STATE_AT};
-use super::read::{as_damage, compare, read_header, require_kind};
+use super::read::{as_damage, compare, read_header};
 use super::record::Record;
 use super::write::checksums_of;
 use crate::cells::Words;
@@ -226,8 +226,7 @@ fn map(path: &Path, file: &File, access: Access) -> Result<(Header, Words)> {
     let len = file.metadata().map_err(failed)?.len();
     let mut input = file;
     io::Seek::seek(&mut input, io::SeekFrom::Start(0)).map_err(failed)?;
-    let header = read_header(&mut input, len, &failed)?;
-    require_kind(header.kind, Some(Kind::Bloom))?;
+    let header = read_header(&mut input, len, Some(Kind::Bloom), &failed)?;
     let (plan, _) = Record::decode(&header.parameters)?.bloom().map_err(as_damage)?;
     if header.sections != [plan.bytes()] {
         let got = format!("{:?} bytes for {plan:?}", header.sections);

@@ -4,12 +4,14 @@
 
 use crate::failure::Failure;
 use crate::structure::{Held, Structure, Summary};
+use bloomtide_core::format::{self, Header, Kind};
 use bloomtide_core::{Error, Result};
 use std::io::{self, Write};
 
-const MAGIC: &[u8; 8] = b"BLMCHNK1";
+/// What the first chunk adds to the common header: the structure's tag and three zeros, the checksum of the rest.
+const ADDED: usize = 8;
 /// Bytes of the first chunk.
-pub const HEAD: usize = 8 + 1 + 8 + 4;
+pub const HEAD: usize = format::header_len(ADDED);
 /// Bytes of each other chunk at most.
 pub const CHUNK: u64 = 16 << 20;
 
@@ -17,19 +19,20 @@ pub const CHUNK: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct Arriving {
     head: [u8; HEAD],
+    tag: u8,
+    total: u64,
+    sum: u32,
     bytes: Vec<u8>,
 }
 
 /// The first chunk of a structure.
-pub fn head(structure: &Structure) -> io::Result<[u8; HEAD]> {
+pub fn head(structure: &Structure) -> io::Result<Vec<u8>> {
     let mut sum = Sum::default();
     structure.write(&mut sum)?;
-    let mut head = [0; HEAD];
-    head[..8].copy_from_slice(MAGIC);
-    head[8] = structure.tag();
-    head[9..17].copy_from_slice(&sum.len.to_le_bytes());
-    head[17..].copy_from_slice(&sum.crc.to_le_bytes());
-    Ok(head)
+    let mut added = [0; ADDED];
+    added[0] = structure.tag();
+    added[4..].copy_from_slice(&sum.crc.to_le_bytes());
+    Ok(format::header(Kind::Chunk, &added, HEAD as u64 + sum.len))
 }
 
 /// The chunk from `offset` on; empty behind the end.
@@ -43,17 +46,20 @@ impl Arriving {
     /// Begins with the first chunk.
     pub fn new(head: &[u8]) -> Option<Self> {
         let head: [u8; HEAD] = head.try_into().ok()?;
-        head.starts_with(MAGIC).then_some(Arriving { head, bytes: Vec::new() })
+        let header = Header::read(&head, Some(Kind::Chunk)).ok()?;
+        let [tag, 0, 0, 0, sum @ ..] = *header.fields::<ADDED>().ok()? else { return None };
+        let total = header.length.checked_sub(HEAD as u64)?;
+        Some(Arriving { head, tag, total, sum: u32::from_le_bytes(sum), bytes: Vec::new() })
     }
 
     /// The kind that it says it is.
     pub fn tag(&self) -> u8 {
-        self.head[8]
+        self.tag
     }
 
     /// Bytes that will come.
     pub fn total(&self) -> u64 {
-        self.head[9..17].try_into().map_or(0, u64::from_le_bytes)
+        self.total
     }
 
     /// Bytes that came.
@@ -70,8 +76,7 @@ impl Arriving {
         if self.come() < self.total() {
             return Ok(None);
         }
-        let sum = self.head[17..].try_into().map_or(0, u32::from_le_bytes);
-        if crc32c::crc32c(&self.bytes) != sum {
+        if crc32c::crc32c(&self.bytes) != self.sum {
             return Err(Failure::new("ERR received bad data"));
         }
         let read = Structure::read(self.tag(), &self.bytes);

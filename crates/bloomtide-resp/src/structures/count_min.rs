@@ -18,10 +18,10 @@ use super::form::{Fields, Form};
 use super::table::{Rows, check_table, zeros};
 use crate::structure::{Held, Summary};
 use bloomtide_core::batch::prefetch;
+use bloomtide_core::format::Kind;
 use bloomtide_core::{Error, Hasher, KeyHash, Result, sizing};
 use std::io::{self, Write};
 
-const MAGIC: &[u8; 8] = b"bloomCM1";
 /// A cell that counts no further.
 const FULL: u32 = u32::MAX;
 
@@ -185,7 +185,7 @@ impl CountMin {
 
     /// The sketch of these bytes; refuses any that were not written so.
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, MAGIC)?;
+        let mut fields = Fields::open(bytes, Kind::CountMin)?;
         let seed = fields.u64()?;
         let plan = CountMinPlan { width: fields.u64()?, depth: fields.u64()? }.checked()?;
         let total = fields.u64()?;
@@ -242,7 +242,7 @@ impl Held for CountMin {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut form = Form::new(out, MAGIC, 32 + self.plan.cells() * 4);
+        let mut form = Form::new(out, Kind::CountMin, 32 + self.plan.cells() * 4)?;
         form.u64(self.hasher.seed())?;
         form.u64(self.plan.width)?;
         form.u64(self.plan.depth)?;
@@ -378,7 +378,7 @@ mod tests {
         let (sketch, _) = filled(20, 3, 500);
         let bytes = written(&sketch);
         // Width, depth and total follow the seed.
-        for (field, value) in [(24, u64::MAX), (24, 0), (24, 21), (32, 1 << 40), (32, 2), (40, 499)]
+        for (field, value) in [(36, u64::MAX), (36, 0), (36, 21), (44, 1 << 40), (44, 2), (52, 499)]
         {
             let forged = forged(&bytes, |body| {
                 body[field..field + 8].copy_from_slice(&u64::to_le_bytes(value));

@@ -13,14 +13,13 @@ use bloomtide_core::cells::{
 use bloomtide_core::filters::{
     CountFilter, CountGoal, CountPlan, base_bits, design_bits, dynamic_bytes,
 };
+use bloomtide_core::format::Kind;
 use bloomtide_core::snapshot::{Frozen, Loaded, ShapeRecord, Snapshot, encoded_len, read};
 use bloomtide_core::{
     CountingBloomFilter, CountingPlan, Derivation, Error, Estimate, Hasher, KeyHash, Placement,
     Policy, Result, epoch, sizing,
 };
 use std::io::{self, Write};
-
-const MAGIC: &[u8; 8] = b"bloomCT1";
 
 /// Which filter holds the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,7 +293,7 @@ impl Counts {
 
     fn write_with(&self, filter: &dyn Snapshot, out: &mut dyn Write) -> io::Result<()> {
         let len = encoded_len(filter).map_err(io::Error::other)?;
-        let mut form = Form::new(out, MAGIC, 16 + len);
+        let mut form = Form::new(out, Kind::Counts, 16 + len)?;
         form.u64(self.items)?;
         form.u64(self.total)?;
         form.snapshot(filter)?;
@@ -357,7 +356,7 @@ impl Held for Counts {
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, MAGIC)?;
+        let mut fields = Fields::open(bytes, Kind::Counts)?;
         let (items, total) = (fields.u64()?, fields.u64()?);
         let filter = match read(fields.rest(), None)? {
             Loaded::Dynamic(filter) => Filter::Dynamic(filter),

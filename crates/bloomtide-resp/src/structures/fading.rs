@@ -14,7 +14,6 @@ use bloomtide_core::{
 };
 use std::io::{self, Write};
 
-const MAGIC: &[u8; 8] = b"bloomFD1";
 /// Instants farther than this from the filter's own time are slips, such as milliseconds for seconds.
 const CENTURY: f64 = 100.0 * 365.25 * 86_400.0;
 /// Bytes of a listed key that are counted before any is there: its place, its text and its share of the index.
@@ -243,7 +242,7 @@ impl Held for Fading {
         let filter = self.filter.freeze().map_err(io::Error::other)?;
         let length = |part: &dyn Snapshot| encoded_len(part).map_err(io::Error::other);
         let list = self.hot.as_ref().map_or(Ok(0), |hot| length(hot))?;
-        let mut form = Form::new(out, MAGIC, 16 + length(&filter)? + list);
+        let mut form = Form::new(out, Kind::Fading, 16 + length(&filter)? + list)?;
         form.u64(self.items)?;
         form.u64(length(&filter)?)?;
         form.snapshot(&filter)?;
@@ -252,7 +251,7 @@ impl Held for Fading {
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, MAGIC)?;
+        let mut fields = Fields::open(bytes, Kind::Fading)?;
         let (items, length) = (fields.u64()?, fields.u64()?);
         let filter = match read(fields.bytes(length)?, Some(Kind::Decaying))? {
             Loaded::Decaying(filter) => filter,

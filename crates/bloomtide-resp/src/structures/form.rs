@@ -1,19 +1,18 @@
 //! A structure of this crate as bytes.
 //!
 //! ```text
-//! magic (8 bytes) | length of everything (u64) | numbers and cells | CRC-32C of all before (u32)
+//! common header (`bloomtide_core::format`) | numbers and cells | CRC-32C, going on from the header's (u32)
 //! ```
 //!
 //! All numbers are little-endian. Nothing is believed before length and checksum were seen, nothing is allocated
 //! that the real length does not justify, and what passed the checksum goes through the checks of a constructor.
 
+use bloomtide_core::format::{self, Kind};
 use bloomtide_core::snapshot::{Snapshot, write_to};
 use bloomtide_core::{Error, Result};
 use std::io::{self, Write};
 
-const MAGIC: usize = 8;
-const BEGIN: usize = MAGIC + 8;
-const END: usize = 4;
+const BEGIN: usize = format::header_len(0);
 
 /// Bytes on their way out, with the checksum of those that went.
 pub(super) struct Form<'a> {
@@ -26,12 +25,13 @@ pub(super) struct Form<'a> {
 const PIECE: usize = 1 << 16;
 
 impl<'a> Form<'a> {
-    /// Begins with the magic of its kind; `body` is how many bytes will follow.
-    pub(super) fn new(out: &'a mut dyn Write, magic: &[u8; MAGIC], body: u64) -> Self {
-        let mut buffer = Vec::with_capacity(PIECE + 8);
-        buffer.extend(magic);
-        buffer.extend((BEGIN as u64 + body + END as u64).to_le_bytes());
-        Form { out, buffer, sum: 0 }
+    /// Begins with the header of its kind; `body` is how many bytes will follow.
+    pub(super) fn new(out: &'a mut dyn Write, kind: Kind, body: u64) -> io::Result<Self> {
+        let length = BEGIN as u64 + body + format::SUM as u64;
+        let header = format::header(kind, &[], length);
+        out.write_all(&header)?;
+        let sum = format::checksum_of(&header);
+        Ok(Form { out, buffer: Vec::with_capacity(PIECE + 8), sum })
     }
 
     pub(super) fn u32(&mut self, number: u32) -> io::Result<()> {
@@ -98,26 +98,11 @@ impl Write for Form<'_> {
 pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Checks magic, length and checksum.
-    pub(super) fn open(bytes: &'a [u8], magic: &[u8; MAGIC]) -> Result<Self> {
-        if bytes.len() < MAGIC || bytes[..MAGIC] != *magic {
-            return Err(Error::NotASnapshot);
-        }
-        let (got, least) = (bytes.len() as u64, (BEGIN + END) as u64);
-        let expected = match bytes.get(MAGIC..BEGIN).and_then(|length| length.try_into().ok()) {
-            Some(length) => u64::from_le_bytes(length).max(least),
-            None => least,
-        };
-        if got != expected {
-            return Err(Error::Truncated { expected, got });
-        }
-        let (body, sum) = bytes.split_at(bytes.len() - END);
-        let expected = sum.try_into().map(u32::from_le_bytes).unwrap_or_default();
-        let got = crc32c::crc32c(body);
-        if expected != got {
-            return Err(Error::Checksum { expected, got, offset: 0 });
-        }
-        Ok(Fields(&body[BEGIN..]))
+    /// Checks header, length and checksum.
+    pub(super) fn open(bytes: &'a [u8], kind: Kind) -> Result<Self> {
+        let (header, body) = format::unseal(bytes, kind)?;
+        header.fields::<0>()?;
+        Ok(Fields(body))
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
@@ -191,11 +176,13 @@ pub(super) fn is_refused_when_damaged<T>(bytes: &[u8], read: impl Fn(&[u8]) -> R
 /// Bytes with another body, and the length and the checksum of that.
 #[cfg(test)]
 pub(super) fn forged(bytes: &[u8], forge: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut forged = bytes[..bytes.len() - END].to_vec();
+    let mut forged = bytes[..bytes.len() - format::SUM].to_vec();
     forge(&mut forged);
-    let length = (forged.len() + END) as u64;
-    forged[MAGIC..BEGIN].copy_from_slice(&length.to_le_bytes());
-    forged.extend(crc32c::crc32c(&forged).to_le_bytes());
+    let kind = u16::from_le_bytes([forged[8], forged[9]]);
+    let length = (forged.len() + format::SUM) as u64;
+    let header = format::header(Kind::from_code(kind).expect("ours"), &[], length);
+    forged[..BEGIN].copy_from_slice(&header);
+    format::seal(&mut forged, BEGIN);
     forged
 }
 

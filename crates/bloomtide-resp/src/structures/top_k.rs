@@ -21,12 +21,12 @@ use super::form::{Fields, Form};
 use super::table::{Rows, check_fits, check_table, mix, too_large, zeros};
 use crate::structure::{Held, Summary};
 use bloomtide_core::batch::prefetch;
+use bloomtide_core::format::Kind;
 use bloomtide_core::{Error, Hasher, KeyHash, Result};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher as StdHasher};
 use std::io::{self, Write};
 
-const MAGIC: &[u8; 8] = b"bloomTK1";
 /// Places are made at once, so there must not be too many.
 const MOST_KEYS: u64 = 1 << 24;
 /// Chances that are kept ready. What counts more than this is not worn out by chance any more, unless `decay` is
@@ -314,7 +314,7 @@ impl TopK {
 
     /// The list of these bytes; refuses any that were not written so.
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, MAGIC)?;
+        let mut fields = Fields::open(bytes, Kind::TopK)?;
         let seed = fields.u64()?;
         let (k, width, depth) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let decay = f64::from_bits(fields.u64()?);
@@ -393,7 +393,7 @@ impl Held for TopK {
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let body = 48 + self.plan.cells() * 8 + self.plan.k * 12 + self.item_bytes;
-        let mut form = Form::new(out, MAGIC, body);
+        let mut form = Form::new(out, Kind::TopK, body)?;
         form.u64(self.hasher.seed())?;
         form.u64(self.plan.k)?;
         form.u64(self.plan.width)?;

@@ -157,9 +157,9 @@ fn bytes_with_a_right_checksum_and_wrong_contents_are_refused() {
     let bytes = written(&top);
     let places = bytes.len() - 4 - 2 * 13;
     let forgeries: [(usize, u8); 6] = [
-        (24, 3),             // one place more
-        (32, 255),           // a wider row
-        (32, 0),             // no cells
+        (36, 3),             // one place more
+        (44, 255),           // a wider row
+        (44, 0),             // no cells
         (places, 9),         // the smallest counts most
         (places + 12, b'b'), // the same key twice
         (places + 4, 200),   // a key beyond the end

@@ -7,8 +7,6 @@ use bloomtide_core::snapshot::{Kind, Loaded, encoded_len, read};
 use bloomtide_core::{Error, Hasher, Result, sizing};
 use std::io::{self, Write};
 
-const MAGIC: &[u8; 8] = b"bloomUR1";
-
 /// Memory in bytes of a filter that has all its layers.
 pub fn bytes_at_most(plan: &UrlPlan) -> Result<u64> {
     let mut bytes = plan.whole()?.bytes();
@@ -69,14 +67,14 @@ impl Held for Urls {
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let len = encoded_len(&*self.filter).map_err(io::Error::other)?;
-        let mut form = Form::new(out, MAGIC, 8 + len);
+        let mut form = Form::new(out, Kind::Urls, 8 + len)?;
         form.u64(self.items)?;
         form.snapshot(&*self.filter)?;
         form.seal()
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, MAGIC)?;
+        let mut fields = Fields::open(bytes, Kind::Urls)?;
         let items = fields.u64()?;
         match read(fields.rest(), Some(Kind::Url))? {
             Loaded::Url(filter) => Ok(Urls { filter, items }),

@@ -1,6 +1,6 @@
 """`SeenLog`: every key since the last snapshot, appended one by one.
 
-A record is 32 bytes: the key (20), when it came (a double), and a CRC-32 over both. A record is
+A record is 32 bytes: the key (20), when it came (a double), and a CRC-32C over both. A record is
 given to the system by one write before the request goes on, so a killed process loses none; when
 the disk itself has it is the fsync policy's word.
 
@@ -15,15 +15,18 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from zlib import crc32
 
 from bloomtide import system
-from bloomtide.errors import NotASnapshotError, StorageError
+from bloomtide._core import crc32c
+from bloomtide.errors import SnapshotError, StorageError
+from bloomtide.format import read_start, start
 
 KEY = 20
 _RECORD = struct.Struct("<20sdI")
 _BODY = struct.Struct("<20sd")
-_HEADER = b"BLMSEEN1".ljust(_RECORD.size, b"\0")
+_KIND = "seen log"
+_HEADER = start(_KIND, bytes(4))
+"""As long as a record."""
 _CHUNK = 4096 * _RECORD.size
 
 
@@ -60,15 +63,14 @@ class SeenLog:
     def _check(self) -> None:
         size = os.fstat(self._file).st_size
         head = os.pread(self._file, len(_HEADER), 0)
-        if head != _HEADER[: len(head)]:
-            raise NotASnapshotError(
-                f"{self.path} is no log of seen pages",
-                hint="restore it, or remove it to crawl its pages again",
-                path=str(self.path), offset=0,
-            )  # fmt: skip
-        if len(head) < len(_HEADER):  # new, or killed before its first record
-            self.reset()
+        if len(head) < len(_HEADER) and _HEADER.startswith(head):
+            self.reset()  # new, or killed before its first record
             return
+        try:
+            read_start(head, _KIND, self.path)
+        except SnapshotError as error:
+            error.hint = "restore it, or remove it to crawl its pages again"
+            raise
         self.cut = size % _RECORD.size
         self.size = size - self.cut - len(_HEADER)
         if self.cut:
@@ -81,7 +83,7 @@ class SeenLog:
             offset += len(chunk)
             keys, times = [], []
             for key, at, sum_ in _RECORD.iter_unpack(chunk):
-                if crc32(_BODY.pack(key, at)) == sum_:
+                if crc32c(_BODY.pack(key, at)) == sum_:
                     keys.append(key)
                     times.append(at)
                 else:
@@ -91,7 +93,7 @@ class SeenLog:
     def append(self, key: bytes, at: float) -> None:
         """Writes one record; when it returns, a killed process does not lose it."""
         body = _BODY.pack(key, at)
-        written = os.write(self._file, body + crc32(body).to_bytes(4, "little"))
+        written = os.write(self._file, body + crc32c(body).to_bytes(4, "little"))
         if written != _RECORD.size:
             # The rest of the record would shift all that follow.
             os.ftruncate(self._file, len(_HEADER) + self.size)

@@ -14,7 +14,6 @@ Invariants:
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import cast
 from bloomtide import BloomFilter, RecentFilter, ScalableBloomFilter, Stats
 from bloomtide._core import replace_file
 from bloomtide.errors import IncompatibleError, SnapshotError
+from bloomtide.format import pack_json, read_json
 from bloomtide.integrations.scrapy.log import SeenLog
 from bloomtide.integrations.scrapy.options import Options
 from bloomtide.store import ExactSet
@@ -71,21 +71,19 @@ class Seen:
         """A job goes on as it was begun: a set made half-way would not know the first half."""
         mine = {"BLOOMTIDE_VERIFY": self.options.verify, "BLOOMTIDE_REVISIT": self.options.revisit}
         if not path.exists():
-            replace_file(path, json.dumps(mine).encode())
+            replace_file(path, pack_json("crawl", mine))
             return
         try:
-            begun = json.loads(path.read_bytes())
-            theirs = {name: begun[name] for name in mine}
-        except (ValueError, KeyError, TypeError) as error:
-            raise SnapshotError(
-                f"{path} is damaged", hint=f"remove {path.parent} to crawl its pages again"
-            ) from error
+            theirs = read_json(path.read_bytes(), "crawl", path)
+        except SnapshotError as error:
+            error.hint = f"restore it, or remove {path.parent} to crawl its pages again"
+            raise
         for name, value in mine.items():
-            if theirs[name] != value:
+            if theirs.get(name) != value:
                 raise IncompatibleError(
                     f"this job was begun with another `{name}`",
                     hint=f"set it back, or begin a new job: remove {path.parent.parent}",
-                    field=name, expected=theirs[name], got=value,
+                    field=name, expected=theirs.get(name), got=value,
                 )  # fmt: skip
 
     def _exact_path(self) -> Path:

@@ -170,7 +170,7 @@ def build_sharded(
 
     key = keys.schema["key"].dataType.simpleString()
     owned = keys.mapInArrow(cut, f"key {key}, shard int").groupBy("shard")
-    schema = "number long, bytes long, crc long"
+    schema = "number long, bytes long, digest string"
     reports = [row.asDict() for row in owned.applyInArrow(own, schema).collect()]
     written = {report["number"] for report in reports}
     for number in set(range(shards)) - written:  # no key belongs there
