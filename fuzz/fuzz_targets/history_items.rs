@@ -4,21 +4,25 @@
 #![no_main]
 
 use bloomtide_core::Hasher;
+use bloomtide_core::format::{self, Kind};
 use bloomtide_core::history::{RowOf, encode_items, roll_up};
 use libfuzzer_sys::fuzz_target;
 
 const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
 
-fn with_checksum(magic: &[u8; 8], body: &[u8]) -> Vec<u8> {
-    let length = (body.len() + 28) as u64;
-    let fingerprint = HASHER.bytes(b"bloomtide history").h2;
-    let checked = [&length.to_le_bytes()[..], &fingerprint.to_le_bytes(), body].concat();
-    [magic, &crc32c::crc32c(&checked).to_le_bytes()[..], &checked].concat()
+fn with_checksum(body: &[u8]) -> Vec<u8> {
+    let fingerprint = HASHER.bytes(b"bloomtide history").h2.to_le_bytes();
+    let begin = format::header_len(fingerprint.len());
+    let length = (begin + body.len() + format::SUM) as u64;
+    let mut file = format::header(Kind::HistoryItems, &fingerprint, length);
+    file.extend(body);
+    format::seal(&mut file, begin);
+    file
 }
 
 fuzz_target!(|input: (Vec<u8>, Vec<u8>, i64, i64, i64)| {
     let (first, second, begin, end, span) = input;
-    let files = [with_checksum(b"bmitems2", &first), with_checksum(b"bmitems1", &second), first];
+    let files = [with_checksum(&first), with_checksum(&second), first];
     let files: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
     for (files, row_of) in [
         (&files[..1], RowOf::Time(span)),

@@ -35,7 +35,7 @@ fn held(buffer: &Buffer) -> String {
 fn framed(kind: u8, payload: &[u8]) -> Vec<u8> {
     let checked = [&u64::MAX.to_le_bytes()[..], &[kind], payload].concat();
     let sum = crc32c::crc32c(&checked).to_le_bytes();
-    [b"bmj1", &(payload.len() as u32).to_le_bytes()[..], &sum, &checked].concat()
+    [b"hrec", &(payload.len() as u32).to_le_bytes()[..], &sum, &checked].concat()
 }
 
 fuzz_target!(|input: Input| {
@@ -57,11 +57,14 @@ fuzz_target!(|input: Input| {
     assert_eq!(held(&again), held(&original));
 
     // Noise anywhere: all sound records are found but the one that it is in, unless it is one itself.
-    let whole = scan(&journal).count();
+    let whole = scan(&journal).expect("our own").count();
     let at = usize::from(at) % (journal.len() + 1);
     let noisy = [&journal[..at], &noise, &journal[at..]].concat();
-    let found = scan(&noisy).count();
-    assert!(found + 1 >= whole || noise.windows(4).any(|four| four == b"bmj1"));
+    // Noise may be the sound header of another kind.
+    if let Ok(found) = scan(&noisy) {
+        let all = found.count() + 1 >= whole;
+        assert!(all || noise.windows(4).any(|four| four == b"hrec"));
+    }
     let _ = buffer(by_time).replay(&noisy);
     let _ = buffer(by_time).replay(&noise);
 

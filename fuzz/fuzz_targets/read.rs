@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let mut bytes = input.to_vec();
-    if !bytes.starts_with(b"BLOOM") {
+    if !bytes.starts_with(b"BLOOMTID") {
         mend(&mut bytes);
     }
     let Ok(loaded) = read(&bytes, None) else { return };
@@ -35,10 +35,12 @@ fn mend(bytes: &mut [u8]) {
         return;
     }
     bytes[..8].copy_from_slice(b"BLOOMTID");
-    bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
-    bytes[16..24].copy_from_slice(b"SEALED\0\0");
+    let kind = 1 + u16::from(bytes[8]) % 10;
+    bytes[8..10].copy_from_slice(&kind.to_le_bytes());
+    bytes[10..12].copy_from_slice(&1u16.to_le_bytes());
     let len = bytes.len() as u64;
-    bytes[24..32].copy_from_slice(&len.to_le_bytes());
+    bytes[16..24].copy_from_slice(&len.to_le_bytes());
+    bytes[24..32].copy_from_slice(b"SEALED\0\0");
     bytes[32..36].copy_from_slice(&65536u32.to_le_bytes());
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let parameters = word(bytes, 36) as usize % 1024;
@@ -52,27 +54,16 @@ fn mend(bytes: &mut [u8]) {
         return;
     }
     bytes[12..16].copy_from_slice(&(header as u32).to_le_bytes());
-    let mut state_free = bytes[..end].to_vec();
-    state_free[16..24].fill(0);
-    let seed = crc32c(0, &state_free);
-    bytes[end..end + 4].copy_from_slice(&seed.to_le_bytes());
-    bytes[end + 4..header].fill(0);
+    bytes[end..header].fill(0);
+    let mut state_free = bytes[..header - 4].to_vec();
+    state_free[24..32].fill(0);
+    let seed = crc32c::crc32c(&state_free);
+    bytes[header - 4..header].copy_from_slice(&seed.to_le_bytes());
     // One checksum per section of at most one block is all a fuzzer's input holds.
     let cells = bytes.len().saturating_sub(header + 4 * sections);
     if sections == 1 && cells <= 65536 {
-        let checksum = crc32c(seed, &bytes[header..header + cells]);
+        let checksum = crc32c::crc32c_append(seed, &bytes[header..header + cells]);
         let at = bytes.len() - 4;
         bytes[at..].copy_from_slice(&checksum.to_le_bytes());
     }
-}
-
-fn crc32c(seed: u32, bytes: &[u8]) -> u32 {
-    let mut crc = !seed;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = (crc >> 1) ^ (0x82F6_3B78 & (crc & 1).wrapping_neg());
-        }
-    }
-    !crc
 }
