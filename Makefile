@@ -20,11 +20,10 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build wheel test test-all test-portable lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
+.PHONY: help run build wheel test test-all test-portable test-sqlalchemy20 test-package lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s
-", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run ## show the monitor's page on generated traffic: bloomtide watch --demo
 	@scripts/prebuilt.sh || $(MAKE) --no-print-directory build
@@ -45,11 +44,25 @@ test: $(READY) ## what proves a change: the Rust core, then Python (minutes; PYT
 	cargo test --locked --workspace --exclude bloomtide-py
 	$(PYTEST) --dist worksteal -m "$(QUICK)" $(PYTEST_ARGS)
 
-test-all: $(READY) $(VENV)/.spark ## the tests that `make test` leaves out: slow ones, Spark, the browser
+test-all: $(READY) $(VENV)/.spark ## what `make test` leaves out: slow tests, Spark, the browser, the extras, SQLAlchemy 2.0
 	$(PYTEST) --dist loadfile -m "not ($(QUICK))" $(PYTEST_ARGS)
+	$(MAKE) --no-print-directory test-sqlalchemy20 test-package
 
 test-portable: $(VENV)/.build $(VENV)/.dev ## the tests that also run on macOS and Windows: tests/portable.txt
 	$(BIN)/python -m pytest @tests/portable.txt $(PYTEST_ARGS)
+
+# SQLAlchemy has two releases within the bounds of pyproject.toml; the environment has the newer one.
+test-sqlalchemy20: $(VENV)/.build $(VENV)/.dev $(VENV)/.sqlalchemy20 ## the tests that need SQLAlchemy, with the newest 2.0
+	PYTHONPATH=$(VENV)/sqlalchemy20 $(BIN)/python -c "import sqlalchemy; assert sqlalchemy.__version__.startswith('2.0.')"
+	PYTHONPATH=$(VENV)/sqlalchemy20 $(BIN)/python -m pytest $(PYTEST_ARGS) tests/guard tests/history_store
+
+test-package: rust $(VENV)/.build $(VENV)/.dev ## each extra alone in an empty environment (minutes, needs a package index)
+	rm -rf target/package && $(BIN)/maturin build --profile quick --locked --out target/package --interpreter $(BIN)/python
+	BLOOMTIDE_WHEEL=$$(echo target/package/*.whl) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/package
+
+$(VENV)/.sqlalchemy20: requirements/sqlalchemy20.txt $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --require-hashes --no-deps --target $(VENV)/sqlalchemy20 -r $<
+	@touch $@
 
 lint: rust $(VENV)/.build $(VENV)/.dev $(VENV)/.docs ## formatting, lints, types, stubs and documentation
 	cargo fmt --all --check

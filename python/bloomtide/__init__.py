@@ -6,40 +6,60 @@
 True
 >>> "https://example.org/" in seen
 True
+
+`__all__` and `dir(bloomtide)` are the whole public surface, whatever is installed. What is written
+in Python is imported when it is first asked for. A class whose extra is missing is a stand-in, so
+that `from bloomtide import *` works everywhere; calling it, subclassing it or asking it for an
+attribute raises `MissingExtraError`. It has no instances, so `isinstance` answers False.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-from bloomtide._core import (
-    BloomFilter,
-    CountFilter,
-    CountingBloomFilter,
-    Dedup,
-    DynamicCountFilter,
-    HotList,
-    LogCounter,
-    LogReader,
-    PartitionedDynamicCountFilter,
-    PartitionedSpectralBloomFilter,
-    ScalableBloomFilter,
-    SpectralBloomFilter,
-    TimeDecayingBloomFilter,
-    UrlFilter,
-    __version__,
-    canonical_url,
-    digest,
-    from_bytes,
-    load,
-)
-from bloomtide.errors import BloomtideError
-from bloomtide.hot import HotFilter
-from bloomtide.records import Estimate, HotItem, Plan, Stats
+if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses, a source tree on the path does not
+    raise ImportError(
+        f"bloomtide needs Python 3.11 or newer, and this is {sys.version.split()[0]}: "
+        "run it with a newer one"
+    )
+
+try:
+    from bloomtide._core import (
+        BloomFilter,
+        CountFilter,
+        CountingBloomFilter,
+        Dedup,
+        DynamicCountFilter,
+        HotList,
+        LogCounter,
+        LogReader,
+        PartitionedDynamicCountFilter,
+        PartitionedSpectralBloomFilter,
+        ScalableBloomFilter,
+        SpectralBloomFilter,
+        TimeDecayingBloomFilter,
+        UrlFilter,
+        __version__,
+        canonical_url,
+        digest,
+        from_bytes,
+        load,
+    )
+except ImportError as error:
+    if (error.name or "").rpartition(".")[2] != "_core":
+        raise
+    from bloomtide.core_missing import explain
+
+    raise ImportError(explain(error), name=error.name, path=error.path) from error
+
+from bloomtide.errors import BloomtideError, MissingExtraError
 
 if TYPE_CHECKING:
     from bloomtide.guard import DatabaseGuard
     from bloomtide.history import History
+    from bloomtide.hot import HotFilter
     from bloomtide.monitor import Monitor
     from bloomtide.recent import RecentFilter
+    from bloomtide.records import Estimate, HotItem, Plan, Stats
 
 __all__ = [
     "BloomFilter",
@@ -73,23 +93,34 @@ __all__ = [
     "load",
 ]
 
+_LAZY = {
+    "DatabaseGuard": "guard",
+    "Estimate": "records",
+    "History": "history",
+    "HotFilter": "hot",
+    "HotItem": "records",
+    "Monitor": "monitor",
+    "Plan": "records",
+    "RecentFilter": "recent",
+    "Stats": "records",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """What takes long to import, or needs an extra, when it is first asked for."""
-    if name == "DatabaseGuard":
-        from bloomtide.guard import DatabaseGuard
+    """A name of `_LAZY`, when it is first asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return DatabaseGuard
-    if name == "History":
-        from bloomtide.history import History
+    try:
+        value = getattr(import_module(f"bloomtide.{_LAZY[name]}"), name)
+    except MissingExtraError as error:
+        from bloomtide.extras import stand_in
 
-        return History
-    if name == "Monitor":
-        from bloomtide.monitor import Monitor
+        return stand_in(name, error)  # not kept: the extra may come while the program runs
+    globals()[name] = value
+    return value
 
-        return Monitor
-    if name == "RecentFilter":
-        from bloomtide.recent import RecentFilter
 
-        return RecentFilter
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__

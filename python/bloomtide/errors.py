@@ -12,6 +12,7 @@
     ├── ClosedError (ValueError)           path
     ├── InvariantError (RuntimeError)      invariant
     ├── RequestError (ValueError)          status, field
+    ├── MissingExtraError (ImportError)    extra, packages
     ├── SnapshotError (ValueError)         path, offset
     │   ├── NotASnapshotError              not our file at all
     │   ├── VersionError                   expected, got
@@ -147,6 +148,14 @@ class RequestError(BloomtideError, ValueError):
     code = "request"
     status: int
     field: str
+
+
+class MissingExtraError(BloomtideError, ImportError):
+    """A package of an extra is not installed, has a wrong version or cannot be imported."""
+
+    code = "missing-extra"
+    extra: str
+    packages: list[str]
 
 
 class SnapshotError(BloomtideError, ValueError):

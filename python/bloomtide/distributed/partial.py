@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import zstandard
-
+from bloomtide import extras
 from bloomtide._core import from_bytes
 from bloomtide.distributed.recipe import Recipe
 from bloomtide.errors import CapacityError, NotASnapshotError, SnapshotError
@@ -55,8 +54,9 @@ class Partial:
         return from_bytes(self._unpacked())
 
     def _unpacked(self) -> bytes:
+        zstandard = _zstandard_module()
         try:
-            return zstandard.ZstdDecompressor().decompress(self.body)
+            return bytes(zstandard.ZstdDecompressor().decompress(self.body))
         except zstandard.ZstdError as error:
             raise SnapshotError(
                 f"the body of a partial cannot be unpacked: {error}",
@@ -82,7 +82,7 @@ def pack_filter(recipe: Recipe, made: Any, rows: int) -> bytes:
 
 
 def _pack(recipe: Recipe, form: int, raw: Any, rows: int) -> bytes:
-    body = zstandard.ZstdCompressor(level=_LEVEL).compress(raw)
+    body = _zstandard_module().ZstdCompressor(level=_LEVEL).compress(raw)
     packed = seal(KIND, _ADDED.pack(form, rows, recipe.fingerprint) + recipe.to_json(), body)
     if len(packed) > LIMIT:
         refuse_size(len(packed))
@@ -137,13 +137,14 @@ def refuse_size(size: int) -> NoReturn:
 
 
 def arrow_module() -> Any:
-    """pyarrow, which every engine brings."""
-    try:
+    """pyarrow, which the extras of the engines bring."""
+    with extras.require("distributed", "`bloomtide.distributed`"):
         import pyarrow
         import pyarrow.ipc
-    except ImportError as error:  # pragma: no cover - the tests run with it
-        raise ImportError(
-            "bloomtide.distributed needs pyarrow: "
-            "pip install 'bloomtide[spark]', or [dask], or [ray]"
-        ) from error
     return pyarrow
+
+
+def _zstandard_module() -> Any:
+    with extras.require("distributed", "`bloomtide.distributed`"):
+        import zstandard
+    return zstandard

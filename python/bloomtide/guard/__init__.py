@@ -6,6 +6,7 @@ without it.
 
 from typing import TYPE_CHECKING, Any
 
+from bloomtide import extras
 from bloomtide.guard.held import HeldKeys
 from bloomtide.guard.state import GuardStats, HeldStats, State
 
@@ -18,13 +19,7 @@ __all__ = ["DatabaseGuard", "GuardStats", "HeldKeys", "HeldStats", "State"]
 def __getattr__(name: str) -> Any:
     """`DatabaseGuard` when it is first asked for: it needs SQLAlchemy."""
     if name == "DatabaseGuard":
-        try:
+        with extras.require("guard", "`DatabaseGuard`"):
             from bloomtide.guard.guard import DatabaseGuard
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "sqlalchemy":
-                raise
-            raise ModuleNotFoundError(
-                "`DatabaseGuard` needs SQLAlchemy: pip install 'bloomtide[guard]'", name=error.name
-            ) from error
         return DatabaseGuard
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

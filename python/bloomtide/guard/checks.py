@@ -12,12 +12,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session
 from sqlalchemy.orm import Session, scoped_session
 
 from bloomtide.errors import require
+from bloomtide.guard.async_classes import async_classes
 
-_SESSIONS = (Session, AsyncSession, scoped_session, async_scoped_session)
 _UNKNOWN = object()
 
 
@@ -37,6 +36,11 @@ def has_unsent(session: Any) -> bool:
     return bool(getattr(session, "new", None) or getattr(session, "dirty", None))
 
 
+def _is_session(value: Any) -> bool:
+    kinds = (Session, scoped_session, *async_classes("AsyncSession", "async_scoped_session"))
+    return isinstance(value, kinds)
+
+
 def checked(guard: Asked, names: tuple[str, ...], absent: Any, function: Any) -> Any:
     """The function, called only if it may find something."""
     signature = inspect.signature(function)
@@ -52,7 +56,7 @@ def checked(guard: Asked, names: tuple[str, ...], absent: Any, function: Any) ->
         bound.apply_defaults()
         values = tuple(bound.arguments[name] for name in names)
         key = values if len(values) > 1 else values[0]
-        sessions = (each for each in bound.arguments.values() if isinstance(each, _SESSIONS))
+        sessions = filter(_is_session, bound.arguments.values())
         if None in values or any(map(has_unsent, sessions)):
             guard.pass_on()
             return _UNKNOWN, True

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import NullPool, SingletonThreadPool, StaticPool
 
 from bloomtide.errors import ParameterError
@@ -44,6 +43,8 @@ class Errands:
         if not self._is_async:
             with self._engine.connect() as connection:
                 return work(connection)
+
+        from sqlalchemy.ext.asyncio import AsyncEngine  # not without greenlet
 
         async def errand() -> Answer:
             async with AsyncEngine(self._engine).connect() as connection:

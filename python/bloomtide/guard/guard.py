@@ -21,14 +21,13 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, Engine, exists, func, select
+from sqlalchemy import Connection, Engine, func, literal, select
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
 from bloomtide import system
@@ -40,6 +39,7 @@ from bloomtide.errors import (
     require,
 )
 from bloomtide.guard.actual import check_columns, check_rows
+from bloomtide.guard.async_classes import async_classes
 from bloomtide.guard.checks import decorator, has_unsent
 from bloomtide.guard.columns import find_columns, is_unique
 from bloomtide.guard.held import HeldKeys, Progress
@@ -53,6 +53,9 @@ from bloomtide.guard.state import GuardStats, State
 from bloomtide.guard.tally import Mode, Tally
 from bloomtide.guard.values import Normal, Normalizer, Unseen
 from bloomtide.guard.writes import Writes
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 _BATCH = 10_000
 """Rows that a build fetches at once."""
@@ -99,8 +102,9 @@ class DatabaseGuard:
         - `rebuild`: `"auto"` builds again, in a thread, when that is worth its while; a database
           in memory, which only its own thread can see, is left alone.
         """
-        self._async = engine if isinstance(engine, AsyncEngine) else None
-        self.engine: Engine = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+        is_async = isinstance(engine, async_classes("AsyncEngine"))
+        self._async = cast("AsyncEngine", engine) if is_async else None
+        self.engine: Engine = self._async.sync_engine if self._async else cast(Engine, engine)
         require("engine", engine, "an Engine or an AsyncEngine", isinstance(self.engine, Engine))
         self.columns, self._entity = find_columns(column)
         if removals == "commit" and not is_unique(self.columns):
@@ -222,7 +226,7 @@ class DatabaseGuard:
         """Whether a row has the key."""
         if not self._must_ask(session, key):
             return False
-        return bool(self._noted(key, session.execute(self._one(key)).scalar() or None))
+        return bool(self._noted(key, session.execute(self._one(key)).scalar()))
 
     async def aget(self, session: Any, key: Any) -> Any:
         """`get` for an `AsyncSession` or an `AsyncConnection`."""
@@ -234,7 +238,7 @@ class DatabaseGuard:
         """`exists` for an `AsyncSession` or an `AsyncConnection`."""
         if not self._must_ask(session, key):
             return False
-        return bool(self._noted(key, (await session.execute(self._one(key))).scalar() or None))
+        return bool(self._noted(key, (await session.execute(self._one(key))).scalar()))
 
     def _must_ask(self, session: Any, key: Any) -> bool:
         if has_unsent(session):
@@ -254,7 +258,9 @@ class DatabaseGuard:
         return select(self._entity).where(*self._where(key)).limit(1)
 
     def _one(self, key: Any) -> Any:
-        return select(exists().where(*self._where(key)))
+        # From the entity, not by `exists()`: SQLAlchemy 2.0 flushes a session only before a query
+        # of something mapped.
+        return select(literal(1)).select_from(self._entity).where(*self._where(key)).limit(1)
 
     def _first(self, result: Any) -> Any:
         mapped = self._entity is not self.columns[0].table

@@ -11,16 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-try:
+from bloomtide import extras
+from bloomtide.guard.state import GuardStats, State
+
+with extras.require("metrics", "`GuardMetrics`"):
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "`GuardMetrics` needs the Prometheus client: pip install prometheus-client",
-        name=error.name,
-    ) from error
-
-from bloomtide.guard.state import GuardStats, State
 
 _COUNTERS = {
     "asked": "Questions.",

@@ -1,8 +1,10 @@
 """How many between t1 and t2: counts of keys in any past range of time, in a directory.
 
-`History` is the store; its segments are multi-Bloom filters. It needs the extra `history`
-(SQLAlchemy for the table of segments, fsspec for object stores).
+`History` is the store; its segments are multi-Bloom filters. It needs the extra `history`:
+SQLAlchemy, for the table of segments. All else here is there without.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from bloomtide.history.decay import exponential, polynomial, sliding
 from bloomtide.history.records import (
@@ -15,7 +17,9 @@ from bloomtide.history.records import (
     VerifyReport,
 )
 from bloomtide.history.series import Series
-from bloomtide.history.store import History
+
+if TYPE_CHECKING:
+    from bloomtide.history.store import History
 
 __all__ = [
     "CompactionReport",
@@ -31,3 +35,12 @@ __all__ = [
     "polynomial",
     "sliding",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`History` when it is first asked for: it needs SQLAlchemy."""
+    if name == "History":
+        from bloomtide.history.store import History
+
+        return History
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

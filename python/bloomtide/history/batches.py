@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from bloomtide._core import HistoryBuffer
 from bloomtide.errors import BloomtideError, IncompatibleError, require
 from bloomtide.history.background import Background
-from bloomtide.history.catalogue import Entry
+from bloomtide.history.entry import Entry
 from bloomtide.history.seal import write_sealed
 from bloomtide.history.settings import Settings
 from bloomtide.history.state import State

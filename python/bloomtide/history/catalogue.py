@@ -21,20 +21,18 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from bloomtide import extras
 from bloomtide.errors import LockedError, SnapshotError, StorageError, VersionError
+from bloomtide.history.entry import Entry
 
-try:
+with extras.require("history", "`History`"):
     import sqlalchemy as sql
     from sqlalchemy import exc
-except ImportError as error:  # pragma: no cover - the tests run with the extra
-    raise ImportError(
-        "bloomtide.History needs SQLAlchemy: pip install 'bloomtide[history]'"
-    ) from error
 
 VERSION = 1
 _BUSY = 30
@@ -73,38 +71,6 @@ _segments = sql.Table(
     sql.Column("parent", sql.BigInteger),
     sql.Column("created", sql.BigInteger, nullable=False),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One registered segment."""
-
-    id: int
-    level: int
-    number: int
-    """Which segment of its level: its begin in spans, or its place in the order of arrivals."""
-    begin: int
-    """Where its span begins, in microseconds since 1970, as all times here."""
-    end: int
-    """Where its span ends: the first instant that is not in it."""
-    first: int
-    """Its earliest event."""
-    last: int
-    """Its latest event."""
-    rows: int
-    events: int
-    file: str
-    items: str | None
-    """The file of its exact contents, until its parent has taken them."""
-    bytes: int
-    checksum: str
-    predicted_error: float
-    parameters: Mapping[str, Any]
-    state: str
-    """What made it: `"sealed"`, `"rolled up"`, `"compressed"`, `"joined"` or `"copied"`."""
-    parent: int | None
-    """The segment that contains its counts; None for a root."""
-    created: int
 
 
 class Catalogue:
@@ -357,11 +323,6 @@ class Catalogue:
 def _batch_name(source: str) -> str:
     """The name of the row that has a source's last batch."""
     return f"batch {blake2b(source.encode(), digest_size=12).hexdigest()}"
-
-
-def adopted(entry: Entry, parent: int) -> Entry:
-    """The entry after its parent has taken its items."""
-    return replace(entry, parent=parent, items=None)
 
 
 def _make_commits_durable(connection: Any, _record: Any) -> None:

@@ -18,7 +18,7 @@ from functools import partial
 
 from bloomtide._core import HistorySegment, history_roll_up
 from bloomtide.errors import IncompatibleError, ParameterError, SnapshotError, require
-from bloomtide.history.catalogue import Entry
+from bloomtide.history.entry import Entry
 from bloomtide.history.forest import Damaged, SegmentNode
 from bloomtide.history.ladder import parse_retention
 from bloomtide.history.state import State

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from bloomtide._core import Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment
 from bloomtide.errors import BloomtideError, SnapshotError
-from bloomtide.history.catalogue import Entry, adopted
+from bloomtide.history.entry import Entry, adopted
 from bloomtide.history.places import Place
 
 Counts = npt.NDArray[np.uint64]

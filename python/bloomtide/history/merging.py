@@ -12,7 +12,7 @@ import threading
 from dataclasses import replace
 
 from bloomtide.errors import IncompatibleError
-from bloomtide.history.catalogue import Entry
+from bloomtide.history.entry import Entry
 from bloomtide.history.seal import write_sealed
 from bloomtide.history.state import State, checksum
 

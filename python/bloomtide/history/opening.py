@@ -25,7 +25,8 @@ from bloomtide.errors import (
     StorageError,
 )
 from bloomtide.format import pack_json, read_json
-from bloomtide.history.catalogue import Catalogue, Entry
+from bloomtide.history.catalogue import Catalogue
+from bloomtide.history.entry import Entry
 from bloomtide.history.forest import Forest
 from bloomtide.history.journal import Journal, journal_path
 from bloomtide.history.places import open_place

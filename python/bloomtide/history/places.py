@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from bloomtide import extras
 from bloomtide.durable.disk import TEMPORARY, Disk, storage_errors
 from bloomtide.errors import StorageError
 
@@ -75,12 +76,8 @@ class ObjectStore:
 
     def __init__(self, disk: Disk, url: str, cache: Path, cache_bytes: int) -> None:
         """Connects at once, so that a wrong URL is refused when the store is opened."""
-        try:
+        with extras.require("fsspec", "`location`"):
             import fsspec
-        except ImportError as error:
-            raise ImportError(
-                "`location` needs fsspec: pip install 'bloomtide[history]'"
-            ) from error
         self._disk = disk
         self._url = url.rstrip("/")
         self._cache = cache

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bloomtide._core import HistoryBuffer
 from bloomtide.errors import BloomtideError, StorageError
-from bloomtide.history.catalogue import Entry
+from bloomtide.history.entry import Entry
 from bloomtide.history.journal import Journal, journal_path
 from bloomtide.history.state import State
 

@@ -26,7 +26,8 @@ from typing import Any
 from bloomtide._core import HistoryBuffer, parse_instant
 from bloomtide.durable.disk import Disk
 from bloomtide.errors import LockedError, StorageError
-from bloomtide.history.catalogue import Catalogue, Entry
+from bloomtide.history.catalogue import Catalogue
+from bloomtide.history.entry import Entry
 from bloomtide.history.forest import Forest
 from bloomtide.history.journal import Journal, journal_path
 from bloomtide.history.ladder import MICRO, Level

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from bloomtide._core import HistorySegment
 from bloomtide.errors import BloomtideError
-from bloomtide.history.catalogue import Entry
+from bloomtide.history.entry import Entry
 from bloomtide.history.ladder import MICRO
 from bloomtide.history.state import State, checksum
 

@@ -11,18 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
-try:
-    from dask import delayed
-except ImportError as error:
-    raise ImportError(
-        "bloomtide.integrations.dask needs Dask: pip install 'bloomtide[dask]'"
-    ) from error
-
+from bloomtide import extras
 from bloomtide.distributed import Recipe, build_partition, finish
 from bloomtide.distributed import merge as merge_partials
 from bloomtide.distributed.partial import require_size
 from bloomtide.errors import require
 from bloomtide.records import Plan
+
+with extras.require("dask", "`bloomtide.integrations.dask`"):
+    from dask import delayed
 
 
 def build(keys: Any, plan: Plan | Recipe, *, nulls: str = "refuse", fan_in: int = 8) -> Any:

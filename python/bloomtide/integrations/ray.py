@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-try:
-    import ray as _ray
-except ImportError as error:
-    raise ImportError(
-        "bloomtide.integrations.ray needs Ray: pip install 'bloomtide[ray]'"
-    ) from error
-
+from bloomtide import extras
 from bloomtide.distributed import Recipe, build_partition, finish
 from bloomtide.distributed import merge as merge_partials
 from bloomtide.distributed.partial import require_size
 from bloomtide.errors import require
 from bloomtide.records import Plan
+
+with extras.require("ray", "`bloomtide.integrations.ray`"):
+    import ray as _ray
 
 
 def build(

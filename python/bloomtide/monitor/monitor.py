@@ -27,12 +27,11 @@ import time
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from bloomtide._core import Events
 from bloomtide.durable.disk import Disk
 from bloomtide.errors import BloomtideError, ClosedError, JournalError, require
-from bloomtide.history import History
 from bloomtide.history.background import Background
 from bloomtide.monitor.answers import MICRO, Answers, Key, seconds_of
 from bloomtide.monitor.batches import in_parts
@@ -45,6 +44,9 @@ from bloomtide.monitor.structures import Structures, history_stats
 from bloomtide.records import Applied
 from bloomtide.store import Ledger
 from bloomtide.store.ledger import Sync
+
+if TYPE_CHECKING:
+    from bloomtide.history import History
 
 log = logging.getLogger("bloomtide.monitor")
 _SYNC = 0.25
@@ -126,6 +128,10 @@ class Monitor(Answers):
         try:
             chosen, structures, totals = open_ledger(ledger, settings, seconds_of(clock))
             if chosen.history:
+                from bloomtide.history import (
+                    History,
+                )  # needs an extra; a monitor in memory does not
+
                 history = History.open(
                     directory / "history", chosen.window, error_rate=chosen.error_rate,
                     retention=chosen.retention,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bloomtide._core import (
     BloomFilter,
@@ -21,10 +21,12 @@ from bloomtide._core import (
     load,
 )
 from bloomtide.errors import SnapshotError
-from bloomtide.history import History
 from bloomtide.monitor.records import StructureStats
 from bloomtide.monitor.settings import Settings
 from bloomtide.trend import SLOWER
+
+if TYPE_CHECKING:
+    from bloomtide.history import History
 
 Structure: TypeAlias = BloomFilter | UrlFilter | CountFilter | TimeDecayingBloomFilter | HotList
 

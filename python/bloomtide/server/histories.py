@@ -91,13 +91,8 @@ class Histories:
             self._open.clear()
 
     def _opened(self, path: Path, options: dict[str, Any]) -> History:
-        try:
-            from bloomtide.history import History
-        except ImportError as error:
-            raise StorageError(
-                "histories need SQLAlchemy", hint="pip install 'bloomtide[history]'",
-                path=str(path), operation="open",
-            ) from error  # fmt: skip
+        from bloomtide.history import History
+
         durability = _DURABILITIES[self._settings.appendfsync]
         return History.open(path, durability=durability, **options)
 

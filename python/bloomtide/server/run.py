@@ -11,8 +11,8 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from bloomtide import system
-from bloomtide.errors import StorageError, UnsupportedError
+from bloomtide import extras, system
+from bloomtide.errors import StorageError
 from bloomtide.server.listener import Server
 from bloomtide.server.settings import AUTO, Settings
 
@@ -77,7 +77,10 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
         factory = uvloop.new_event_loop
     except ImportError:
-        log.warning("uvloop is not installed, so the server is slower: pip install uvloop")
+        log.warning(
+            "uvloop is not installed, so the server is slower: pip install %s",
+            extras.install_name("serve"),
+        )
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(main)
 
@@ -97,20 +100,13 @@ class Web:
     @classmethod
     async def started(cls, server: Server) -> Web:
         """Answers when the ports are open."""
-        try:
+        with extras.require("serve", "HTTP", instead="set `http-port 0`"):
             import uvicorn
 
             from bloomtide.server.figures import figures
             from bloomtide.server.http.app import create_app
             from bloomtide.server.http.connections import Watch, at_most
             from bloomtide.server.http.parts import limits_of
-        except ImportError as error:
-            raise UnsupportedError(
-                "HTTP needs Starlette and uvicorn",
-                hint="pip install 'bloomtide[serve]', or set `http-port 0`",
-                verb="http-port",
-                policy="absent",
-            ) from error
 
         class Quiet(uvicorn.Server):
             """Leaves the signals to us."""

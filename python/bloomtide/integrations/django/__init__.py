@@ -11,6 +11,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from bloomtide import extras
+
 if TYPE_CHECKING:
     from bloomtide.integrations.django.guard import ModelGuard
 
@@ -20,13 +22,7 @@ __all__ = ["ModelGuard"]
 def __getattr__(name: str) -> Any:
     """When it is first asked for: Django imports this package before its models can be."""
     if name == "ModelGuard":
-        try:
+        with extras.require("django", "`ModelGuard`"):
             from bloomtide.integrations.django.guard import ModelGuard
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "django":
-                raise
-            raise ModuleNotFoundError(
-                "`ModelGuard` needs Django: pip install 'bloomtide[django]'", name=error.name
-            ) from error
         return ModelGuard
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,8 +8,11 @@
 which also keeps the requests that were accepted and not done. `Addon` turns on both.
 """
 
-from bloomtide.integrations.scrapy.addon import Addon
-from bloomtide.integrations.scrapy.dupefilter import BloomDupeFilter
-from bloomtide.integrations.scrapy.scheduler import DoneMiddleware, DurableScheduler
+from bloomtide import extras
+
+with extras.require("scrapy", "`bloomtide.integrations.scrapy`"):
+    from bloomtide.integrations.scrapy.addon import Addon
+    from bloomtide.integrations.scrapy.dupefilter import BloomDupeFilter
+    from bloomtide.integrations.scrapy.scheduler import DoneMiddleware, DurableScheduler
 
 __all__ = ["Addon", "BloomDupeFilter", "DoneMiddleware", "DurableScheduler"]

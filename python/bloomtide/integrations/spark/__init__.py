@@ -16,17 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-try:
-    import pyspark as _pyspark  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        "bloomtide.integrations.spark needs PySpark: pip install 'bloomtide[spark]'"
-    ) from error
-
+from bloomtide import extras
 from bloomtide.distributed import Recipe
-from bloomtide.integrations.spark.asking import anti_join, contains, count, semi_filter
-from bloomtide.integrations.spark.building import build, build_grouped, build_sharded, merge
-from bloomtide.integrations.spark.files import build_files
+
+with extras.require("spark", "`bloomtide.integrations.spark`"):
+    from bloomtide.integrations.spark.asking import anti_join, contains, count, semi_filter
+    from bloomtide.integrations.spark.building import build, build_grouped, build_sharded, merge
+    from bloomtide.integrations.spark.files import build_files
 
 if TYPE_CHECKING:
     from bloomtide.integrations.spark.streaming import dedup, history_sink, hot_table

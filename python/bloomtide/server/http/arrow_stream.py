@@ -12,7 +12,8 @@ import struct
 from collections.abc import Iterator
 from typing import IO, Any, NoReturn
 
-from bloomtide.errors import BloomtideError, RequestError
+from bloomtide import extras
+from bloomtide.errors import BloomtideError, MissingExtraError, RequestError
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 ROWS = 65_536
@@ -28,12 +29,13 @@ _DATA = 1
 def pyarrow() -> Any:
     """The library, which a server may lack."""
     try:
-        import pyarrow as pa
-    except ModuleNotFoundError:
+        with extras.require("arrow", "Arrow", instead="send application/x-ndjson"):
+            import pyarrow as pa
+    except MissingExtraError as error:
         raise RequestError(
-            "this server has no Arrow", hint="install pyarrow, or use application/x-ndjson",
+            f"this server has no Arrow: {error.message}", hint=error.hint,
             status=415, field="Content-Type",
-        ) from None  # fmt: skip
+        ) from error  # fmt: skip
     return pa
 
 
