@@ -18,7 +18,7 @@ from bloomtide import BloomFilter, Dedup, ScalableBloomFilter, load
 from bloomtide._core import parse_duration
 from bloomtide.cli.console import CommandError, ReaderGoneError
 from bloomtide.cli.files import lock_alone
-from bloomtide.errors import NotASnapshotError, UnsealedError
+from bloomtide.errors import KindError, NotASnapshotError, UnsealedError
 
 if TYPE_CHECKING:
     from bloomtide.recent import RecentFilter
@@ -222,7 +222,7 @@ def _flat(state: Path | None, size: Size, stack: contextlib.ExitStack) -> Filter
         found = load(state)
     except UnsealedError:
         raise _in_use(state) from None
-    except NotASnapshotError:
+    except (KindError, NotASnapshotError):
         raise CommandError(
             f"{state} is no state of `dedup`", hint="one made with --within needs --within again"
         ) from None
@@ -246,7 +246,7 @@ def _recent(
     _lock(state, stack)
     try:
         found = type(made).load(state)
-    except NotASnapshotError:
+    except (KindError, NotASnapshotError):
         raise CommandError(
             f"{state} is no state of `dedup --within`",
             hint="leave it out, or use a new state",
