@@ -26,6 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"system"}),
     frozenset({"memory_models", "partitions", "durable"}),
     frozenset({"_core"}),
+    frozenset({"format"}),
     frozenset({"hot", "recent", "history", "guard", "trend"}),
     frozenset({"store"}),
     frozenset({"monitor"}),
