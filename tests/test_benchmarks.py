@@ -29,6 +29,7 @@ from benchmarks import (
     membership,
     process,
     proof,
+    starts,
 )
 from benchmarks.__main__ import main
 from benchmarks.answers import WrongAnswerError
@@ -356,3 +357,13 @@ def test_memory_of_a_command_is_its_own(tmp_path: Path) -> None:
     assert large.peak_bytes > small.peak_bytes + (60 << 20)
     with pytest.raises(SystemExit, match="ended with 3"):
         process.run([sys.executable, "-c", "raise SystemExit(3)"])
+
+
+def test_starts_are_timed_beside_numpy_and_their_answers_checked() -> None:
+    right = starts.Case(("dedup",), b"a\nb\n", b"a\nb\na\n")
+    base, start = starts.measure(1, (right,))
+    assert start.ratio == pytest.approx(start.seconds / base.seconds)
+    assert "| `bloomtide dedup` |" in starts.table([base, start])
+    wrong = starts.Case(("dedup",), b"a\na\n", b"a\na\n")
+    with pytest.raises(WrongAnswerError, match="bloomtide dedup"):
+        starts.measure(1, (wrong,))

@@ -132,7 +132,7 @@ def test_short_flags_may_stand_together(tmp_path: Path) -> None:
 
 
 def completed(*words: str) -> list[str]:
-    """What bash would offer for the last word."""
+    """What bash would offer for the last word; `file` where it is to name files itself."""
     asked = {
         "_BLOOMTIDE_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(("bloomtide", *words)),
@@ -140,7 +140,8 @@ def completed(*words: str) -> list[str]:
     }
     done = run_process(env=os.environ | asked)
     assert done.returncode == 0
-    return [line.partition(",")[2] for line in done.stdout.decode().splitlines()]
+    offers = [line.split(",") for line in done.stdout.decode().splitlines()]
+    return [text if kind == "plain" else kind for kind, text in offers]
 
 
 def test_shells_complete_commands_options_and_values() -> None:
@@ -148,6 +149,8 @@ def test_shells_complete_commands_options_and_values() -> None:
     assert completed("history", "se") == ["series", "segments"]
     assert completed("check", "--in") == ["--invert"]
     assert completed("top", "--by", "re") == ["referer"]
+    assert completed("add", "seen.bl") == completed("add", "seen.bloom", "ke") == ["file"]
+    assert completed("dedup", "li") == completed("history", "ingest", "st", "ac") == ["file"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -226,6 +226,19 @@ def test_a_mistake_of_ours_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     assert stderr.startswith("error: unexpected ZeroDivisionError: oops\nhint: ")
 
 
+@pytest.mark.parametrize("problem", [ImportError, ModuleNotFoundError])
+def test_a_module_of_ours_that_is_missing_is_no_mistake_to_report(
+    monkeypatch: pytest.MonkeyPatch, problem: type[ImportError]
+) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise problem("No module named 'bloomtide.lost'", name="bloomtide.lost")
+
+    monkeypatch.setattr("bloomtide.cli.plan._set_row", broken)
+    stderr = run("plan", "--items", "5", code=2).stderr
+    assert stderr.startswith("error: the installation is broken: No module named 'bloomtide.lost'")
+    assert "mistake" not in stderr
+
+
 @pytest.mark.parametrize("command", [["nonsense"], ["ad"], ["--nonsense"], ["check"]])
 def test_a_wrong_command_line_is_one_error_with_a_hint(command: list[str]) -> None:
     lines = run(*command, code=2).stderr.splitlines()

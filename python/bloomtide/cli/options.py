@@ -19,7 +19,10 @@ from bloomtide.cli.quantities import (
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
 
-PATH = click.Path(path_type=Path)
+PATH = click.Path(path_type=Path, readable=False)
+"""Completed by shells. Whether it can be read is found out, and told, by whoever reads it."""
+SOURCE = click.Path(readable=False)
+"""The same as text, since `-` is stdin."""
 
 
 def option(*names: str, metavar: str, help: str, **more: Any) -> Decorator[Any]:
@@ -55,12 +58,14 @@ key_files = click.argument(
     "keys",
     metavar="[KEYS-FILE]...",
     nargs=-1,
+    type=SOURCE,
     help="Files with one key per line, also .gz and .zst; `-` is stdin, the default.",
 )
 log_files = click.argument(
     "files",
     metavar="[FILE]...",
     nargs=-1,
+    type=SOURCE,
     help="Logs, also .gz and .zst; `-` is stdin, the default.",
 )
 given_keys = option(

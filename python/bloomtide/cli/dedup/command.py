@@ -12,7 +12,7 @@ from bloomtide.cli import console
 from bloomtide.cli.dedup.memory import Memory, Size, remembering
 from bloomtide.cli.dedup.stop import Stop, StoppedError, undisturbed
 from bloomtide.cli.dedup.told import Told
-from bloomtide.cli.options import PATH, as_json, choice, flag, option
+from bloomtide.cli.options import PATH, SOURCE, as_json, choice, flag, option
 from bloomtide.cli.progress import Advance, reading
 from bloomtide.cli.quantities import parse_error_rate, parse_items
 from bloomtide.cli.sources import chunks
@@ -35,6 +35,7 @@ def parse_items_or_auto(text: str) -> int:
     "files",
     metavar="[FILE]...",
     nargs=-1,
+    type=SOURCE,
     help="Files, also .gz and .zst; `-` is stdin, the default.",
 )
 @option(

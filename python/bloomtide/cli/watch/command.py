@@ -13,7 +13,17 @@ import click
 
 from bloomtide.cli import console
 from bloomtide.cli.logs import finish
-from bloomtide.cli.options import PATH, as_json, by_field, choice, flag, json_map, no_query, option
+from bloomtide.cli.options import (
+    PATH,
+    SOURCE,
+    as_json,
+    by_field,
+    choice,
+    flag,
+    json_map,
+    no_query,
+    option,
+)
 from bloomtide.cli.quantities import parse_error_rate, parse_items
 from bloomtide.errors import require
 from bloomtide.system import require_posix
@@ -31,6 +41,7 @@ LOOK = 0.25
     "sources",
     metavar="[SOURCE]...",
     nargs=-1,
+    type=SOURCE,
     help="Logs, also .gz and .zst, patterns in quotes, `-` for stdin, or redis://host:port/stream.",
 )
 @flag("--demo", help="Watch the traffic of a site that does not exist.")
