@@ -100,6 +100,12 @@ def test_an_instant_without_a_zone_is_refused(zoneless: Any) -> None:
     assert "which zone" in caught.value.hint
 
 
+@pytest.mark.parametrize("text", ["2023-11-14T22:13:20", "2023-11-14", "1969-12-31T00:00:00Z"])
+def test_text_that_is_refused_is_told_as_it_was_written(text: str) -> None:
+    with pytest.raises(ParameterError, match=f"got: '{text}'"):
+        parse_instant(text)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

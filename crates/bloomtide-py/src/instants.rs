@@ -134,7 +134,9 @@ fn read(value: &Bound<'_, PyAny>) -> Result<f64, Refusal> {
             .call_method1("fromisoformat", (text,))
             .ok()
             .and_then(|moment| moment.cast_into::<PyDateTime>().ok());
-        return of_datetime(&moment.ok_or_else(refuse)?);
+        // Told as it was written, not as the datetime that it was read into.
+        return of_datetime(&moment.ok_or_else(refuse)?)
+            .map_err(|refusal| Refusal { got: shown(value), ..refusal });
     }
     if kind_of(value) == Some('M') {
         let array = value.call_method1("reshape", (1,)).map_err(|_| refuse())?;
