@@ -102,12 +102,10 @@ def _json(names: list[str], rows: Iterator[tuple[Any, ...]]) -> bytes:
 
 
 def _arrow(columns: Columns) -> bytes:
-    try:
+    from bloomtide.extras import require
+
+    with require("arrow", "Arrow output", instead="take --csv"):
         import pyarrow as pa
-    except ModuleNotFoundError:
-        raise console.CommandError(
-            "Arrow needs the package pyarrow", hint="pip install pyarrow, or take --csv"
-        ) from None
     arrays = {}
     for name, column in columns.items():
         kind = getattr(getattr(column, "dtype", None), "kind", "")
