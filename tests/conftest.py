@@ -7,6 +7,7 @@ promise: a test that starts one of them without its marker fails. `slow` is writ
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,11 @@ _FOLDERS = {_ROOT / "integrations" / "spark": "spark"}
 """Tests that start the service themselves."""
 _VALUES = {"postgresql": "postgres"}
 """Values of parameters that make a fixture ask for a service while it runs."""
+
+
+def pytest_configure() -> None:
+    """Commands print as into a pipe, however wide the terminal is; workers are told its width."""
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.hookimpl(tryfirst=True)  # the choice by `-m` comes after it

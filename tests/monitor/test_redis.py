@@ -18,7 +18,12 @@ from bloomtide.cli.watch.source import Feeder
 from bloomtide.cli.watch.streams import RedisStream
 from tests.waiting import until
 
-redis = pytest.importorskip("redis")
+pytest.importorskip("redis")
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
 SERVER = shutil.which("redis-server")
 pytestmark = pytest.mark.skipif(SERVER is None, reason="needs redis-server")
 
@@ -41,7 +46,8 @@ def _started(folder: Path) -> tuple[subprocess.Popen[bytes], int] | None:
         pass
     command = [SERVER or "", "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
-    with redis.Redis(port=port) as client:
+    # Without redis-py's own pauses between attempts, which are seconds.
+    with redis.Redis(port=port, retry=Retry(NoBackoff(), 0)) as client:
         until(lambda: process.poll() is not None or _works_in(folder, client))
     return (process, port) if process.poll() is None else None
 

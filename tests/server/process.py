@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,9 +39,12 @@ class Running:
         self.port = self.ports["port"]
 
     def client(self, **options: Any) -> Any:
-        """redis-py, connected to it; its types know only a part of what it answers."""
-        options = {"protocol": 2} | options
-        return redis.Redis(host="127.0.0.1", port=self.port, **options)
+        """redis-py, connected to it; its types know only a part of what it answers.
+
+        What fails is not tried again: redis-py would rest for seconds between.
+        """
+        defaults: dict[str, Any] = {"protocol": 2, "retry": Retry(NoBackoff(), 0)}
+        return redis.Redis(host="127.0.0.1", port=self.port, **(defaults | options))
 
     def wire(self) -> Wire:
         """A bare connection."""

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from bloomtide import History
 from bloomtide.server.commands import HANDLERS
@@ -259,7 +261,8 @@ def test_tls_works_and_client_certificates_can_be_demanded(tmp_path: Path) -> No
     settings = ["tls-port=auto", f"tls-cert-file={certificate}", f"tls-key-file={key}",
                 f"tls-ca-cert-file={certificate}"]  # fmt: skip
     with running(None, *(word for each in settings for word in ("--set", each))) as server:
-        trusted = {"ssl": True, "ssl_ca_certs": certificate, "protocol": 2}
+        once = Retry(NoBackoff(), 0)
+        trusted = {"ssl": True, "ssl_ca_certs": certificate, "protocol": 2, "retry": once}
         port = server.ports["tls_port"]
         known: Any = redis.Redis(
             port=port,
