@@ -23,7 +23,7 @@ export NO_MKDOCS_2_WARNING := 1
 .PHONY: help run build wheel test test-all test-portable test-sqlalchemy20 test-package lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.run ## show the monitor's page on generated traffic: bloomtide watch --demo
 	@scripts/prebuilt.sh || $(MAKE) --no-print-directory build
@@ -44,21 +44,24 @@ test: $(READY) ## what proves a change: the Rust core, then Python (minutes; PYT
 	cargo test --locked --workspace --exclude bloomtide-py
 	$(PYTEST) --dist worksteal -m "$(QUICK)" $(PYTEST_ARGS)
 
-test-all: $(READY) $(VENV)/.spark ## what `make test` leaves out: slow tests, Spark, the browser, the extras, SQLAlchemy 2.0
-	$(PYTEST) --dist loadfile -m "not ($(QUICK))" $(PYTEST_ARGS)
-	$(MAKE) --no-print-directory test-sqlalchemy20 test-package
+test-all: $(READY) $(VENV)/.spark $(VENV)/.wheel test-sqlalchemy20 ## what `make test` leaves out: slow tests, Spark, the browser, each extra alone, SQLAlchemy 2.0
+	BLOOMTIDE_WHEEL=$$(echo $(VENV)/wheel/*.whl) $(PYTEST) --dist loadfile -m "not ($(QUICK))" $(PYTEST_ARGS)
 
 test-portable: $(VENV)/.build $(VENV)/.dev ## the tests that also run on macOS and Windows: tests/portable.txt
-	$(BIN)/python -m pytest @tests/portable.txt $(PYTEST_ARGS)
+	$(PYTEST) @tests/portable.txt $(PYTEST_ARGS)
 
 # SQLAlchemy has two releases within the bounds of pyproject.toml; the environment has the newer one.
 test-sqlalchemy20: $(VENV)/.build $(VENV)/.dev $(VENV)/.sqlalchemy20 ## the tests that need SQLAlchemy, with the newest 2.0
 	PYTHONPATH=$(VENV)/sqlalchemy20 $(BIN)/python -c "import sqlalchemy; assert sqlalchemy.__version__.startswith('2.0.')"
-	PYTHONPATH=$(VENV)/sqlalchemy20 $(BIN)/python -m pytest $(PYTEST_ARGS) tests/guard tests/history_store
+	PYTHONPATH=$(VENV)/sqlalchemy20 $(PYTEST) tests/guard tests/history_store $(PYTEST_ARGS)
 
-test-package: rust $(VENV)/.build $(VENV)/.dev ## each extra alone in an empty environment (minutes, needs a package index)
-	rm -rf target/package && $(BIN)/maturin build --profile quick --locked --out target/package --interpreter $(BIN)/python
-	BLOOMTIDE_WHEEL=$$(echo target/package/*.whl) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/package
+test-package: rust $(VENV)/.wheel $(VENV)/.dev ## each extra alone in an empty environment (minutes, needs a package index)
+	BLOOMTIDE_WHEEL=$$(echo $(VENV)/wheel/*.whl) $(PYTEST) tests/package $(PYTEST_ARGS)
+
+# The wheel that the tests of the package install; what is published is compiled for speed (`make wheel`).
+$(VENV)/.wheel: $(VENV)/.build $(shell find python -type f -name '*.py*' -not -path '*/__pycache__/*') README.md
+	rm -rf $(VENV)/wheel && $(BIN)/maturin build --profile quick --locked --out $(VENV)/wheel --interpreter $(BIN)/python
+	@touch $@
 
 $(VENV)/.sqlalchemy20: requirements/sqlalchemy20.txt $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --require-hashes --no-deps --target $(VENV)/sqlalchemy20 -r $<

@@ -39,7 +39,7 @@ class Environment:
         """Runs a program of the environment; its exit code is the caller's to judge."""
         return subprocess.run(
             [str(self.bin / command[0]), *command[1:]],
-            input=input, capture_output=True, text=True, timeout=100, check=False, env=_CLEAN,
+            input=input, capture_output=True, text=True, timeout=300, check=False, env=_CLEAN,
             cwd=cwd or self.folder,
         )  # fmt: skip
 

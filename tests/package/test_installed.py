@@ -123,6 +123,8 @@ rows = ray.data.from_items([{"url": "a"}, {"url": "b"}])
 assert "b" in build(rows, "url", BloomFilter.plan(100, 0.01))
 """,
     "spark": """
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable  # else the first python3 of the path
 from pyspark.sql import SparkSession
 from bloomtide import BloomFilter
 from bloomtide.integrations.spark import build
