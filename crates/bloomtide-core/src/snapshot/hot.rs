@@ -135,7 +135,8 @@ impl PromisedList {
     pub(super) fn build(self, rows: &Words, keys: &Words) -> Result<HotList> {
         let rows = bytes(rows, self.keys * ROW as u64)?;
         let keys = bytes(keys, self.key_bytes)?;
-        let wrong = || Error::Field { name: "cells", got: "a key that is never written".to_owned() };
+        let wrong =
+            || Error::Field { name: "cells", got: "a key that is never written".to_owned() };
         let mut rest = &keys[..];
         let rows = rows.chunks_exact(ROW).map(|row| {
             let about = u64_at(row, 16);
