@@ -1,8 +1,8 @@
 """How long commands take that have next to nothing to do, beside `import numpy`.
 
 `python -m benchmarks.starts [ROUNDS]` starts every command with `--help`, and the plain ones on ten
-lines, each in a process of its own and in turns with `import numpy`, so that whatever else the
-machine does slows all of them. Every answer is checked. The ratio is of medians.
+lines, each in a process of its own and right after an `import numpy`, so that whatever else the
+machine does slows both. Every answer is checked. The ratio is the median of those of the rounds.
 """
 
 from __future__ import annotations
@@ -86,28 +86,25 @@ def measure(rounds: int, only: tuple[Case, ...] | None = None) -> list[Start]:
     # A user's interpreter keeps its bytecode.
     env = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     numpy: list[float] = []
-    times: dict[Case, list[float]] = {case: [] for case in chosen}
+    times: dict[Case, list[tuple[float, float]]] = {case: [] for case in chosen}
     with tempfile.TemporaryDirectory(prefix="bloomtide-bench-") as folder:
         _prepare(Path(folder), env)
-        for number in range(rounds + 1):  # the first fills the caches
-            begun = time.perf_counter()
-            subprocess.run([sys.executable, "-c", "import numpy"], check=True, env=env)
-            numpy.append(time.perf_counter() - begun)
+        for number in range(rounds + 1):
             for case in chosen:
                 if case.arguments[0] == "add":
                     _run(("new", "new.bloom", "--items", "1k", "--force"), b"", folder, env)
                 begun = time.perf_counter()
+                subprocess.run([sys.executable, "-c", "import numpy"], check=True, env=env)
+                between = time.perf_counter()
                 answer = _run(case.arguments, case.stdin, folder, env)
-                times[case].append(time.perf_counter() - begun)
+                ended = time.perf_counter()
                 if case.expected not in answer:
                     raise WrongAnswerError(f"{case.name}: {answer!r}")
-            if number == 0:
-                numpy.clear()
-                for found in times.values():
-                    found.clear()
-    base = median(numpy)
-    return [Start("python -c 'import numpy'", base, 1.0, 1.0)] + [
-        Start(case.name, median(found), median(found) / base, case.limit)
+                if number:  # the first round fills the caches
+                    numpy.append(between - begun)
+                    times[case].append((ended - between, (ended - between) / (between - begun)))
+    return [Start("python -c 'import numpy'", median(numpy), 1.0, 1.0)] + [
+        Start(case.name, median(s for s, _ in found), median(r for _, r in found), case.limit)
         for case, found in times.items()
     ]
 

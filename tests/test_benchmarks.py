@@ -362,7 +362,7 @@ def test_memory_of_a_command_is_its_own(tmp_path: Path) -> None:
 def test_starts_are_timed_beside_numpy_and_their_answers_checked() -> None:
     right = starts.Case(("dedup",), b"a\nb\n", b"a\nb\na\n")
     base, start = starts.measure(1, (right,))
-    assert start.ratio == pytest.approx(start.seconds / base.seconds)
+    assert start.ratio == pytest.approx(start.seconds / base.seconds)  # one round, one pair
     assert "| `bloomtide dedup` |" in starts.table([base, start])
     wrong = starts.Case(("dedup",), b"a\na\n", b"a\na\n")
     with pytest.raises(WrongAnswerError, match="bloomtide dedup"):
