@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pytest
 
 import bloomtide
-from bloomtide import BloomFilter, CountingBloomFilter
+from bloomtide import BloomFilter, CountingBloomFilter, system
 from bloomtide.cli import files
 from tests.cli.command import filter_of, refused, run
 
@@ -99,14 +99,14 @@ def test_the_lock_is_on_the_file_that_is_there_when_it_is_taken(
     fcntl = pytest.importorskip("fcntl")
     file = filter_of(tmp_path, ["a"])
     newer = filter_of(tmp_path, ["b"], name="newer")
-    take = files._lock
+    take = system.try_lock
 
-    def replaced_meanwhile(opened: BinaryIO, kind: int) -> bool:
+    def replaced_meanwhile(opened: BinaryIO, *, shared: bool = False) -> bool:
         if newer.exists():
             newer.replace(file)
-        return take(opened, kind)
+        return take(opened, shared=shared)
 
-    monkeypatch.setattr(files, "_lock", replaced_meanwhile)
+    monkeypatch.setattr(system, "try_lock", replaced_meanwhile)
     with files.filter_to_change(file) as filter:
         assert "b" in filter
         with file.open("rb") as other, pytest.raises(BlockingIOError):

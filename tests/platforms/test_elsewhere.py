@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -182,10 +183,10 @@ engine.dispose()
 
 @pytest.mark.skipif(os.name != "nt", reason="the core of POSIX systems shares maps")
 @pytest.mark.parametrize("mode", ["c", "r+"])
-def test_a_map_for_writing_is_refused_on_windows(tmp_path: Path, mode: str) -> None:
+def test_a_map_for_writing_is_refused_on_windows(tmp_path: Path, mode: Literal["c", "r+"]) -> None:
     from bloomtide import BloomFilter
     from bloomtide.errors import UnsupportedError
 
     with pytest.raises(UnsupportedError, match=SENTENCE):
-        BloomFilter.open(tmp_path / "shared.bloom", 1000, 0.01, mode=mode)  # type: ignore[call-overload]
+        BloomFilter.open(tmp_path / "shared.bloom", 1000, 0.01, mode=mode)
     assert list(tmp_path.iterdir()) == []
