@@ -20,15 +20,15 @@ import ray.data
 
 from bloomtide.integrations.ray import Contains, build
 
-# Ray warns of its own settings, and leaves its log files to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [
+    pytest.mark.slow,  # `make test` does not install the engines
+    # Ray warns of its own settings, and leaves its log files to the garbage collector.
+    pytest.mark.filterwarnings("ignore"),
+]
 
 NUMBERS = [n * n % 2003 for n in range(6000)]
 KEYS = [key_of(n) for n in NUMBERS]
 PLAN = BloomFilter.plan(10_000, 0.01)
-
-
-pytestmark = pytest.mark.slow  # `make test` does not install the engines
 
 
 @pytest.fixture(scope="module")
