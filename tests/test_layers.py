@@ -22,8 +22,8 @@ FACADE = "bloomtide"
 """`bloomtide/__init__.py`, the public names."""
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "records"}),
-    frozenset({"system"}),
+    frozenset({"errors", "records", "core_missing"}),
+    frozenset({"system", "extras"}),
     frozenset({"memory_models", "partitions", "durable"}),
     frozenset({"_core"}),
     frozenset({"format"}),

@@ -4,7 +4,7 @@ The filter answers for every key, in bounded memory; the list says which keys ar
 event goes to both, so what one of them calls late is late for the other. The filter's counts fade
 from epoch to epoch, the list's all the time. `TimeDecayingBloomFilter.with_hot_list(k)` makes one.
 
-A file is the filter's snapshot followed by the list's. Each says its own length, so that is all.
+A file is the filter's snapshot followed by the list's, under a header of their own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from bloomtide._core import HotList, TimeDecayingBloomFilter, replace_file
-from bloomtide.errors import PoolError, TruncatedError
+from bloomtide.errors import PoolError
+from bloomtide.format import seal, unseal
 from bloomtide.records import Estimate, HotItem
 
-_LENGTH_AT = 24
-"""Where a snapshot says how many bytes it has, as eight little-endian bytes."""
+_KIND = "hot filter"
 
 
 def _part(column: Any, rows: slice) -> Any:
@@ -109,21 +109,16 @@ class HotFilter:
 
     def to_bytes(self) -> bytes:
         """Both snapshots, one after the other."""
-        return self.filter.to_bytes() + self.hot.to_bytes()
+        filter = self.filter.to_bytes()
+        return seal(_KIND, len(filter).to_bytes(8, "little"), filter, self.hot.to_bytes())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Reads what `to_bytes` returned."""
-        length = int.from_bytes(data[_LENGTH_AT : _LENGTH_AT + 8], "little")
-        if length >= len(data):
-            raise TruncatedError(
-                "the list behind the filter is missing",
-                hint="read it with bloomtide.load if it is a filter alone",
-                expected=length + 1,
-                got=len(data),
-            )
-        filter = TimeDecayingBloomFilter.from_bytes(data[:length])
-        return cls(filter, HotList.from_bytes(data[length:]))
+        added, body = unseal(data, _KIND)
+        length = int.from_bytes(added, "little")
+        filter = TimeDecayingBloomFilter.from_bytes(body[:length])
+        return cls(filter, HotList.from_bytes(body[length:]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Replaces the file by both snapshots, atomically and durably."""

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import bloomtide
-from bloomtide import BloomFilter, RecentFilter
+from bloomtide import BloomFilter, HotFilter, RecentFilter, TimeDecayingBloomFilter
 from bloomtide._core import HistoryBuffer, HistorySegment, Keyspace, crc32c, history_roll_up
 from bloomtide.distributed import build_partition
 from bloomtide.distributed.partial import unpack
@@ -151,6 +151,7 @@ def sample(kind: str, folder: Path) -> Sample:
             build_partition([["a", "b"]], BloomFilter.plan(100, 0.01)), unpack
         ),
         "recent": lambda: Sample(_recent().to_bytes(), RecentFilter.from_bytes),
+        "hot filter": lambda: Sample(_hot_filter().to_bytes(), HotFilter.from_bytes),
         "seen log": lambda: Sample(_seen_data(folder / "seen.log"), _file(folder / "r", _seen_log)),
         "ledger journal": lambda: Sample(
             _ledger(folder / "ledger"),
@@ -167,6 +168,12 @@ def _recent() -> RecentFilter:
     recent = RecentFilter(100, 0.01, within="1h", clock=lambda: NOW)
     recent.add("a")
     return recent
+
+
+def _hot_filter() -> HotFilter:
+    both = TimeDecayingBloomFilter(100, 0.01, half_life="1h").with_hot_list(3)
+    both.add("a", 2, NOW)
+    return both
 
 
 def _seen_data(path: Path) -> bytes:

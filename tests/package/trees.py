@@ -52,6 +52,10 @@ class Hidden:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Hidden())
+
+from bloomtide import extras
+found = extras._find_installed
+extras._find_installed = lambda: {{k: v for k, v in found().items() if k not in {names!r}}}
 """
 
 

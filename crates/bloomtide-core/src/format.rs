@@ -109,6 +109,8 @@ kinds! {
     SeenLog = 42, "seen log", "the crawl of its JOBDIR";
     /// What a ledger was given since its last snapshot.
     LedgerJournal = 43, "ledger journal", "the Ledger of its directory";
+    /// A filter that decays and its hot list.
+    HotFilter = 44, "hot filter", "HotFilter.load";
 }
 
 impl Kind {
