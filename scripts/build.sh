@@ -12,7 +12,12 @@ scripts/require.sh cc
 if ! command -v cargo >/dev/null 2>&1; then
     # pip builds in isolation, where maturin asks for a package that fetches Rust into its own cache.
     say "no cargo here, so pip downloads Rust for this build; it shows nothing for some minutes"
-    exec "$bin/python" -m pip install --quiet --no-deps -C build-args="--locked --profile $profile" --editable .
+    "$bin/python" -m pip install --quiet --no-deps -C build-args="--locked --profile $profile" --editable . \
+        2>.venv/pip.log || {
+        say "pip could not build with a Rust of its own: install Rust with rustup and run this again (details: .venv/pip.log)"
+        exit 1
+    }
+    exit
 fi
 
 scripts/require.sh cargo
