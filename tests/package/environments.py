@@ -64,7 +64,8 @@ class Environment:
 
 def make_environment(folder: Path, wheel: Path, extra: str) -> Environment:
     """The wheel with one extra, or with none, and nothing else; needs a package index."""
-    python, wanted = folder / "bin" / "python", f"{wheel.resolve()}[{extra}]"
+    python = folder / "bin" / "python"
+    wanted = f"{wheel.resolve()}[{extra}]" if extra else str(wheel.resolve())
     if uv := shutil.which("uv"):  # the same, ten times as fast
         commands = [
             [uv, "venv", "--quiet", "--python", sys.executable, str(folder)],

@@ -15,6 +15,7 @@ from bloomtide import BloomFilter, CountingBloomFilter, TimeDecayingBloomFilter
 from bloomtide.distributed import Recipe, ShardedFilter, build_partition, finish
 from bloomtide.errors import CapacityError, ParameterError, UnsupportedError
 from tests.distributed.recipes import EXACT, NOW, columns, key_of, one_machine
+from tests.files.crafted import with_version
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
@@ -309,8 +310,7 @@ def test_partials_of_other_parameters_or_another_version_stop_the_merge(spark: A
     df = spark.createDataFrame(pa.table({"filter": parts})).coalesce(1)
     with pytest.raises(PySparkException, match="another `capacity`"):
         by_spark.merge(df)
-    newer = bytearray(parts[0])
-    newer[8] = 2
-    df = spark.createDataFrame(pa.table({"filter": [parts[0], bytes(newer)]})).coalesce(1)
-    with pytest.raises(PySparkException, match="version 2 of the format"):
+    newer = with_version(parts[0], 2)
+    df = spark.createDataFrame(pa.table({"filter": [parts[0], newer]})).coalesce(1)
+    with pytest.raises(PySparkException, match="format version 2 is newer"):
         by_spark.merge(df)
