@@ -25,7 +25,7 @@ GIVES = {
     "guard": "`DatabaseGuard`",
     "metrics": "`bloomtide.guard.metrics.GuardMetrics`",
     "fsspec": "a history's segments in an object store: `location=`; with `history`",
-    "arrow": "Arrow over HTTP, and tables from `bloomtide history`",
+    "arrow": "Arrow over HTTP; with `cli` and `history` the tables of `bloomtide history`",
     "all": "all of the above",
     "scrapy": "`bloomtide.integrations.scrapy`",
     "django": "`bloomtide.integrations.django`",

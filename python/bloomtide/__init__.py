@@ -51,7 +51,8 @@ except ImportError as error:
 
     raise ImportError(explain(error), name=error.name, path=error.path) from error
 
-from bloomtide.errors import BloomtideError, MissingExtraError
+from bloomtide.errors import BloomtideError
+from bloomtide.errors import MissingExtraError as _MissingExtraError
 
 if TYPE_CHECKING:
     from bloomtide.guard import DatabaseGuard
@@ -114,7 +115,7 @@ def __getattr__(name: str) -> Any:
 
     try:
         value = getattr(import_module(f"bloomtide.{_LAZY[name]}"), name)
-    except MissingExtraError as error:
+    except _MissingExtraError as error:
         from bloomtide.extras import stand_in
 
         return stand_in(name, error)  # not kept: the extra may come while the program runs

@@ -19,8 +19,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from bloomtide.errors import MissingExtraError
@@ -43,7 +45,7 @@ class Requirement(NamedTuple):
 
 
 class Importing:
-    """Turns an `ImportError` of its block into the error that names the extra."""
+    """Turns what a broken package raises in its block into the error that names the extra."""
 
     def __init__(self, extra: str, what: str, instead: str) -> None:
         self.extra = extra
@@ -59,10 +61,8 @@ class Importing:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not isinstance(error, ImportError) or isinstance(error, MissingExtraError):
+        if isinstance(error, MissingExtraError) or not _is_broken_package(error):
             return
-        if (error.name or "").partition(".")[0] == "bloomtide":
-            return  # a mistake of ours, and no package mends it
         # pip leaves alone what its metadata calls installed, so it has to be told.
         packages = [each.package for each in requirements(self.extra)]
         option = "--force-reinstall " if packages else ""
@@ -72,6 +72,20 @@ class Importing:
             extra=self.extra,
             packages=packages,
         ) from error
+
+
+def _is_broken_package(error: BaseException | None) -> bool:
+    """Whether somebody else's package is to blame; a mistake of ours is not mended by pip."""
+    match error:
+        case ImportError():
+            blamed = error.name or ""
+        case AttributeError(obj=ModuleType() as module):
+            blamed = module.__name__
+        case SyntaxError():
+            return Path(__file__).parent not in Path(error.filename or "").parents
+        case _:
+            return False
+    return blamed.partition(".")[0] != "bloomtide"
 
 
 def require(extra: str, what: str, *, instead: str = "") -> Importing:
@@ -220,6 +234,7 @@ class _StandIn(type):
     """The type of a class whose extra is missing: all that can be done with it raises."""
 
     _error: MissingExtraError
+    """The latest refusal."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> None:
         super().__init__(name, bases, body)
@@ -241,5 +256,12 @@ class _StandIn(type):
 
 def stand_in(name: str, error: MissingExtraError) -> type:
     """A class to be imported instead of one whose extra is missing; it raises when it is used."""
-    about = f"Needs the extra `{error.extra}`: pip install {install_name(error.extra)}."
-    return _StandIn(name, (), {"__doc__": about, "__module__": "bloomtide", "_error": error})
+    made = _make_stand_in(name, error.extra)
+    made._error = error
+    return made
+
+
+@cache  # one class for each name: it can be compared and pickled
+def _make_stand_in(name: str, extra: str) -> _StandIn:
+    about = f"Needs the extra `{extra}`: pip install {install_name(extra)}."
+    return _StandIn(name, (), {"__doc__": about, "__module__": "bloomtide"})

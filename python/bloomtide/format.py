@@ -125,7 +125,12 @@ def _read_json(data: bytes, name: str) -> dict[str, Any]:
             f"this describes a {found}, not a {name}", hint="check the path",
             path=None, offset=0, expected=name, got=found,
         )  # fmt: skip
-    if (version := fields.pop("version")) != VERSION:
+    version = fields.pop("version", 0)
+    if type(version) is not int or version < 1:
+        raise SnapshotError(
+            f"no format has the version {version!r}", hint=hint, path=None, offset=None,
+        )  # fmt: skip
+    if version != VERSION:
         raise VersionError(
             f"format version {version} is newer than this program reads: {VERSION}",
             hint="read it with a newer bloomtide", path=None, offset=None,

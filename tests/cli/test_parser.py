@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
+from bloomtide.cli import app
 from bloomtide.cli.instants import parse_when, show_when
+from bloomtide.errors import MissingExtraError
 from tests.cli.command import filter_of, refused, run, run_process
 
 NINE = 1_769_850_000.0
@@ -157,3 +159,28 @@ def test_shells_complete_commands_options_and_values() -> None:
 def test_the_program_writes_what_a_shell_needs_for_completion(shell: str) -> None:
     done = run_process(env=os.environ | {"_BLOOMTIDE_COMPLETE": f"{shell}_source"})
     assert b"_BLOOMTIDE_COMPLETE" in done.stdout
+
+
+@pytest.mark.parametrize("text", ["2026", "20260131"])
+def test_a_date_without_its_dashes_is_not_taken_for_seconds(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="looks like a date"):
+        parse_when(text)
+
+
+def test_a_wrong_version_of_the_parser_is_not_a_mistake_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(extra: str, what: str) -> None:
+        raise MissingExtraError(f"{what} needs click", hint=f"pip install {extra}")
+
+    monkeypatch.setattr(app, "require", refuse)
+    assert app.tell(TypeError("Parameter.__init__() got an unexpected keyword argument")) == 2
+    told = capsys.readouterr().err
+    assert "needs click" in told
+    assert "mistake" not in told
+
+
+def test_an_argument_that_is_no_utf_8_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    told = refused("dedup", tmp_path / "t.csv", "--key", os.fsdecode(b"\xff"))
+    assert "not valid UTF-8" in told

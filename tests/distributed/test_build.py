@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,10 +24,12 @@ from bloomtide.errors import (
     NotASnapshotError,
     NullKeyError,
     ParameterError,
+    SnapshotError,
     TruncatedError,
     UnsupportedError,
     VersionError,
 )
+from bloomtide.format import seal, unseal
 from tests.distributed.recipes import (
     BOUNDS,
     EXACT,
@@ -233,6 +236,37 @@ def test_every_flipped_byte_and_every_cut_is_refused(keys: int) -> None:
             unpack(part[:length])
     with pytest.raises(TruncatedError):
         unpack(part + b"x")
+
+
+def _resealed(part: bytes, body: bytes) -> bytes:
+    """The same partial with another body, as somebody would forge it."""
+    added, _ = unseal(part, "partial")
+    return seal("partial", added, body)
+
+
+def test_a_body_that_claims_too_much_is_refused_before_it_is_unpacked() -> None:
+    claimed = zstandard.ZstdCompressor().compressobj(size=2**40)
+    lie = claimed.compress(b"x") + claimed.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    part = _resealed(build_partition([["a"]], PLAN), lie)
+    with pytest.raises(SnapshotError, match="claims"):
+        finish(part)
+
+
+def test_keys_that_arrow_cannot_trust_are_refused() -> None:
+    part = build_partition([["a", "b"]], PLAN)
+    assert unpack(part).has_keys
+    raw = zstandard.ZstdDecompressor().decompress(unpack(part).body)
+    at = raw.index(b"ab") - 64  # the offsets stand before the text
+    refusals = 0
+    for place in range(at, at + 64):
+        damaged = bytearray(raw)
+        damaged[place] ^= 0x40
+        body = zstandard.ZstdCompressor().compress(bytes(damaged))
+        try:
+            unpack(_resealed(part, body)).tables()
+        except SnapshotError:
+            refusals += 1
+    assert refusals > 0
 
 
 def test_another_version_is_refused_as_such() -> None:

@@ -116,6 +116,13 @@ def test_every_flipped_bit_of_a_file_of_json_is_refused(name: str) -> None:
         read_json(with_fields(data, format="other"), name, "here")
 
 
+@pytest.mark.parametrize("version", [0, -1, True, 1.0, "1"])
+def test_a_version_that_no_format_has_is_damage(version: object) -> None:
+    data = pack_json("ledger", {"version": version})
+    with pytest.raises(SnapshotError, match="no format has the version"):
+        read_json(data, "ledger", "manifest")
+
+
 def test_the_page_lists_the_kinds_that_the_code_knows() -> None:
     rows = re.findall(r"^\| (\d+) \| `([^`]+)` \|", PAGE.read_text(), flags=re.MULTILINE)
     assert {name: int(number) for number, name in rows} == KINDS

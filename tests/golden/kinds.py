@@ -171,7 +171,7 @@ def _recent() -> RecentFilter:
 
 
 def _hot_filter() -> HotFilter:
-    both = TimeDecayingBloomFilter(100, 0.01, half_life="1h").with_hot_list(3)
+    both: HotFilter = TimeDecayingBloomFilter(100, 0.01, half_life="1h").with_hot_list(3)
     both.add("a", 2, NOW)
     return both
 

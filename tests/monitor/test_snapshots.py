@@ -10,6 +10,7 @@ import pytest
 
 from bloomtide import Monitor
 from bloomtide.durable.disk import Disk
+from bloomtide.errors import KindError
 
 WAIT = 60
 """Seconds after which something that should happen has not."""
@@ -124,3 +125,13 @@ def test_two_snapshots_at_once_are_made_one_after_the_other(tmp_path: Path, disk
         digest = monitor.digest()
     with open_monitor(tmp_path / "m") as again:
         assert again.digest() == digest
+
+
+def test_a_structure_in_the_place_of_another_is_refused(tmp_path: Path) -> None:
+    with Monitor.open(tmp_path / "m", history=False, background=False) as monitor:
+        monitor.add("k")
+        monitor.save()
+    [heat] = (tmp_path / "m").rglob("heat.bloom")
+    heat.with_name("counts.bloom").write_bytes(heat.read_bytes())
+    with pytest.raises(KindError, match="holds a `tbf`, not a `pdcf`"):
+        Monitor.open(tmp_path / "m")

@@ -158,3 +158,16 @@ def test_a_package_left_half_uninstalled_is_told_as_such(tmp_path: Path) -> None
     assert "`DatabaseGuard` needs the extra `guard`, which cannot be imported" in told
     assert "hint: pip install --force-reinstall 'bloomtide[guard]'" in told
     assert "ImportError" in told
+
+
+@pytest.mark.parametrize("source", ["def (", ""])
+def test_a_package_whose_files_are_damaged_is_told_as_such(tmp_path: Path, source: str) -> None:
+    site = trees.declare(tmp_path)
+    trees.install(site, "sqlalchemy", "2.1.8", source=source)
+    code = (
+        "import bloomtide\nfrom bloomtide import *\n"
+        "try:\n    bloomtide.History.open('x')\nexcept ImportError as error:\n    print(error)"
+    )
+    told = trees.run(code, site)
+    assert "`History` needs the extra `history`, which cannot be imported" in told
+    assert "hint: pip install --force-reinstall 'bloomtide[history]'" in told

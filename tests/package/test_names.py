@@ -23,8 +23,9 @@ def test_no_class_of_the_package_is_left_out() -> None:
         name
         for name, value in vars(bloomtide).items()
         if inspect.isclass(value) and value.__module__.startswith("bloomtide")
+        if not name.startswith("_")
     }
-    assert found - set(bloomtide.__all__) == {"MissingExtraError"}  # of bloomtide.errors
+    assert found - set(bloomtide.__all__) == set()
 
 
 def test_every_name_is_documented() -> None:
@@ -87,4 +88,25 @@ def test_a_monitor_with_a_history_names_the_extra(tmp_path: Path) -> None:
         "except ImportError as error:\n    print(error.hint)",
         hidden=("sqlalchemy",),
     )
-    assert told == "pip install 'bloomtide[history]'\n"
+    assert told == "pip install 'bloomtide[history]', or give history=False\n"
+
+
+def test_a_stand_in_is_one_class_that_can_be_pickled() -> None:
+    told = trees.run(
+        "import bloomtide, pickle\n"
+        "from bloomtide import History\n"
+        "print(History is bloomtide.History, pickle.loads(pickle.dumps(History)) is History)",
+        hidden=("sqlalchemy",),
+    )
+    assert told == "True True\n"
+
+
+def test_a_monitor_that_cannot_have_its_history_makes_no_file(tmp_path: Path) -> None:
+    told = trees.run(
+        "import os, bloomtide\n"
+        f"os.chdir({str(tmp_path)!r})\n"
+        "try:\n    bloomtide.Monitor.open('there')\n"
+        "except ImportError as error:\n    print(error.extra, os.listdir())",
+        hidden=("sqlalchemy",),
+    )
+    assert told == "history []\n"

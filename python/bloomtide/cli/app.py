@@ -17,7 +17,8 @@ import click
 import bloomtide
 from bloomtide.cli import console
 from bloomtide.cli.lazy import Entry, LazyGroup
-from bloomtide.errors import BloomtideError, StorageError
+from bloomtide.errors import BloomtideError, MissingExtraError, StorageError
+from bloomtide.extras import require
 
 NAME = "bloomtide"
 COMPLETE = "_BLOOMTIDE_COMPLETE"
@@ -106,9 +107,18 @@ def tell(problem: Exception) -> int:
             console.error(f"{named}{problem.strerror or problem}")
         case MemoryError():
             console.error("not enough memory", "`bloomtide plan` tells the size beforehand")
+        case UnicodeEncodeError(object=str(text)):
+            console.error(
+                f"not valid UTF-8: {text.encode(errors='replace').decode()}",
+                "write the name of a field or format in UTF-8",
+            )
         case _:
             if os.environ.get("BLOOMTIDE_TRACEBACK"):
                 raise problem
+            try:  # a package of a version that was never tried may do anything
+                require("cli", "the command `bloomtide`")
+            except MissingExtraError as missing:
+                return tell(missing)
             console.error(
                 f"unexpected {type(problem).__name__}: {problem}",
                 "a mistake in bloomtide; BLOOMTIDE_TRACEBACK=1 shows where, please report it",

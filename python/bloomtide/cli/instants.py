@@ -18,6 +18,8 @@ FORMS = "write 2026-01-31T09:00:00Z, 2026-01-31T10:00+01:00 or seconds since 197
 def parse_when(text: str) -> float:
     """Seconds since 1970."""
     zoneless = False
+    if text.isdecimal() and len(text) in (4, 8):  # 2026 or 20260131: a date, not a second of 1970
+        refuse(f"'{text}' looks like a date: {FORMS}")
     try:
         value: object = float(text)
     except ValueError:

@@ -46,8 +46,16 @@ class Partial:
     def tables(self) -> list[Any]:
         """The batches of keys."""
         arrow = arrow_module()
-        with arrow.ipc.open_stream(self._unpacked()) as reader:
-            return list(reader)
+        try:
+            with arrow.ipc.open_stream(self._unpacked()) as reader:
+                batches = list(reader)
+            for batch in batches:
+                batch.validate(
+                    full=True
+                )  # Arrow believes offsets, and would read beyond its memory
+        except (arrow.ArrowException, OSError) as error:
+            _refuse_body(error)
+        return batches
 
     def filter(self) -> Any:
         """The filter."""
@@ -56,12 +64,12 @@ class Partial:
     def _unpacked(self) -> bytes:
         zstandard = _zstandard_module()
         try:
+            size = zstandard.frame_content_size(self.body)
+            if not 0 <= size <= LIMIT:
+                raise zstandard.ZstdError(f"it claims {size:,} bytes")
             return bytes(zstandard.ZstdDecompressor().decompress(self.body))
         except zstandard.ZstdError as error:
-            raise SnapshotError(
-                f"the body of a partial cannot be unpacked: {error}",
-                hint="build it again", path=None, offset=None,
-            ) from error  # fmt: skip
+            _refuse_body(error)
 
 
 def pack_keys(recipe: Recipe, batches: Sequence[Any], rows: int) -> bytes:
@@ -119,6 +127,13 @@ def _refuse_recipe() -> NoReturn:
         "the partial's recipe does not say what this bloomtide would write",
         hint="run the same bloomtide on every machine", path=None, offset=None,
     )  # fmt: skip
+
+
+def _refuse_body(error: Exception) -> NoReturn:
+    raise SnapshotError(
+        f"the body of a partial cannot be unpacked: {error}",
+        hint="build it again", path=None, offset=None,
+    ) from error  # fmt: skip
 
 
 def require_size(recipe: Recipe) -> None:

@@ -29,6 +29,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from bloomtide import extras
 from bloomtide._core import Events
 from bloomtide.durable.disk import Disk
 from bloomtide.errors import BloomtideError, ClosedError, JournalError, require
@@ -123,6 +124,8 @@ class Monitor(Answers):
             since = seconds_of(clock)
             return cls(chosen, Structures.create(chosen), Totals(since), None, None, clock)
         directory = Path(path)
+        if settings.get("history", True) and not directory.exists():
+            extras.require("history", "the history of a `Monitor`", instead="give history=False")
         ledger = Ledger.open(directory, sync=sync, disk=disk)
         history: History | None = None
         try:

@@ -20,7 +20,7 @@ from bloomtide._core import (
     UrlFilter,
     load,
 )
-from bloomtide.errors import SnapshotError
+from bloomtide.errors import KindError, SnapshotError
 from bloomtide.monitor.records import StructureStats
 from bloomtide.monitor.settings import Settings
 from bloomtide.trend import SLOWER
@@ -64,7 +64,8 @@ class Structures:
     def load(cls, directory: Path, settings: Settings) -> Structures:
         """Those that `save` wrote."""
         wanted = cls._wanted(settings)
-        found = [_load(directory, name) if name in wanted else None for name in _NAMES]
+        kinds = _KINDS | {"seen": settings.seen or ""}
+        found = [_load(directory, name, kinds[name]) if name in wanted else None for name in _NAMES]
         return cls(*found)
 
     def copy(self) -> Structures:
@@ -100,21 +101,29 @@ class Structures:
 
 _NAMES = ("seen", "counts", "heat", "hot", "slow")
 """In this order events go in."""
+_KINDS = {"counts": "pdcf", "heat": "tbf", "hot": "hot", "slow": "hot"}
+"""What each file holds; `seen` is as the settings say."""
 
 
 def _file(name: str) -> str:
     return f"{name}.bloom"
 
 
-def _load(directory: Path, name: str) -> Any:
+def _load(directory: Path, name: str, kind: str) -> Any:
     path = directory / _file(name)
     try:
-        return load(path)
+        found = load(path)
     except FileNotFoundError as error:
         raise SnapshotError(
             f"{path} is missing", hint="restore the monitor from a backup",
             path=str(path), offset=None,
         ) from error  # fmt: skip
+    if (got := found.stats().kind) != kind:
+        raise KindError(
+            f"{path} holds a `{got}`, not a `{kind}`", hint="restore the monitor from a backup",
+            path=str(path), offset=0, expected=kind, got=got,
+        )  # fmt: skip
+    return found
 
 
 def history_stats(history: History) -> StructureStats:

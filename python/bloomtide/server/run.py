@@ -77,9 +77,8 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
         factory = uvloop.new_event_loop
     except ImportError:
-        log.warning(
-            "uvloop is not installed, so the server is slower: pip install %s",
-            extras.install_name("serve"),
+        log.info(
+            "without uvloop the server is slower: pip install %s", extras.install_name("serve")
         )
     with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(main)
