@@ -15,11 +15,10 @@ asked. Events after `now` do not count.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from bloomtide.errors import ParameterError, require
 from bloomtide.history.forest import Damaged, Key, Node
@@ -74,6 +73,8 @@ class DecayedSum:
         self.missing = unite(self.missing)
 
     def _add(self, node: Node, key: Key) -> None:
+        import numpy as np
+
         if node.first > self.now:
             return
         node.require_sound()
@@ -126,7 +127,7 @@ class DecayedSum:
 
     def _weight(self, age: int) -> float:
         weight = float(self.weigh(age / MICRO))
-        if not (np.isfinite(weight) and weight >= 0):
+        if not (math.isfinite(weight) and weight >= 0):
             _refuse(f"{weight} at {age / MICRO} s")
         return weight
 

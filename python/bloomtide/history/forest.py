@@ -16,24 +16,25 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bloomtide._core import Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment
 from bloomtide.errors import BloomtideError, SnapshotError
 from bloomtide.history.entry import Entry, adopted
 from bloomtide.history.places import Place
 
-Counts = npt.NDArray[np.uint64]
-Times = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Counts = npt.NDArray[np.uint64]
+    Times = npt.NDArray[np.int64]
 Key = str | bytes | int
 
 MAPPED = 16_384
 """Files that are mapped at the same time, more than a year of hours; systems allow some sixty
 thousand."""
-_EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Rows:
     @classmethod
     def of(cls, records: dict[str, Any]) -> Rows:
         """From what the core answers. An empty row lies nowhere: it ends before it begins."""
+        import numpy as np
+
         empty = records["events"] == 0
         return cls(
             records["begin"],
@@ -128,18 +131,16 @@ class OpenNode:
         self.first: int = segment.first
         self.last: int = segment.last
         self.total: int = segment.events
-        self._rows = Rows.of(buffer.row_records(self.index))
-
-    @property
-    def length(self) -> int:
-        """How many rows it has."""
-        return len(self._rows.events)
+        self.length = buffer.row_count(self.index)
+        self._rows: Rows | None = None
 
     def require_sound(self) -> None:
         """It lies in memory."""
 
     def rows(self) -> Rows:
         """Times and events of its rows."""
+        if self._rows is None:
+            self._rows = Rows.of(self._buffer.row_records(self.index))
         return self._rows
 
     def count(self, key: Key, first: int, last: int) -> int:
@@ -152,7 +153,9 @@ class OpenNode:
 
     def events(self, first: int, last: int) -> int:
         """Exact."""
-        return int(self._rows.events[first:last].sum())
+        if (first, last) == (0, self.length):
+            return self.total
+        return int(self.rows().events[first:last].sum())
 
     def rows_of(self, key: Key) -> Counts:
         """Exact."""
@@ -331,6 +334,8 @@ class Forest:
         return list(chosen)
 
     def _rows_by_time(self, node: SegmentNode, family: list[SegmentNode]) -> list[int]:
+        import numpy as np
+
         begins = [child.begin for child in family]
         found: list[int] = (np.searchsorted(node.rows().begin, begins, side="right") - 1).tolist()
         return found

@@ -26,8 +26,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from bloomtide._core import HistoryPlan
 from bloomtide.history.forest import Damaged, Forest, Node
 
@@ -115,6 +113,8 @@ def unite(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def runs_of(rows: Any) -> list[tuple[int, int]]:
     """Numbers in rising order as runs of neighbours."""
+    import numpy as np
+
     if len(rows) == 0:
         return []
     breaks = np.flatnonzero(np.diff(rows) > 1) + 1
@@ -130,6 +130,8 @@ def _plan_node(node: Node, start: int, end: int, rollups: bool, plan: RangePlan)
             return [Run(node, 0, node.length)]
         if node.last < start or node.first >= end:
             return []
+    import numpy as np  # a whole segment needs none, and its import is a third of a start
+
     rows = node.rows()
     touched = (rows.last >= start) & (rows.first < end)
     covered = touched & (rows.first >= start) & (rows.last < end)
@@ -195,9 +197,16 @@ def _sum(terms: Iterable[Run | Cut], verb: str, arguments: tuple[Any, ...]) -> t
             upper, estimate = upper + own, estimate + own * term.share
             continue
         # All three speak of events within this row, so none can be more than the row.
-        least = min if type(own) is int else np.minimum
+        least = min if type(own) is int else _smaller
         deep = _sum(term.inside, verb, arguments)
         upper = upper + least(deep[0], own)
         inner = inner + least(deep[1], own)
         estimate = estimate + least(deep[2], own)
     return upper, inner, estimate
+
+
+def _smaller(one: Any, other: Any) -> Any:
+    """The smaller count of each key."""
+    import numpy as np
+
+    return np.minimum(one, other)

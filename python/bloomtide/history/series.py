@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from bloomtide.history.forest import Damaged, Key, Node
 from bloomtide.history.ranges import unite
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Series:
 
 def edges_of(start: int, end: int, step: int) -> npt.NDArray[np.int64]:
     """The edges of steps; the last step may be shorter."""
+    import numpy as np
+
     edges = np.arange(start, end, step, dtype=np.int64)
     return np.append(edges, np.int64(end))
 
@@ -46,6 +50,8 @@ class Steps:
 
     def __init__(self, edges: npt.NDArray[np.int64]) -> None:
         """The edges rise."""
+        import numpy as np
+
         self._edges = edges
         length = len(edges) - 1
         self.upper = np.zeros(length, dtype=np.uint64)
@@ -64,6 +70,8 @@ class Steps:
         self.missing = unite(self.missing)
 
     def _add(self, node: Node, key: Key) -> None:
+        import numpy as np
+
         node.require_sound()
         rows = node.rows()
         counts = node.rows_of(key)
@@ -83,6 +91,8 @@ class Steps:
 
     def _add_cut(self, node: Node, row: int, key: Key, own: int, low: int, high: int) -> None:
         """A row that lies in the steps from `low` to `high`, or out of them in part."""
+        import numpy as np
+
         part = slice(low, high + 1)
         children = node.children(row)
         if children:

@@ -6,15 +6,14 @@ begun again without it; so each answer is of one piece and says which time it la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bloomtide._core import Digests
 from bloomtide.errors import ParameterError, require
 from bloomtide.history.decay import Decay, DecayedSum
-from bloomtide.history.forest import Counts, Damaged, Key, Node, OpenNode
+from bloomtide.history.forest import Damaged, Key, Node, OpenNode
 from bloomtide.history.ladder import MICRO, micros
 from bloomtide.history.ranges import RangePlan, plan_range, unite
 from bloomtide.history.records import DecayedCount, RangeCount, TopKeys
@@ -22,6 +21,9 @@ from bloomtide.history.series import Series, Steps, edges_of
 from bloomtide.history.settings import Nulls
 from bloomtide.history.state import State, to_micros
 from bloomtide.records import HotItem
+
+if TYPE_CHECKING:
+    from bloomtide.history.forest import Counts
 
 T = TypeVar("T")
 FIRST, LAST = -(2**62), 2**62
@@ -64,9 +66,12 @@ class View:
         self, keys: Any, start: int, end: int, rollups: bool, nulls: Nulls
     ) -> tuple[Counts, tuple[tuple[float, float], ...]]:
         """The upper bound of each key, and the missing times."""
+        import numpy as np
+
         digests = self._digests(keys, nulls)
 
         def answer() -> tuple[Counts, tuple[tuple[float, float], ...]]:
+
             plan = self._plan(start, end, rollups)
             upper = plan.evaluate(self._state.forest, "count_many", digests)[0]
             counts = np.zeros(len(digests), dtype=np.uint64) + np.uint64(0)
@@ -133,8 +138,10 @@ class View:
         segments read, those add up. A count on the list of a covered segment is exact, so it is a
         lower bound for the range.
         """
+        import numpy as np
 
         def answer() -> TopKeys:
+
             plan = self._plan(start, end, True)
             forest = self._state.forest
             keys: dict[bytes | int, Key] = {}
@@ -226,7 +233,7 @@ class View:
         horizon = self._state.catalogue.horizon
         dropped = [] if horizon is None else [(start, min(horizon, end))]
         return tuple(
-            (begin / MICRO if begin > FIRST else -np.inf, stop / MICRO)
+            (begin / MICRO if begin > FIRST else -math.inf, stop / MICRO)
             for begin, stop in unite([*ranges, *dropped])
         )
 

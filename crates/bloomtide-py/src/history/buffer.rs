@@ -191,6 +191,12 @@ impl HistoryBuffer {
         dropped.or_raise(py)
     }
 
+    /// How many rows a segment has.
+    fn row_count(&self, py: Python<'_>, index: i64) -> PyResult<usize> {
+        let records = self.write().row_records(index);
+        Ok(records.or_raise(py)?.len())
+    }
+
     /// Begin, end, first, last, events and windows of a segment's rows, as arrays.
     fn row_records<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyDict>> {
         let records = self.write().row_records(index);
