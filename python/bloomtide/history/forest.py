@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from bloomtide._core import Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment
 from bloomtide.errors import BloomtideError, SnapshotError
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Counts = npt.NDArray[np.uint64]
-    Times = npt.NDArray[np.int64]
+Counts: TypeAlias = "npt.NDArray[np.uint64]"
+Times: TypeAlias = "npt.NDArray[np.int64]"
 Key = str | bytes | int
 
 MAPPED = 16_384

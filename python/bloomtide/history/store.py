@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from bloomtide import system
 from bloomtide._core import HistoryBuffer
@@ -30,7 +30,7 @@ from bloomtide.errors import BloomtideError, ClosedError, require
 from bloomtide.history import batches, compact, merging, opening, verify
 from bloomtide.history.background import Background
 from bloomtide.history.decay import Decay
-from bloomtide.history.forest import Key
+from bloomtide.history.forest import Counts, Key
 from bloomtide.history.ladder import MICRO, micros
 from bloomtide.history.records import (
     CompactionReport,
@@ -47,9 +47,6 @@ from bloomtide.history.series import Series
 from bloomtide.history.settings import Nulls
 from bloomtide.history.state import State, to_micros
 from bloomtide.history.view import FIRST, LAST, View
-
-if TYPE_CHECKING:
-    from bloomtide.history.forest import Counts
 
 T = TypeVar("T")
 _SYNC = 0.4

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from bloomtide._core import Digests
 from bloomtide.errors import ParameterError, require
 from bloomtide.history.decay import Decay, DecayedSum
-from bloomtide.history.forest import Damaged, Key, Node, OpenNode
+from bloomtide.history.forest import Counts, Damaged, Key, Node, OpenNode
 from bloomtide.history.ladder import MICRO, micros
 from bloomtide.history.ranges import RangePlan, plan_range, unite
 from bloomtide.history.records import DecayedCount, RangeCount, TopKeys
@@ -21,9 +21,6 @@ from bloomtide.history.series import Series, Steps, edges_of
 from bloomtide.history.settings import Nulls
 from bloomtide.history.state import State, to_micros
 from bloomtide.records import HotItem
-
-if TYPE_CHECKING:
-    from bloomtide.history.forest import Counts
 
 T = TypeVar("T")
 FIRST, LAST = -(2**62), 2**62
