@@ -50,9 +50,8 @@ class Partial:
             with arrow.ipc.open_stream(self._unpacked()) as reader:
                 batches = list(reader)
             for batch in batches:
-                batch.validate(
-                    full=True
-                )  # Arrow believes offsets, and would read beyond its memory
+                # Arrow believes offsets, and would read beyond its memory.
+                batch.validate(full=True)
         except (arrow.ArrowException, OSError) as error:
             _refuse_body(error)
         return batches
