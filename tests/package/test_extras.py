@@ -163,7 +163,10 @@ def test_a_package_left_half_uninstalled_is_told_as_such(tmp_path: Path) -> None
 @pytest.mark.parametrize("source", ["def (", ""])
 def test_a_package_whose_files_are_damaged_is_told_as_such(tmp_path: Path, source: str) -> None:
     site = trees.declare(tmp_path)
-    trees.install(site, "sqlalchemy", "2.1.8", source=source)
+    trees.install(site, "sqlalchemy", "2.1.8")
+    for name in ("__init__.py", "exc.py"):  # what is left can still be imported
+        (site / "sqlalchemy").mkdir(exist_ok=True)
+        (site / "sqlalchemy" / name).write_text(source)
     code = (
         "import bloomtide\nfrom bloomtide import *\n"
         "try:\n    bloomtide.History.open('x')\nexcept ImportError as error:\n    print(error)"
