@@ -3,23 +3,14 @@
 #![no_main]
 
 use bloomtide_core::Hasher;
-use bloomtide_core::batch::KeySource;
-use bloomtide_core::pages::{Codec, Form, Page, Pages, Physical, Rows};
+use bloomtide_core::pages::{Codec, Form, Page, Pages, Physical};
 use libfuzzer_sys::fuzz_target;
 
 const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
 
-fn hash_all(keys: &impl KeySource) -> u64 {
-    (0..keys.len()).fold(0, |all, row| all ^ keys.hash(&HASHER, row).h1)
-}
-
 fn read(page: &Page) -> u64 {
-    match page.rows() {
-        Rows::Numbers(keys) => hash_all(&keys),
-        Rows::Texts(keys) => hash_all(&keys),
-        Rows::CodedNumbers(keys) => hash_all(&keys),
-        Rows::CodedTexts(keys) => hash_all(&keys),
-    }
+    let keys = page.rows();
+    (0..keys.len()).fold(0, |all, row| all ^ keys.hash(&HASHER, row).h1)
 }
 
 fuzz_target!(|input: (u8, u16, &[u8])| {

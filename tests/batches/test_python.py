@@ -52,7 +52,6 @@ def test_mixed_keys(batch: Callable[[], Any]) -> None:
 def test_texts_and_other_collections() -> None:
     as_dict = dict.fromkeys(TEXTS, 1)
     agrees(lambda: TEXTS, TEXTS)
-    agrees(lambda: as_dict, list(as_dict))
     agrees(as_dict.keys, list(as_dict))
     agrees(lambda: set(TEXTS), list(set(TEXTS)))
     agrees(lambda: frozenset(TEXTS), list(frozenset(TEXTS)))
@@ -60,7 +59,7 @@ def test_texts_and_other_collections() -> None:
     agrees(lambda: (line for line in ["a\n", "b\n"]), ["a\n", "b\n"])
 
 
-@pytest.mark.parametrize("batch", [list, tuple, set, dict, lambda: iter(()), lambda: range(0)])
+@pytest.mark.parametrize("batch", [list, tuple, set, lambda: iter(()), lambda: range(0)])
 def test_an_empty_batch_answers_nothing(batch: Callable[[], Any]) -> None:
     agrees(batch, [])
 

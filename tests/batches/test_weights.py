@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, UserDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from bloomtide import (
+    BloomFilter,
     DynamicCountFilter,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,
@@ -189,3 +191,28 @@ def test_a_column_that_has_no_counts_is_refused(counts: Any) -> None:
                 verb(["a", "b"], counts)
             assert caught.value.name == "counts"
         assert made.to_bytes() == before
+
+
+def test_a_mapping_of_keys_adds_its_counts() -> None:
+    words = Counter({"a": 3, "b": 1, "": 40})
+    agrees(lambda: (words,), list(words), list(words.values()))
+    agrees(lambda: (UserDict(words),), list(words), list(words.values()))
+    with pytest.raises(errors.ParameterError, match="whole numbers"):
+        DynamicCountFilter(64, 0.05).add_many({"a": 1.5})
+
+
+@pytest.mark.parametrize("mapping", [{"a": 2}, Counter("aab"), UserDict(a=2)])
+def test_a_filter_without_counts_refuses_a_mapping(mapping: Any) -> None:
+    seen = BloomFilter(64, 0.05)
+    with pytest.raises(errors.ParameterError, match="keys alone") as caught:
+        seen.add_many(mapping)
+    assert caught.value.name == "keys"
+    assert seen == BloomFilter(64, 0.05)
+
+
+def test_pairs_of_key_and_count_are_refused() -> None:
+    for make in MAKERS:
+        counted = make()
+        with pytest.raises(errors.KeyTypeError):
+            counted.add_many([("a", 3)])
+        assert not counted.cells().any()

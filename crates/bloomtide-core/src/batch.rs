@@ -23,13 +23,23 @@ const CHUNK: usize = 1 << 16;
 /// Keys that one thread takes at once.
 const PIECE: usize = 1 << 12;
 
-/// A batch of keys, hashed by row. Rows are independent, so threads may hash at once.
+/// A batch of keys of any form: a list, a column, lines of a file. It is the seam between keys and
+/// filters: filters are compiled once, for digests, and call `fill` once for a group or more.
+/// Rows are independent, so threads may hash at once.
 pub trait KeySource: Sync {
     /// Number of rows.
     fn len(&self) -> usize;
 
-    /// The digest of one row.
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash;
+    /// The digest of one row. A source without keys has digests, and says so here.
+    #[inline(always)]
+    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
+        self.key(row).map_or(KeyHash::default(), |key| key.hash(hasher))
+    }
+
+    /// The digests of the rows from `first` on.
+    fn fill(&self, hasher: &Hasher, first: usize, out: &mut [KeyHash]) {
+        hash_rows(self, hasher, first, out);
+    }
 
     /// The digests themselves, if the keys were hashed before.
     fn digests(&self) -> Option<&[KeyHash]> {
@@ -48,7 +58,7 @@ pub trait KeySource: Sync {
 }
 
 /// Keys that were hashed before.
-impl KeySource for [KeyHash] {
+impl KeySource for &[KeyHash] {
     fn len(&self) -> usize {
         <[KeyHash]>::len(self)
     }
@@ -64,16 +74,12 @@ impl KeySource for [KeyHash] {
 }
 
 /// Keys as they are.
-impl KeySource for [Key<'_>] {
+impl KeySource for &[Key<'_>] {
     fn len(&self) -> usize {
         <[Key<'_>]>::len(self)
     }
 
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        self[row].hash(hasher)
-    }
-
     fn key(&self, row: usize) -> Option<Key<'_>> {
         Some(self[row])
     }
@@ -94,8 +100,8 @@ pub fn prefetch<T>(address: *const T) {
 
 /// Runs `probe(first row, digests)` over the rows, each group after the next one was prefetched.
 #[inline(always)]
-pub(crate) fn pipeline<S: KeySource + ?Sized>(
-    keys: &S,
+pub(crate) fn pipeline(
+    keys: &dyn KeySource,
     hasher: &Hasher,
     rows: Range<usize>,
     prefetch: impl Fn(KeyHash),
@@ -114,8 +120,8 @@ pub(crate) fn pipeline<S: KeySource + ?Sized>(
 /// The same where more than the digest is worth keeping until the lines arrive: `prepare` turns it into
 /// what `probe` needs, and prefetches.
 #[inline(always)]
-pub(crate) fn pipeline_prepared<S: KeySource + ?Sized, P: Copy + Default>(
-    keys: &S,
+pub(crate) fn pipeline_prepared<P: Copy + Default>(
+    keys: &dyn KeySource,
     hasher: &Hasher,
     rows: Range<usize>,
     prepare: impl Fn(KeyHash) -> P,
@@ -128,7 +134,7 @@ pub(crate) fn pipeline_prepared<S: KeySource + ?Sized, P: Copy + Default>(
     while start < rows.end {
         let group = start..rows.end.min(start + GROUP);
         let digests = &mut digests[..group.len()];
-        hash_rows(keys, hasher, start, digests);
+        keys.fill(hasher, start, digests);
         for (slot, digest) in buffers[current].iter_mut().zip(digests) {
             *slot = prepare(*digest);
         }
@@ -144,14 +150,8 @@ pub(crate) fn pipeline_prepared<S: KeySource + ?Sized, P: Copy + Default>(
     }
 }
 
-/// Hashes the rows from `first` on.
-#[inline(always)]
-pub(crate) fn hash_rows<S: KeySource + ?Sized>(
-    keys: &S,
-    hasher: &Hasher,
-    first: usize,
-    out: &mut [KeyHash],
-) {
+/// Hashes row by row, with the best instructions of this processor.
+fn hash_rows<S: KeySource + ?Sized>(keys: &S, hasher: &Hasher, first: usize, out: &mut [KeyHash]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has the instructions.
@@ -284,8 +284,8 @@ pub fn split<T: Send>(
 /// Hashes chunk after chunk with all threads; then every thread goes through the whole chunk, in order, to
 /// apply what is its own: `apply(thread, first row, digests)`. `alone` is entered by one thread around
 /// that second half. Keys that were hashed before are one chunk.
-pub(crate) fn in_chunks<S: KeySource + ?Sized, G>(
-    keys: &S,
+pub(crate) fn in_chunks<G>(
+    keys: &dyn KeySource,
     hasher: &Hasher,
     hands: Hands<'_>,
     alone: impl Fn() -> G + Sync,
@@ -307,7 +307,7 @@ pub(crate) fn in_chunks<S: KeySource + ?Sized, G>(
                 let mut digests = write(&pieces[(first - start) / PIECE]);
                 digests.resize(PIECE.min(end - first), KeyHash::default());
                 for (group, digests) in digests.chunks_mut(GROUP).enumerate() {
-                    hash_rows(keys, hasher, first + group * GROUP, digests);
+                    keys.fill(hasher, first + group * GROUP, digests);
                 }
             }
             let guard = (thread == 0).then(&alone);

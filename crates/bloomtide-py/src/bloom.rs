@@ -2,14 +2,13 @@
 
 use crate::errors::{OrRaise, raise, to_python};
 use crate::key::hash_key;
-use crate::keys::{self, Options};
+use crate::keys::{self, Options, Part, Verb};
 use crate::open::{Words, open_shared};
 use crate::params::{self, Goal, field};
 use crate::records::{plan_record, stats_record};
-use crate::verbs::{Add, Contains};
 use crate::{files, fork, writers};
 use bloomtide_core::snapshot::{Kind, Loaded};
-use bloomtide_core::{BloomFilter as Core, BloomPlan, Derivation, Error, Layout};
+use bloomtide_core::{BloomFilter as Core, BloomPlan, Crew, Derivation, Error, Layout};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -257,7 +256,11 @@ impl BloomFilter {
         let options = Options::parse(py, nulls, threads)?;
         self.require_writable(py)?;
         let ready = |py: Python<'_>| self.require_writable(py);
-        let verb = Add { filter: &self.core, writers: &self.writers, ready: &ready };
+        let add = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            self.core.add_many(part.keys, out, crew);
+            Ok(())
+        };
+        let verb = Verb::new(self.core.hasher(), &add).writers(&self.writers).ready(&ready);
         keys::run(&verb, keys, options)
     }
 
@@ -277,7 +280,11 @@ impl BloomFilter {
         let py = keys.py();
         let options = Options::parse(py, nulls, threads)?;
         self.require_open(py)?;
-        keys::run(&Contains(&self.core), keys, options)
+        let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            self.core.contains_many(part.keys, out, crew);
+            Ok(())
+        };
+        keys::run(&Verb::new(self.core.hasher(), &ask), keys, options)
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Self> {

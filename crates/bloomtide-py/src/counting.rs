@@ -2,14 +2,13 @@
 
 use crate::errors::{OrRaise, parameter, to_python};
 use crate::key::hash_key;
-use crate::keys::{self, Options, to_numpy};
+use crate::keys::{self, Options, Part, Verb, to_numpy};
 use crate::params::{self, Goal, field};
 use crate::records::record;
-use crate::verbs::{Add, Contains, Count};
 use crate::{files, writers};
 use bloomtide_core::snapshot::{Kind, Loaded};
 use bloomtide_core::{
-    CountingBloomFilter as Core, CountingPlan, Derivation, Error, Layout, Placement, Policy,
+    CountingBloomFilter as Core, CountingPlan, Crew, Derivation, Error, Layout, Placement, Policy,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
@@ -212,7 +211,11 @@ impl CountingBloomFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let verb = Add { filter: &self.core, writers: &self.writers, ready: &|_| Ok(()) };
+        let add = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            self.core.add_many(part.keys, out, crew);
+            Ok(())
+        };
+        let verb = Verb::new(self.core.hasher(), &add).writers(&self.writers);
         keys::run(&verb, keys, Options::parse(keys.py(), nulls, threads)?)
     }
 
@@ -228,7 +231,12 @@ impl CountingBloomFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        keys::run(&Contains(&self.core), keys, Options::parse(keys.py(), nulls, threads)?)
+        let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            self.core.contains_many(part.keys, out, crew);
+            Ok(())
+        };
+        let options = Options::parse(keys.py(), nulls, threads)?;
+        keys::run(&Verb::new(self.core.hasher(), &ask), keys, options)
     }
 
     /// `count` for every key, as a NumPy array.
@@ -239,7 +247,12 @@ impl CountingBloomFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        keys::run(&Count(&self.core), keys, Options::parse(keys.py(), nulls, threads)?)
+        let ask = |part: Part<'_>, out: &mut [u32], crew: &mut Crew| {
+            self.core.count_many(part.keys, out, crew);
+            Ok(())
+        };
+        let options = Options::parse(keys.py(), nulls, threads)?;
+        keys::run(&Verb::new(self.core.hasher(), &ask), keys, options)
     }
 
     /// The count with its bounds: at most `upper` for certain, at least `lower` with `confidence`.

@@ -29,7 +29,6 @@ mod resp;
 mod scalable;
 mod short_calls;
 mod url;
-mod verbs;
 mod weights;
 mod writers;
 

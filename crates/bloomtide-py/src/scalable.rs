@@ -6,12 +6,11 @@
 use crate::errors::{OrRaise, to_python};
 use crate::files;
 use crate::key::hash_key;
-use crate::keys::{self, Options};
+use crate::keys::{self, Options, Part, Verb};
 use crate::params::{self, field};
 use crate::records::{record, stats_record};
-use crate::verbs::{ContainsLocked, Grow};
 use bloomtide_core::snapshot::{Kind, Loaded};
-use bloomtide_core::{Derivation, Error, Hasher, ScalableBloomFilter as Core, ScalablePlan};
+use bloomtide_core::{Crew, Derivation, Error, Hasher, ScalableBloomFilter as Core, ScalablePlan};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -186,8 +185,11 @@ impl ScalableBloomFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let verb = Grow { filter: &self.core, hasher: self.hasher };
-        keys::run(&verb, keys, Options::parse(keys.py(), nulls, threads)?)
+        // Growing goes key by key, so threads would only wait for each other.
+        let add =
+            |part: Part<'_>, out: &mut [bool], _: &mut Crew| self.write().add_many(part.keys, out);
+        let options = Options::parse(keys.py(), nulls, threads)?;
+        keys::run(&Verb::new(&self.hasher, &add), keys, options)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -202,8 +204,12 @@ impl ScalableBloomFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let verb = ContainsLocked { filter: &self.core, hasher: self.hasher };
-        keys::run(&verb, keys, Options::parse(keys.py(), nulls, threads)?)
+        let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            self.read().contains_many(part.keys, out, crew);
+            Ok(())
+        };
+        let options = Options::parse(keys.py(), nulls, threads)?;
+        keys::run(&Verb::new(&self.hasher, &ask), keys, options)
     }
 
     /// A copy.

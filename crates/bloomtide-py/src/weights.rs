@@ -5,54 +5,32 @@ use crate::errors::parameter;
 use crate::params;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
-use std::sync::{Mutex, PoisonError};
+use pyo3::types::{PyList, PyMapping};
 
-/// The counts of a batch, and those of the rows that run next.
-pub(crate) struct Weights<T = u64> {
-    all: Vec<T>,
-    next: Mutex<Vec<T>>,
-}
-
-impl<T: Copy + From<u8>> Weights<T> {
-    /// The rows of the batch that run next.
-    pub(crate) fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
-        let chosen = rows.map(|row| self.all.get(row).copied().unwrap_or(T::from(1))).collect();
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
-    }
-
-    /// The counts of the whole batch.
-    pub(crate) fn into_all(self) -> Vec<T> {
-        self.all
-    }
-
-    /// Their counts.
-    pub(crate) fn next(&self) -> Vec<T> {
-        std::mem::take(&mut self.next.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// The keys, and their counts if there are any: given beside them, or as the second column of an Arrow
-/// table of two.
+/// The keys, and their counts if there are any: given beside them, as the values of a mapping, or as the
+/// second column of an Arrow table of two.
 pub(crate) fn of<'py>(
     keys: &Bound<'py, PyAny>,
     counts: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Bound<'py, PyAny>, Option<Weights>)> {
+) -> PyResult<(Bound<'py, PyAny>, Option<Vec<u64>>)> {
     let Some(counts) = counts else {
+        if let Ok(mapping) = keys.cast::<PyMapping>() {
+            return of(mapping.keys()?.as_any(), Some(mapping.values()?.as_any()));
+        }
         return match columns(keys)? {
             Some((keys, counts)) => of(&keys, Some(&counts)),
             None => Ok((keys.clone(), None)),
         };
     };
-    let (keys, weights) = beside("counts", keys, read(counts)?)?;
-    Ok((keys, Some(weights)))
+    let counts = read(counts)?;
+    Ok((beside("counts", keys, counts.len())?, Some(counts)))
 }
 
 /// The keys, and by how much each changes its count.
 pub(crate) fn changes<'py>(
     keys: &Bound<'py, PyAny>,
     changes: &Bound<'py, PyAny>,
-) -> PyResult<(Bound<'py, PyAny>, Weights<i64>)> {
+) -> PyResult<(Bound<'py, PyAny>, Vec<i64>)> {
     let py = keys.py();
     // NumPy knows all kinds of columns. What it makes of them is taken only if they are whole numbers.
     let column = py.import("numpy")?.call_method1("asarray", (changes,))?;
@@ -78,25 +56,25 @@ pub(crate) fn changes<'py>(
     let words = unsafe {
         std::slice::from_raw_parts(view.data().cast::<i64>().cast_const(), view.bytes() / 8)
     };
-    beside("changes", keys, words.to_vec())
+    Ok((beside("changes", keys, words.len())?, words.to_vec()))
 }
 
-/// The keys with a number for each of them.
-fn beside<'py, T>(
+/// The keys, if there are as many as the numbers that argument `name` gives for them.
+pub(crate) fn beside<'py>(
     name: &str,
     keys: &Bound<'py, PyAny>,
-    all: Vec<T>,
-) -> PyResult<(Bound<'py, PyAny>, Weights<T>)> {
+    numbers: usize,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = keys.py();
-    // What has no length is taken whole, or its counts could not be compared before the first key.
+    // What has no length is taken whole, to be compared before the first key goes in.
     let keys =
         if keys.len().is_ok() { keys.clone() } else { py.get_type::<PyList>().call1((keys,))? };
     let rows = keys.len()?;
-    if rows != all.len() {
-        let got = format!("{} {name} for {rows} keys", all.len());
-        return Err(parameter(py, name, got, "as many as keys", "give one for each key"));
+    if rows == numbers {
+        return Ok(keys);
     }
-    Ok((keys, Weights { all, next: Mutex::default() }))
+    let got = format!("{numbers} for {rows} keys");
+    Err(parameter(py, name, got, "as many as keys", "give one for each key"))
 }
 
 /// The two columns of a table of keys and counts: pyarrow, Polars and pandas say them the same way.

@@ -225,7 +225,7 @@ def a_bad_instant_is_named_and_changes_nothing(subject: Subject) -> None:
             filled.advance(moment)
         assert caught.value.name == "now"
     for length in ([], [filled.time], [filled.time] * 3):
-        with pytest.raises(ParameterError, match="instants for 2 keys") as caught:
+        with pytest.raises(ParameterError, match="for 2 keys") as caught:
             filled.add_many(["a", "b"], at=length)
         assert caught.value.name == "at"
     for per in (0, -1, "soon", float("nan"), True):

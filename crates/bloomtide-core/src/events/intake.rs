@@ -4,7 +4,7 @@
 //! takes it as a batch of its own, which asks for its cache lines ahead. A URL filter needs the URL itself.
 
 use super::Block;
-use crate::batch::{GROUP, KeySource, hash_rows};
+use crate::batch::{GROUP, KeySource};
 use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::filters::{Epochs, When};
@@ -61,7 +61,7 @@ impl<'a> Piece<'a> {
     fn hash_all(&mut self, hasher: &Hasher) {
         self.digests.resize(self.keys.len(), KeyHash::default());
         for (group, digests) in self.digests.chunks_mut(GROUP).enumerate() {
-            hash_rows(self.keys.as_slice(), hasher, group * GROUP, digests);
+            self.keys.as_slice().fill(hasher, group * GROUP, digests);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! the question whether a key has a position twice. The same code is compiled three times, for
 //! AVX-512, for AVX2 and for any processor; which one runs is decided at run time.
 
-use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
+use crate::batch::{GROUP, KeySource, on_the_best_processor};
 use crate::hash::{Hasher, KeyHash};
 use crate::placement::{Layout, Placement};
 use crate::positions::{Derivation, reduce, split};
@@ -96,8 +96,8 @@ pub(super) fn serves(placement: &Placement) -> bool {
 }
 
 /// Hashes and derives one group and hands it to `prefetch`, then the group before to `probe`.
-pub(super) fn by_groups<S: KeySource + ?Sized, E>(
-    keys: &S,
+pub(super) fn by_groups<E>(
+    keys: &dyn KeySource,
     hasher: &Hasher,
     placement: &Placement,
     rows: Range<usize>,
@@ -109,7 +109,7 @@ pub(super) fn by_groups<S: KeySource + ?Sized, E>(
     for start in rows.clone().step_by(GROUP) {
         let next = start..rows.end.min(start + GROUP);
         let group = &mut groups[current];
-        batch::hash_rows(keys, hasher, start, &mut group.digests[..next.len()]);
+        keys.fill(hasher, start, &mut group.digests[..next.len()]);
         // Places beyond the last row keep older digests: derived, prefetched, never applied.
         derive(group, placement);
         prefetch(group);

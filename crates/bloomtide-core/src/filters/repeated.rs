@@ -8,7 +8,7 @@
 //! one kept and only the new ones are counted. Slots may be stale or shared: a key is known by its digest
 //! alone, and two that share a slot only miss each other.
 
-use crate::batch::{self, GROUP, KeySource};
+use crate::batch::{GROUP, KeySource};
 use crate::hash::{Hasher, KeyHash};
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ const FIRST: usize = 1 << 10;
 
 /// Gathers window by window and hands out each, as long as enough keys come again: the rows that are left.
 /// A batch of one group has none: room for a window would cost more than its keys.
-pub(super) fn in_windows<S: KeySource + ?Sized, E>(
-    keys: &S,
+pub(super) fn in_windows<E>(
+    keys: &dyn KeySource,
     hasher: &Hasher,
     all: Range<usize>,
     mut take: impl FnMut(Range<usize>, &[KeyHash], &Repeated) -> Result<(), E>,
@@ -36,7 +36,7 @@ pub(super) fn in_windows<S: KeySource + ?Sized, E>(
             Some(all) => &all[rows.clone()],
             None => {
                 hashed.resize(rows.len(), KeyHash::default());
-                batch::hash_rows(keys, hasher, rows.start, &mut hashed);
+                keys.fill(hasher, rows.start, &mut hashed);
                 &hashed
             }
         };

@@ -153,9 +153,9 @@ impl ScalableBloomFilter {
 
     /// Adds every key in order; `out[i]` as `add` would have answered. On an error, the number of keys
     /// that went in comes with it.
-    pub fn add_many<S: KeySource + ?Sized>(
+    pub fn add_many(
         &mut self,
-        keys: &S,
+        keys: &dyn KeySource,
         out: &mut [bool],
     ) -> std::result::Result<(), (usize, Error)> {
         let hasher = self.hasher;
@@ -166,7 +166,7 @@ impl ScalableBloomFilter {
             let rows = batch::GROUP.min(keys.len() - start);
             let [even, odd] = &mut buffers;
             let (next, group) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
-            batch::hash_rows(keys, &hasher, start, &mut next[..rows]);
+            keys.fill(&hasher, start, &mut next[..rows]);
             next[..rows].iter().for_each(|digest| self.prefetch_to_add(*digest));
             self.add_group(before, &group[..start - before], out)?;
             before = start;
@@ -211,12 +211,7 @@ impl ScalableBloomFilter {
     }
 
     /// `contains` for every key.
-    pub fn contains_many<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [bool],
-        crew: &mut Crew,
-    ) {
+    pub fn contains_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         batch::split(out, crew, |rows, out| {
             let first = rows.start;
             batch::pipeline(

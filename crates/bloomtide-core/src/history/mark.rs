@@ -6,7 +6,7 @@
 //! A position is the high half of a product, so it folds: the position among m cells is the position among
 //! r·m cells divided by r. That is what lets two segments of different sizes become one.
 
-use crate::batch::{GROUP, KeySource, hash_rows};
+use crate::batch::{GROUP, KeySource};
 use crate::hash::{Hasher, KeyHash};
 
 /// A key's 64 bits. Two keys with the same mark are one key to a history.
@@ -21,11 +21,11 @@ impl KeyHash {
 }
 
 /// The marks of many keys; each row has one.
-pub fn mark_rows<S: KeySource + ?Sized>(keys: &S, hasher: &Hasher, out: &mut [Option<Mark>]) {
+pub fn mark_rows(keys: &dyn KeySource, hasher: &Hasher, out: &mut [Option<Mark>]) {
     let mut digests = [KeyHash::default(); GROUP];
     for (i, out) in out.chunks_mut(GROUP).enumerate() {
         let digests = &mut digests[..out.len()];
-        hash_rows(keys, hasher, i * GROUP, digests);
+        keys.fill(hasher, i * GROUP, digests);
         out.iter_mut().zip(digests).for_each(|(mark, digest)| *mark = Some(digest.mark()));
     }
 }

@@ -348,7 +348,7 @@ fn damage_behind_right_checksums_is_refused_or_answered_but_never_fatal() {
 fn marks_of_many_keys_are_those_of_each() {
     let keys: Vec<Key<'_>> = (0..1000).map(Key::Unsigned).collect();
     let mut marks = vec![None; keys.len()];
-    mark_rows(keys.as_slice(), &HASHER, &mut marks);
+    mark_rows(&keys.as_slice(), &HASHER, &mut marks);
     assert!(keys.iter().zip(marks).all(|(key, mark)| mark == Some(key.hash(&HASHER).mark())));
 }
 

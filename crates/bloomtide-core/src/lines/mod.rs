@@ -53,7 +53,7 @@ impl Seen for &BloomFilter {
 
     fn add(&mut self, keys: &[KeyHash], new: &mut [bool]) -> Result<()> {
         // Sharing the cells out between threads costs as much as it gains at the size of a chunk.
-        self.add_many(keys, new, &mut Crew::new(1));
+        self.add_many(&keys, new, &mut Crew::new(1));
         Ok(())
     }
 }
@@ -64,7 +64,7 @@ impl Seen for ScalableBloomFilter {
     }
 
     fn add(&mut self, keys: &[KeyHash], new: &mut [bool]) -> Result<()> {
-        self.add_many(keys, new).map_err(|(_, error)| error)
+        self.add_many(&keys, new).map_err(|(_, error)| error)
     }
 }
 

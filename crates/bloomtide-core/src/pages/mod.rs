@@ -18,7 +18,6 @@ mod tests;
 
 use crate::batch::KeySource;
 use crate::error::{Error, Result};
-use crate::hash::{Hasher, KeyHash};
 use crate::key::Key;
 use header::{Header, Kind};
 use std::sync::Arc;
@@ -251,19 +250,6 @@ impl Pages {
     }
 }
 
-/// The rows of a page, by the type of their values.
-#[derive(Debug)]
-pub enum Rows<'a> {
-    /// Whole numbers.
-    Numbers(Numbers<'a>),
-    /// Text or bytes.
-    Texts(Texts<'a>),
-    /// Entries of a dictionary of whole numbers.
-    CodedNumbers(Coded<'a, Numbers<'a>>),
-    /// Entries of a dictionary of text or bytes.
-    CodedTexts(Coded<'a, Texts<'a>>),
-}
-
 impl Page {
     /// Number of rows.
     pub fn len(&self) -> usize {
@@ -281,27 +267,27 @@ impl Page {
     }
 
     /// The rows.
-    pub fn rows(&self) -> Rows<'_> {
+    pub fn rows(&self) -> Box<dyn KeySource + '_> {
         let Values { bytes, first, starts, len } = &*self.values;
         if let Physical::Bytes { text } = self.physical {
             let texts = Texts { bytes, starts, text };
             return match &self.indices {
-                None => Rows::Texts(texts),
-                Some(indices) => Rows::CodedTexts(Coded { source: texts, indices }),
+                None => Box::new(texts),
+                Some(indices) => Box::new(Coded { source: texts, indices }),
             };
         }
         let wide = self.physical == Physical::Int64;
         let numbers = Numbers { bytes: &bytes[*first..], len: *len, wide };
         match &self.indices {
-            None => Rows::Numbers(numbers),
-            Some(indices) => Rows::CodedNumbers(Coded { source: numbers, indices }),
+            None => Box::new(numbers),
+            Some(indices) => Box::new(Coded { source: numbers, indices }),
         }
     }
 }
 
 /// Signed whole numbers of eight bytes, or of four.
 #[derive(Debug)]
-pub struct Numbers<'a> {
+struct Numbers<'a> {
     bytes: &'a [u8],
     len: usize,
     wide: bool,
@@ -326,10 +312,6 @@ impl KeySource for Numbers<'_> {
     }
 
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        hasher.signed(self.value(row))
-    }
-
     fn key(&self, row: usize) -> Option<Key<'_>> {
         Some(self.value(row).into())
     }
@@ -337,7 +319,7 @@ impl KeySource for Numbers<'_> {
 
 /// Text or bytes, each after its length.
 #[derive(Debug)]
-pub struct Texts<'a> {
+struct Texts<'a> {
     bytes: &'a [u8],
     starts: &'a [u32],
     text: bool,
@@ -356,10 +338,6 @@ impl KeySource for Texts<'_> {
     }
 
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        hasher.bytes(self.value(row))
-    }
-
     fn key(&self, row: usize) -> Option<Key<'_>> {
         let bytes = self.value(row);
         Some(if self.text { Key::Text(bytes) } else { Key::Bytes(bytes) })
@@ -368,7 +346,7 @@ impl KeySource for Texts<'_> {
 
 /// Rows that are entries of a dictionary.
 #[derive(Debug)]
-pub struct Coded<'a, S> {
+struct Coded<'a, S> {
     source: S,
     indices: &'a [u32],
 }
@@ -379,10 +357,6 @@ impl<S: KeySource> KeySource for Coded<'_, S> {
     }
 
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        self.source.hash(hasher, self.indices[row] as usize)
-    }
-
     fn key(&self, row: usize) -> Option<Key<'_>> {
         self.source.key(self.indices[row] as usize)
     }

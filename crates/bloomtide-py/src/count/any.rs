@@ -115,9 +115,9 @@ impl Any {
         each!(self, filter => filter.count(hash, guard))
     }
 
-    pub(crate) fn add_many<S: KeySource + ?Sized>(
+    pub(crate) fn add_many(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         counts: Option<&[u64]>,
         out: &mut [bool],
         crew: &mut Crew,
@@ -125,39 +125,29 @@ impl Any {
         each!(self, filter => filter.add_many(keys, counts, out, crew))
     }
 
-    pub(crate) fn remove_many<S: KeySource + ?Sized>(
+    pub(crate) fn remove_many(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         counts: Option<&[u64]>,
         out: &mut [bool],
     ) -> std::result::Result<(), (usize, Error)> {
         each!(self, filter => filter.remove_many(keys, counts, out))
     }
 
-    pub(crate) fn change_many<S: KeySource + ?Sized>(
+    pub(crate) fn change_many(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         changes: &[i64],
         out: &mut [u64],
     ) -> std::result::Result<(), (usize, Error)> {
         each!(self, filter => filter.change_many(keys, changes, out))
     }
 
-    pub(crate) fn count_many<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [u64],
-        crew: &mut Crew,
-    ) {
+    pub(crate) fn count_many(&self, keys: &dyn KeySource, out: &mut [u64], crew: &mut Crew) {
         each!(self, filter => filter.count_many(keys, out, crew));
     }
 
-    pub(crate) fn contains_many<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [bool],
-        crew: &mut Crew,
-    ) {
+    pub(crate) fn contains_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         each!(self, filter => filter.contains_many(keys, out, crew));
     }
 

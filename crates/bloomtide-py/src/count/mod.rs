@@ -16,13 +16,12 @@ pub(crate) use spectral::{PartitionedSpectralBloomFilter, SpectralBloomFilter};
 
 use crate::errors::{OrRaise, parameter};
 use crate::key::hash_key;
-use crate::keys::{self, Options, to_numpy};
+use crate::keys::{self, Options, Part, Verb, to_numpy};
 use crate::records::record;
-use crate::verbs::{AddCounted, AskContains, AskCount, Change, RemoveCounted};
 use crate::{files, params, weights, writers};
 use any::Common;
 use bloomtide_core::snapshot::Kind;
-use bloomtide_core::{KeyHash, epoch};
+use bloomtide_core::{Crew, KeyHash, epoch};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::atomic::AtomicUsize;
@@ -117,9 +116,12 @@ impl CountFilter {
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = Options::parse(keys.py(), nulls, threads)?;
-        let (keys, weights) = weights::of(keys, counts)?;
-        let verb = AddCounted { filter: &self.core, writers: &self.writers, weights };
-        keys::run(&verb, &keys, options)
+        let (keys, counts) = weights::of(keys, counts)?;
+        let add = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            let counts = counts.as_deref().map(|all| part.of(all));
+            self.core.add_many(part.keys, counts.as_deref(), out, crew)
+        };
+        keys::run(&Verb::new(self.core.hasher(), &add).writers(&self.writers), &keys, options)
     }
 
     /// Removes every key, once or as often as `counts` says, in order, until one is absent.
@@ -131,8 +133,12 @@ impl CountFilter {
         nulls: &str,
     ) -> PyResult<()> {
         let options = Options::parse(keys.py(), nulls, 1)?;
-        let (keys, weights) = weights::of(keys, counts)?;
-        let verb = RemoveCounted { filter: &self.core, writers: &self.writers, weights };
+        let (keys, counts) = weights::of(keys, counts)?;
+        let remove = |part: Part<'_>, out: &mut [bool], _: &mut Crew| {
+            let counts = counts.as_deref().map(|all| part.of(all));
+            self.core.remove_many(part.keys, counts.as_deref(), out)
+        };
+        let verb = Verb::new(self.core.hasher(), &remove).writers(&self.writers);
         keys::run(&verb, &keys, options).map(|_| ())
     }
 
@@ -147,7 +153,10 @@ impl CountFilter {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = Options::parse(keys.py(), nulls, 1)?;
         let (keys, changes) = weights::changes(keys, changes)?;
-        keys::run(&Change { filter: &self.core, writers: &self.writers, changes }, &keys, options)
+        let change = |part: Part<'_>, out: &mut [u64], _: &mut Crew| {
+            self.core.change_many(part.keys, &part.of(&changes), out)
+        };
+        keys::run(&Verb::new(self.core.hasher(), &change).writers(&self.writers), &keys, options)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -162,7 +171,12 @@ impl CountFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        keys::run(&AskContains(&self.core), keys, Options::parse(keys.py(), nulls, threads)?)
+        let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            self.core.contains_many(part.keys, out, crew);
+            Ok(())
+        };
+        let options = Options::parse(keys.py(), nulls, threads)?;
+        keys::run(&Verb::new(self.core.hasher(), &ask), keys, options)
     }
 
     /// How often the key was added: never too small, unless a counter is stuck, see `estimate`.
@@ -178,7 +192,12 @@ impl CountFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        keys::run(&AskCount(&self.core), keys, Options::parse(keys.py(), nulls, threads)?)
+        let ask = |part: Part<'_>, out: &mut [u64], crew: &mut Crew| {
+            self.core.count_many(part.keys, out, crew);
+            Ok(())
+        };
+        let options = Options::parse(keys.py(), nulls, threads)?;
+        keys::run(&Verb::new(self.core.hasher(), &ask), keys, options)
     }
 
     /// The count with its bounds: at most `upper` for certain, at least `lower` with `confidence`.

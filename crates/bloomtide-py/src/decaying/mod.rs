@@ -3,21 +3,20 @@
 mod answers;
 mod goal;
 mod moments;
-mod verbs;
+mod row_times;
 
 use crate::errors::{OrRaise, parameter, to_python};
 use crate::instants::Clock;
 use crate::key::hash_key;
-use crate::keys::{self, Options, to_numpy};
+use crate::keys::{self, Options, Part, Verb, to_numpy};
 use crate::{files, params, weights, writers};
 use bloomtide_core::filters::{Added, When};
 use bloomtide_core::snapshot::{Kind, Loaded};
-use bloomtide_core::{Error, TimeDecayingBloomFilter as Core};
+use bloomtide_core::{Crew, Error, TimeDecayingBloomFilter as Core};
 use goal::{MAKING, SIZING, Words, plan_of, plan_record, repr};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use std::sync::atomic::AtomicUsize;
-use verbs::{AddTimed, AskPresent};
 
 /// Counts keys, and lets the counts fade: how hot is it now?
 ///
@@ -177,11 +176,18 @@ impl TimeDecayingBloomFilter {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let options = Options::parse(py, nulls, threads)?;
-        let (keys, weights) = weights::of(keys, counts)?;
+        let (keys, counts) = weights::of(keys, counts)?;
         let times = self.row_times(py, at)?;
         let keys = times.fit(&keys)?;
-        let verb = AddTimed { filter: &self.core, writers: &self.writers, weights, times };
-        keys::run(&verb, &keys, options)
+        // Time goes in order, so threads would only wait for each other.
+        let add = |part: Part<'_>, out: &mut [bool], _: &mut Crew| {
+            let counts = counts.as_deref().map(|all| part.of(all));
+            times.with(&part, |times| {
+                let added = self.core.add_many(part.keys, counts.as_deref(), times, out);
+                added.map_err(|(row, refused)| (row, self.core.refusal(refused)))
+            })
+        };
+        keys::run(&Verb::new(self.core.hasher(), &add).writers(&self.writers), &keys, options)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -200,7 +206,12 @@ impl TimeDecayingBloomFilter {
         let options = Options::parse(keys.py(), nulls, threads)?;
         let times = self.asked_rows(keys.py(), at)?;
         let keys = times.fit(keys)?;
-        keys::run(&AskPresent { filter: &self.core, times }, &keys, options)
+        let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            let present = |units| units != 0;
+            times.with(&part, |times| self.core.ask_many(part.keys, times, out, crew, present));
+            Ok(())
+        };
+        keys::run(&Verb::new(self.core.hasher(), &ask), &keys, options)
     }
 
     /// The decayed sum of the key's occurrences.

@@ -1,10 +1,11 @@
 //! Which epoch a call means: an instant that is given, one for each row, or the clock.
 
 use super::TimeDecayingBloomFilter;
-use super::verbs::{AskTimed, RowTimes};
+use super::row_times::RowTimes;
 use crate::errors::parameter;
 use crate::instants::{self, Instants};
-use crate::keys::{self, Options};
+use crate::keys::{self, Options, Part, Verb};
+use bloomtide_core::Crew;
 use bloomtide_core::filters::When;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -53,7 +54,7 @@ impl TimeDecayingBloomFilter {
             Ok(fade.epoch_of(*seconds))
         };
         let epochs: PyResult<_> = seconds.iter().enumerate().map(epoch).collect();
-        Ok(RowTimes::each(epochs?))
+        Ok(RowTimes::Each(epochs?))
     }
 
     /// The epoch of a question. What was before the filter's time is gone.
@@ -71,7 +72,7 @@ impl TimeDecayingBloomFilter {
         let times = self.row_times(py, at)?;
         match &times {
             RowTimes::One(when) => self.require_present(py, when.epoch, when.by_clock, None)?,
-            RowTimes::Each { all, .. } => {
+            RowTimes::Each(all) => {
                 for (row, epoch) in all.iter().enumerate() {
                     self.require_present(py, *epoch, false, Some(row))?;
                 }
@@ -128,7 +129,12 @@ impl TimeDecayingBloomFilter {
         let options = Options::parse(keys.py(), nulls, threads)?;
         let times = self.asked_rows(keys.py(), at)?;
         let keys = times.fit(keys)?;
-        keys::run(&AskTimed { filter: &self.core, times, scale }, &keys, options)
+        let answer = |units| self.core.count_of(units) * scale;
+        let ask = |part: Part<'_>, out: &mut [f64], crew: &mut Crew| {
+            times.with(&part, |times| self.core.ask_many(part.keys, times, out, crew, answer));
+            Ok(())
+        };
+        keys::run(&Verb::new(self.core.hasher(), &ask), &keys, options)
     }
 }
 

@@ -5,15 +5,14 @@ mod intake;
 pub(crate) use intake::Intake;
 
 use crate::errors::{OrRaise, nothing_added};
-use crate::hot::as_many;
 use crate::instants::{Micros, instant, micros};
 use crate::key::with_key;
-use crate::keys::{self, Batch, Options};
+use crate::keys::{self, Needs, Options, Part, Verb};
 use crate::logs::locked;
 use crate::{params, weights};
 use bloomtide_core::events::{Ceiling, Events as Core};
 use bloomtide_core::history::microseconds;
-use bloomtide_core::{Crew, Error, Hasher, KeySource};
+use bloomtide_core::{Crew, Error, Hasher};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, MutexGuard};
@@ -88,14 +87,29 @@ impl Events {
         let (at, arrived) = (micros(at, "at")?, microseconds(instant(arrived, "arrived")?));
         let (keys, counts) = weights::of(keys, counts)?;
         let keys = match &at {
-            Micros::Each(all) => as_many(&keys, all.len())?,
+            Micros::Each(all) => weights::beside("at", &keys, all.len())?,
             Micros::One(_) => keys,
         };
-        let counts = counts.map(weights::Weights::into_all);
         let events = Mutex::new(self.write().another());
-        let verb = Push { events, counts, at, next: Mutex::default() };
+        let push = |part: Part<'_>, _: &mut [()], _: &mut Crew| {
+            let mut events = locked(&events);
+            for i in 0..part.keys.len() {
+                let (row, Some(key)) = (part.row(i), part.keys.key(i)) else { continue };
+                let count = counts.as_ref().map_or(1, |all| all[row]);
+                let instant = match &at {
+                    Micros::One(at) => *at,
+                    Micros::Each(all) => all[row],
+                };
+                events
+                    .push(key, count, instant)
+                    .map_err(|error| (i, Error::Row { row: i, error: Box::new(error) }))?;
+            }
+            Ok(())
+        };
+        // Who reads the block hashes the keys by its own hash.
+        let verb = Verb::new(&Hasher::Xxh3 { seed: 0 }, &push).needs(Needs::Keys);
         keys::answers(&verb, &keys, options).map_err(|error| nothing_added(py, error))?;
-        let mut made = locked(&verb.events);
+        let mut made = locked(&events);
         self.write().note_ahead(made.ahead());
         Ok(PyBytes::new(py, &made.take(arrived, note.unwrap_or_default())))
     }
@@ -132,52 +146,5 @@ impl Events {
     #[getter]
     fn refused(&self) -> u64 {
         self.write().refused()
-    }
-}
-
-/// Writes keys down with their counts and instants.
-struct Push {
-    events: Mutex<Core>,
-    counts: Option<Vec<u64>>,
-    at: Micros,
-    /// The rows of the batch that run next.
-    next: Mutex<Vec<usize>>,
-}
-
-impl Batch for Push {
-    type Answer = ();
-    // Nobody asks for them.
-    const DTYPE: &'static str = "V0";
-    const KEEPS: bool = true;
-
-    fn hasher(&self) -> Hasher {
-        // Digests are not kept: who reads the block has a hash of its own.
-        Hasher::Xxh3 { seed: 0 }
-    }
-
-    fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
-        *locked(&self.next) = rows.collect();
-    }
-
-    fn run<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        _: &mut [()],
-        _: &mut Crew,
-    ) -> Result<(), (usize, Error)> {
-        let rows = std::mem::take(&mut *locked(&self.next));
-        let mut events = locked(&self.events);
-        for (at, row) in rows.into_iter().enumerate() {
-            let Some(key) = keys.key(at) else { continue };
-            let count = self.counts.as_ref().and_then(|all| all.get(row)).copied().unwrap_or(1);
-            let instant = match &self.at {
-                Micros::One(at) => *at,
-                Micros::Each(all) => all.get(row).copied().unwrap_or_default(),
-            };
-            events
-                .push(key, count, instant)
-                .map_err(|error| (at, Error::Row { row: at, error: Box::new(error) }))?;
-        }
-        Ok(())
     }
 }

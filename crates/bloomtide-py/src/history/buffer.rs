@@ -94,7 +94,7 @@ impl HistoryBuffer {
         };
         let marks = Marks::of(self.hasher, &keys, options)?;
         require_rows(py, &at, &marks)?;
-        let counts = counts.map(|counts| marks.chosen(counts.into_all()));
+        let counts = counts.map(|counts| marks.chosen(counts));
         let at = match at {
             Micros::One(at) => Micros::One(at),
             Micros::Each(all) => Micros::Each(marks.chosen(all)),

@@ -1,11 +1,11 @@
 //! `Digests`: keys hashed once, to be asked for in many segments.
 
 use crate::errors::OrRaise;
-use crate::keys::{self, Batch, Options, to_numpy};
+use crate::keys::{self, Options, Part, Verb, to_numpy};
 use crate::params;
-use bloomtide_core::history::Mark;
+use bloomtide_core::history::{Mark, mark_rows};
 use bloomtide_core::positions::reduce;
-use bloomtide_core::{Crew, Error, Hasher, KeySource};
+use bloomtide_core::{Crew, Hasher};
 use pyo3::prelude::*;
 
 /// Keys as a history knows them. Rows without a key have none, if they were skipped.
@@ -18,7 +18,11 @@ pub(crate) struct Digests {
 impl Digests {
     /// The marks of a batch of keys, of whatever kind they are.
     pub(crate) fn of(keys: &Bound<'_, PyAny>, hasher: Hasher, options: Options) -> PyResult<Self> {
-        let marks = keys::answers(&MarkAll(hasher), keys, options)?.into_values();
+        let mark = |part: Part<'_>, out: &mut [Option<Mark>], _: &mut Crew| {
+            mark_rows(part.keys, &hasher, out);
+            Ok(())
+        };
+        let marks = keys::answers(&Verb::new(&hasher, &mark), keys, options)?.into_values();
         Ok(Digests { marks, hasher })
     }
 
@@ -60,28 +64,5 @@ impl Digests {
         let shard = |mark: &Option<Mark>| reduce(mark.unwrap_or(0), count);
         let out: Vec<u32> = self.marks.iter().map(|mark| shard(mark) as u32).collect();
         to_numpy(py, &out, "uint32")
-    }
-}
-
-/// The mark of each row.
-struct MarkAll(Hasher);
-
-impl Batch for MarkAll {
-    type Answer = Option<Mark>;
-    // Nobody makes an array of them.
-    const DTYPE: &'static str = "V16";
-
-    fn hasher(&self) -> Hasher {
-        self.0
-    }
-
-    fn run<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [Option<Mark>],
-        _: &mut Crew,
-    ) -> Result<(), (usize, Error)> {
-        bloomtide_core::history::mark_rows(keys, &self.0, out);
-        Ok(())
     }
 }

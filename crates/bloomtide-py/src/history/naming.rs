@@ -6,14 +6,12 @@
 use super::digests::Digests;
 use crate::errors::{nothing_added, null_key_of_all};
 use crate::key::with_key;
-use crate::keys::{self, Batch, Options};
+use crate::keys::{self, Needs, Options, Part, Verb};
 use bloomtide_core::history::{Buffer, Mark, Wanted};
-use bloomtide_core::{Crew, Error, Hasher, KeySource};
+use bloomtide_core::{Crew, Hasher};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-type Outcome = Result<(), (usize, Error)>;
 
 /// Who panicked while holding it left a whole value behind.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,58 +81,25 @@ pub(super) fn name(
                 .map_err(|error| crate::errors::to_python(py, error))
         })
     } else {
-        let verb = NameRows {
-            buffer,
-            hasher: locked(buffer).plan().hasher,
-            wanted: &wanted,
-            next: Mutex::default(),
+        let name = |part: Part<'_>, _: &mut [()], _: &mut Crew| {
+            let mut buffer = locked(buffer);
+            let mut wanted = wanted.iter().peekable();
+            for at in 0..part.keys.len() {
+                let row = part.row(at);
+                while wanted.next_if(|each| each.row < row).is_some() {}
+                while let Some(each) = wanted.next_if(|each| each.row == row) {
+                    let Some(key) = part.keys.key(at) else { continue };
+                    buffer.name(*each, key).map_err(|error| (at, error))?;
+                }
+                if wanted.peek().is_none() {
+                    break;
+                }
+            }
+            Ok(())
         };
-        keys::answers(&verb, keys, options).map(drop)
+        let hasher = locked(buffer).plan().hasher;
+        keys::answers(&Verb::new(&hasher, &name).needs(Needs::Keys), keys, options).map(drop)
     };
     locked(buffer).forget_unnamed(&wanted);
     outcome
-}
-
-struct NameRows<'a> {
-    buffer: &'a Mutex<Buffer>,
-    hasher: Hasher,
-    /// By row.
-    wanted: &'a [Wanted],
-    /// Those of the rows that run next, with their places among these.
-    next: Mutex<Vec<(usize, Wanted)>>,
-}
-
-impl Batch for NameRows<'_> {
-    type Answer = ();
-    // Nobody asks for them.
-    const DTYPE: &'static str = "V0";
-    const KEEPS: bool = true;
-
-    fn hasher(&self) -> Hasher {
-        self.hasher
-    }
-
-    fn choose(&self, rows: &mut dyn Iterator<Item = usize>) {
-        let mut wanted = self.wanted.iter().peekable();
-        let mut next = Vec::new();
-        for (at, row) in rows.enumerate() {
-            while wanted.next_if(|each| each.row < row).is_some() {}
-            while let Some(each) = wanted.next_if(|each| each.row == row) {
-                next.push((at, *each));
-            }
-            if wanted.peek().is_none() {
-                break;
-            }
-        }
-        *locked(&self.next) = next;
-    }
-
-    fn run<S: KeySource + ?Sized>(&self, keys: &S, _: &mut [()], _: &mut Crew) -> Outcome {
-        let next = std::mem::take(&mut *locked(&self.next));
-        let mut buffer = locked(self.buffer);
-        next.into_iter().try_for_each(|(at, wanted)| match keys.key(at) {
-            Some(key) => buffer.name(wanted, key).map_err(|error| (at, error)),
-            None => Ok(()),
-        })
-    }
 }

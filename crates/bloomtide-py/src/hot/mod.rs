@@ -7,20 +7,15 @@ use crate::errors::{OrRaise, to_python};
 use crate::files;
 use crate::instants::{self, Clock, Instants, require_near};
 use crate::key::{hash_key, to_object, with_key};
-use crate::keys::{self, Options};
+use crate::keys::{self, Needs, Options, Part, Verb};
 use crate::params;
 use crate::records::record;
 use crate::weights;
 use bloomtide_core::snapshot::{Kind, Loaded};
-use bloomtide_core::{Error, Hasher, HotList as Core, HotPlan, OwnedKey};
+use bloomtide_core::{Crew, Error, Hasher, HotList as Core, HotPlan, OwnedKey, Times};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyType};
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-mod add;
-
-use add::AddHot;
-pub(crate) use add::as_many;
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The keys that are hottest now, with counts that decay and bounds that hold.
 #[pyclass(frozen, module = "bloomtide")]
@@ -176,14 +171,31 @@ impl HotList {
     ) -> PyResult<()> {
         let py = keys.py();
         let options = Options::parse(py, nulls, 1)?;
-        let (keys, weights) = weights::of(keys, counts)?;
+        let (keys, counts) = weights::of(keys, counts)?;
         let instants = self.instants(py, at)?;
         let keys = match &instants {
-            Instants::Each(all) => as_many(&keys, all.len())?,
+            Instants::Each(all) => weights::beside("at", &keys, all.len())?,
             Instants::One(_) => keys,
         };
+        // Whether the one instant is what the clock said; if so, what the list made of it.
         let by_clock = at.is_none().then(OnceLock::new);
-        let verb = AddHot { list: self, weights, instants, by_clock, next: Mutex::default() };
+        let add = |part: Part<'_>, _: &mut [()], _: &mut Crew| {
+            let counts = counts.as_deref().map(|all| part.of(all));
+            let mut core = self.write();
+            let each;
+            let times = match (&instants, &by_clock) {
+                (Instants::Each(all), _) => {
+                    each = part.of(all);
+                    Times::Each(&each)
+                }
+                (Instants::One(now), Some(at)) => {
+                    Times::All(*at.get_or_init(|| core.by_clock(*now)))
+                }
+                (Instants::One(at), None) => Times::All(*at),
+            };
+            core.add_many(part.keys, counts.as_deref(), times)
+        };
+        let verb = Verb::new(&self.hasher, &add).needs(Needs::Keys);
         keys::answers(&verb, &keys, options).map(drop)
     }
 

@@ -1,18 +1,18 @@
 //! NumPy arrays and whatever else offers items through the buffer protocol.
 
-use super::{Answers, Batch, Options, sequence};
+use super::{Answers, Needs, Options, Verb, sequence};
 use crate::buffer::View;
 use crate::errors;
-use bloomtide_core::{Hasher, Key, KeyHash, KeySource};
+use bloomtide_core::{Key, KeySource};
 use pyo3::prelude::*;
 
 /// Runs the batch over a view of integers or fixed-width bytes; other items go one by one.
-pub(super) fn run<B: Batch>(
-    batch: &B,
+pub(super) fn run<T: Copy + Default + Send>(
+    verb: &Verb<'_, T>,
     keys: &Bound<'_, PyAny>,
     view: View,
     options: Options,
-) -> PyResult<Answers<B>> {
+) -> PyResult<Answers<T>> {
     let py = keys.py();
     if view.dimensions() != 1 {
         let got = format!("{} dimensions", view.dimensions());
@@ -28,26 +28,26 @@ pub(super) fn run<B: Batch>(
     let mut answers = Answers::new(rows, options);
     let width = view.item_bytes();
     if let Some(signed) = integer_code(code) {
-        if B::TEXTS {
+        if verb.needs == Needs::Texts {
             return Err(errors::text_column(py, "an array of integers"));
         }
         let swapped = order == Some('>') && width > 1;
         match (signed, width, swapped) {
-            (true, 8, false) => answers.extend(py, batch, &Signed(line))?,
-            (false, 8, false) => answers.extend(py, batch, &Unsigned(line))?,
-            _ => answers.extend(py, batch, &Narrow { line, signed, width, swapped })?,
+            (true, 8, false) => answers.extend(py, verb, &Signed(line))?,
+            (false, 8, false) => answers.extend(py, verb, &Unsigned(line))?,
+            _ => answers.extend(py, verb, &Narrow { line, signed, width, swapped })?,
         }
         return Ok(answers);
     }
     if code == "s" || code.strip_suffix('s').is_some_and(|n| n.parse::<usize>().is_ok()) {
-        answers.extend(py, batch, &Padded { line, width })?;
+        answers.extend(py, verb, &Padded { line, width })?;
         return Ok(answers);
     }
     if code == "O" || code.ends_with('w') {
         // Python objects and NumPy's UTF-32 text: as Python sees them.
         drop(view);
         let list = keys.call_method0("tolist")?;
-        return sequence::run(batch, &list, options);
+        return sequence::run(verb, &list, options);
     }
     Err(unsupported(py, &format!("items of format {:?}", view.format())))
 }
@@ -115,9 +115,6 @@ impl KeySource for Signed {
         self.0.rows
     }
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        hasher.signed(i64::from_ne_bytes(self.0.read(row)))
-    }
     fn key(&self, row: usize) -> Option<Key<'_>> {
         Some(Key::from(i64::from_ne_bytes(self.0.read(row))))
     }
@@ -130,9 +127,6 @@ impl KeySource for Unsigned {
         self.0.rows
     }
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        hasher.unsigned(u64::from_ne_bytes(self.0.read(row)))
-    }
     fn key(&self, row: usize) -> Option<Key<'_>> {
         Some(Key::Unsigned(u64::from_ne_bytes(self.0.read(row))))
     }
@@ -175,10 +169,6 @@ impl KeySource for Narrow {
         self.line.rows
     }
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        let value = self.value(row);
-        if value < 0 { hasher.signed(value as i64) } else { hasher.unsigned(value as u64) }
-    }
     fn key(&self, row: usize) -> Option<Key<'_>> {
         let value = self.value(row);
         Some(if value < 0 { Key::Negative(value as i64) } else { Key::Unsigned(value as u64) })
@@ -209,9 +199,6 @@ impl KeySource for Padded {
         self.line.rows
     }
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        hasher.bytes(self.bytes(row))
-    }
     fn key(&self, row: usize) -> Option<Key<'_>> {
         Some(Key::Bytes(self.bytes(row)))
     }

@@ -4,7 +4,7 @@ use super::array::{Line, Narrow, Signed, Unsigned};
 use super::arrow_ffi::{Array, ArrowArray, ArrowSchema, export};
 use super::arrow_rows::{Fixed, Offsets, Views};
 use super::kept::Chosen;
-use super::{Answers, Batch, Options};
+use super::{Answers, Needs, Options, Verb};
 use crate::errors::{self, with_added};
 use bloomtide_core::{Hasher, KeyHash, KeySource};
 use pyo3::prelude::*;
@@ -14,18 +14,18 @@ use std::ffi::CStr;
 const WINDOW: usize = 1 << 16;
 
 /// Runs the batch if `keys` speaks Arrow.
-pub(super) fn run<B: Batch>(
-    batch: &B,
+pub(super) fn run<T: Copy + Default + Send>(
+    verb: &Verb<'_, T>,
     keys: &Bound<'_, PyAny>,
     options: Options,
-) -> PyResult<Option<Answers<B>>> {
+) -> PyResult<Option<Answers<T>>> {
     let py = keys.py();
     let Some((schema, mut arrays)) = export(keys)? else { return Ok(None) };
     let mut answers = Answers::new(0, options);
     // SAFETY: the schema lives until the end of this function.
     let (column, in_table) = unsafe { one_column(py, &schema.0) }?;
     // SAFETY: as above. A stream without chunks must not hide that its keys are none.
-    unsafe { require_supported(py, column, B::TEXTS) }?;
+    unsafe { require_supported(py, column, verb.needs == Needs::Texts) }?;
     loop {
         let done = answers.rows();
         match arrays.next().map_err(|error| with_added(py, error, done))? {
@@ -33,7 +33,7 @@ pub(super) fn run<B: Batch>(
             // SAFETY: producer and schema belong together, and the array lives during the call.
             Some(array) => unsafe {
                 let chunk = Chunk::of(&array, in_table);
-                run_chunk(py, batch, &chunk, column, &mut answers, options)?;
+                run_chunk(py, verb, &chunk, column, &mut answers, options)?;
             },
         }
     }
@@ -63,184 +63,73 @@ unsafe fn format_of(schema: &ArrowSchema) -> &str {
     unsafe { CStr::from_ptr(schema.format) }.to_str().unwrap_or("?")
 }
 
-unsafe fn run_chunk<B: Batch>(
+unsafe fn run_chunk<T: Copy + Default + Send>(
     py: Python<'_>,
-    batch: &B,
+    verb: &Verb<'_, T>,
     chunk: &Chunk<'_>,
     column: &ArrowSchema,
-    answers: &mut Answers<B>,
+    answers: &mut Answers<T>,
     options: Options,
 ) -> PyResult<()> {
     // SAFETY: the producer promises that the array has the schema's layout.
     unsafe {
         let format = format_of(column);
-        if B::KEEPS && (!column.dictionary.is_null() || format == "n" || chunk.has_nulls()) {
-            return run_kept(py, batch, chunk, column, answers, options);
+        if column.dictionary.is_null() && format != "n" && !chunk.has_nulls() {
+            return answers.extend(py, verb, &*chunk.keys(py, format)?);
         }
-        if !column.dictionary.is_null() {
-            return run_dictionary(py, batch, chunk, column, answers, options);
-        }
-        if format != "n" && !chunk.has_nulls() {
-            return chunk.with_keys(py, format, Extend { py, batch, answers })?;
-        }
-        for window in chunk.windows() {
-            let keys = window.digests_or_none(py, format, &batch.hasher())?;
-            run_with_nulls(py, batch, &keys, answers, options)?;
-        }
-        Ok(())
-    }
-}
-
-/// What to do with a chunk's rows, whatever type they have.
-trait WithKeys {
-    type Output;
-    fn call<S: KeySource>(self, keys: &S) -> Self::Output;
-}
-
-struct Extend<'a, 'py, B: Batch> {
-    py: Python<'py>,
-    batch: &'a B,
-    answers: &'a mut Answers<B>,
-}
-
-impl<B: Batch> WithKeys for Extend<'_, '_, B> {
-    type Output = PyResult<()>;
-    fn call<S: KeySource>(self, keys: &S) -> PyResult<()> {
-        self.answers.extend(self.py, self.batch, keys)
-    }
-}
-
-/// The digests of a chunk, None for its nulls, whose bytes may be anything.
-struct Digests<'a> {
-    hasher: &'a Hasher,
-    chunk: &'a Chunk<'a>,
-}
-
-impl WithKeys for Digests<'_> {
-    type Output = Vec<Option<KeyHash>>;
-    fn call<S: KeySource>(self, keys: &S) -> Self::Output {
-        // SAFETY: the chunk has these rows.
-        let valid = |row| unsafe { self.chunk.valid(row) };
-        (0..keys.len()).map(|row| valid(row).then(|| keys.hash(self.hasher, row))).collect()
-    }
-}
-
-/// The chosen rows of a chunk, for a batch that keeps keys; `rows` of `total` have one.
-struct ExtendKept<'a, 'py, B: Batch> {
-    extend: Extend<'a, 'py, B>,
-    chosen: &'a [usize],
-    rows: &'a [usize],
-    total: usize,
-}
-
-impl<B: Batch> WithKeys for ExtendKept<'_, '_, B> {
-    type Output = PyResult<()>;
-    fn call<S: KeySource>(self, keys: &S) -> PyResult<()> {
-        let Extend { py, batch, answers, .. } = self.extend;
-        let keys = Chosen { source: keys, rows: self.chosen };
-        answers.extend_kept(py, batch, &keys, self.rows, self.total)
-    }
-}
-
-/// Rows that are null or point into a dictionary, for a batch that keeps keys: each is one of others.
-unsafe fn run_kept<B: Batch>(
-    py: Python<'_>,
-    batch: &B,
-    chunk: &Chunk<'_>,
-    column: &ArrowSchema,
-    answers: &mut Answers<B>,
-    options: Options,
-) -> PyResult<()> {
-    // SAFETY: the producer promises that the array has the schema's layout.
-    unsafe {
         let dictionary = (!column.dictionary.is_null())
             .then(|| (Chunk::dictionary(chunk.array), format_of(&*column.dictionary)));
+        // Each entry of a dictionary is hashed once, unless the keys themselves are needed.
+        let hashed = match &dictionary {
+            Some((values, format)) if verb.needs == Needs::Digests => {
+                Some(values.digests(py, format, &verb.hasher)?)
+            }
+            _ => None,
+        };
         for window in chunk.windows() {
-            let indices = window.integers(format_of(column)).filter(|_| dictionary.is_some());
+            let indices = match &dictionary {
+                Some(_) => Some(
+                    window
+                        .integers(format)
+                        .ok_or_else(|| unsupported(py, "a dictionary without indices"))?,
+                ),
+                None => None,
+            };
             let (mut chosen, mut rows, mut total) = (Vec::new(), Vec::new(), window.rows);
             for row in 0..window.rows {
-                let index = indices.as_ref().map_or(Some(row), |indices| {
-                    window.valid(row).then(|| usize::try_from(indices.value(row)).ok())?
-                });
-                let valid = |index: &usize| match &dictionary {
-                    Some((values, format)) => {
-                        *format != "n" && *index < values.rows && values.valid(*index)
-                    }
-                    None => format_of(column) != "n" && window.valid(row),
+                let index = match (&indices, &dictionary) {
+                    (Some(indices), Some((values, format))) => window
+                        .valid(row)
+                        .then(|| usize::try_from(indices.value(row)).ok())
+                        .flatten()
+                        .filter(|at| *at < values.rows && *format != "n" && values.valid(*at)),
+                    _ => (format != "n" && window.valid(row)).then_some(row),
                 };
-                match index.filter(valid) {
+                match index {
                     Some(index) => {
                         chosen.push(index);
                         rows.push(row);
                     }
                     None if options.skip_nulls => (),
+                    // As one by one: the keys before it go in.
                     None => {
                         total = row;
                         break;
                     }
                 }
             }
-            let (source, format) = match &dictionary {
-                Some((values, format)) => (values, *format),
-                None => (&window, format_of(column)),
-            };
-            if chosen.is_empty() {
+            let keys: Box<dyn KeySource> = match (&hashed, &dictionary) {
                 // A column of nothing but nulls has no keys of any type.
-                answers.extend_kept(py, batch, &[] as &[KeyHash], &[], total)?;
-            } else {
-                let extend = Extend { py, batch, answers: &mut *answers };
-                let kept = ExtendKept { extend, chosen: &chosen, rows: &rows, total };
-                source.with_keys(py, format, kept)??;
-            }
+                _ if chosen.is_empty() => Box::new(&[] as &[KeyHash]),
+                (Some(hashed), _) => Box::new(hashed.as_slice()),
+                (None, Some((values, format))) => values.keys(py, format)?,
+                (None, None) => window.keys(py, format)?,
+            };
+            let keys = Chosen { source: &*keys, rows: &chosen };
+            answers.extend_some(py, verb, &keys, &rows, total)?;
             if total < window.rows {
                 return Err(errors::null_key(py, answers.rows()));
             }
-        }
-        Ok(())
-    }
-}
-
-fn run_with_nulls<B: Batch>(
-    py: Python<'_>,
-    batch: &B,
-    keys: &[Option<KeyHash>],
-    answers: &mut Answers<B>,
-    options: Options,
-) -> PyResult<()> {
-    let null = keys.iter().position(Option::is_none);
-    if let (Some(null), false) = (null, options.skip_nulls) {
-        // As one by one: the keys before it go in.
-        answers.extend_some(py, batch, &keys[..null])?;
-        return Err(errors::null_key(py, answers.rows()));
-    }
-    answers.extend_some(py, batch, keys)
-}
-
-/// Hashes each entry of the dictionary once, then looks digests up by index.
-unsafe fn run_dictionary<B: Batch>(
-    py: Python<'_>,
-    batch: &B,
-    chunk: &Chunk<'_>,
-    column: &ArrowSchema,
-    answers: &mut Answers<B>,
-    options: Options,
-) -> PyResult<()> {
-    // SAFETY: an array of a dictionary type has a dictionary of the schema's type.
-    unsafe {
-        let values = Chunk::dictionary(chunk.array);
-        let entries =
-            values.digests_or_none(py, format_of(&*column.dictionary), &batch.hasher())?;
-        for window in chunk.windows() {
-            let indices = window
-                .integers(format_of(column))
-                .ok_or_else(|| unsupported(py, "a dictionary without indices"))?;
-            let keys: Vec<Option<KeyHash>> = (0..window.rows)
-                .map(|row| {
-                    let entry = window.valid(row).then(|| indices.value(row))?;
-                    entries.get(usize::try_from(entry).ok()?).copied().flatten()
-                })
-                .collect();
-            run_with_nulls(py, batch, &keys, answers, options)?;
         }
         Ok(())
     }
@@ -362,18 +251,25 @@ impl<'a> Chunk<'a> {
         unsafe { !(0..self.rows).all(|row| self.valid(row)) }
     }
 
-    /// Each row's digest, None for nulls.
-    unsafe fn digests_or_none(
+    /// The digest of each row; that of a null, whose bytes may be anything, is never looked at.
+    unsafe fn digests(
         &self,
         py: Python<'_>,
         format: &str,
         hasher: &Hasher,
-    ) -> PyResult<Vec<Option<KeyHash>>> {
+    ) -> PyResult<Vec<KeyHash>> {
         if format == "n" {
-            return Ok(vec![None; self.rows]);
+            return Ok(Vec::new());
         }
         // SAFETY: the producer promises the layout of the format.
-        unsafe { self.with_keys(py, format, Digests { hasher, chunk: self }) }
+        unsafe {
+            let keys = self.keys(py, format)?;
+            let digest = |row| match self.valid(row) {
+                true => keys.hash(hasher, row),
+                false => KeyHash::default(),
+            };
+            Ok((0..self.rows).map(digest).collect())
+        }
     }
 
     unsafe fn integers(&self, format: &str) -> Option<Narrow> {
@@ -384,28 +280,26 @@ impl<'a> Chunk<'a> {
         Some(Narrow { line, signed, width, swapped: false })
     }
 
-    /// Calls `then` with the rows as keys of their type. Only valid rows may be hashed.
-    unsafe fn with_keys<W: WithKeys>(
-        &self,
-        py: Python<'_>,
-        format: &str,
-        then: W,
-    ) -> PyResult<W::Output> {
+    /// The rows as keys of their type. Only valid rows may be hashed.
+    unsafe fn keys<'k>(&self, py: Python<'_>, format: &str) -> PyResult<Box<dyn KeySource + 'k>>
+    where
+        'a: 'k,
+    {
         // SAFETY: the producer promises the layout of the format.
         unsafe {
             if let Some(integers) = self.integers(format) {
                 return Ok(match (integers.signed, integers.width) {
-                    (true, 8) => then.call(&Signed(integers.line)),
-                    (false, 8) => then.call(&Unsigned(integers.line)),
-                    _ => then.call(&integers),
+                    (true, 8) => Box::new(Signed(integers.line)),
+                    (false, 8) => Box::new(Unsigned(integers.line)),
+                    _ => Box::new(integers),
                 });
             }
             match format {
-                "u" | "z" => Ok(then.call(&Offsets::<i32>::new(self, format == "u"))),
-                "U" | "Z" => Ok(then.call(&Offsets::<i64>::new(self, format == "U"))),
-                "vu" | "vz" => Ok(then.call(&Views::new(self, format == "vu"))),
+                "u" | "z" => Ok(Box::new(Offsets::<i32>::new(self, format == "u"))),
+                "U" | "Z" => Ok(Box::new(Offsets::<i64>::new(self, format == "U"))),
+                "vu" | "vz" => Ok(Box::new(Views::new(self, format == "vu"))),
                 _ => match format.strip_prefix("w:").and_then(|width| width.parse().ok()) {
-                    Some(width) => Ok(then.call(&Fixed::new(self, width))),
+                    Some(width) => Ok(Box::new(Fixed::new(self, width))),
                     None => Err(unsupported(py, format)),
                 },
             }

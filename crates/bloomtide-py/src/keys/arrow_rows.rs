@@ -1,7 +1,7 @@
 //! The rows of Arrow's types for text and bytes, read in place.
 
 use super::arrow::Chunk;
-use bloomtide_core::{Hasher, Key, KeyHash, KeySource};
+use bloomtide_core::{Key, KeySource};
 
 /// Text or binary with offsets of 32 or 64 bits.
 pub(super) struct Offsets<T> {
@@ -40,10 +40,6 @@ impl<T: Copy + TryInto<usize>> KeySource for Offsets<T> {
     }
 
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        hasher.bytes(self.bytes(row))
-    }
-
     fn key(&self, row: usize) -> Option<Key<'_>> {
         Some(text_or_bytes(self.bytes(row), self.text))
     }
@@ -93,10 +89,6 @@ impl KeySource for Views {
     }
 
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        hasher.bytes(self.bytes(row))
-    }
-
     fn key(&self, row: usize) -> Option<Key<'_>> {
         Some(text_or_bytes(self.bytes(row), self.text))
     }
@@ -131,10 +123,6 @@ impl KeySource for Fixed {
     }
 
     #[inline(always)]
-    fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        hasher.bytes(self.bytes(row))
-    }
-
     fn key(&self, row: usize) -> Option<Key<'_>> {
         Some(Key::Bytes(self.bytes(row)))
     }

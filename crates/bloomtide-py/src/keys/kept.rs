@@ -75,19 +75,26 @@ impl KeySource for Hashed<'_> {
 }
 
 /// Some rows of others, in any order: those that are not null, or the entries of a dictionary.
-pub(super) struct Chosen<'a, S> {
-    pub(super) source: &'a S,
+pub(super) struct Chosen<'a> {
+    pub(super) source: &'a dyn KeySource,
     pub(super) rows: &'a [usize],
 }
 
-impl<S: KeySource> KeySource for Chosen<'_, S> {
+impl KeySource for Chosen<'_> {
     fn len(&self) -> usize {
         self.rows.len()
     }
 
-    #[inline(always)]
     fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
         self.source.hash(hasher, self.rows[row])
+    }
+
+    fn fill(&self, hasher: &Hasher, first: usize, out: &mut [KeyHash]) {
+        let rows = self.rows[first..].iter().zip(out);
+        match self.source.digests() {
+            Some(digests) => rows.for_each(|(row, slot)| *slot = digests[*row]),
+            None => rows.for_each(|(row, slot)| *slot = self.source.hash(hasher, *row)),
+        }
     }
 
     fn key(&self, row: usize) -> Option<Key<'_>> {

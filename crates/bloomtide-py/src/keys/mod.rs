@@ -6,7 +6,7 @@
 //!   pages of Parquet             read in place (`paged.rs`)
 //!   any other iterable           the same, key by key
 //!
-//! A `Batch` is one verb over rows. Its answers come back as a NumPy array.
+//! Each form of keys is a `KeySource`. A `Verb` takes any of them; its answers come back as a NumPy array.
 
 mod array;
 mod arrow;
@@ -22,44 +22,103 @@ pub(crate) use array::is_date;
 use crate::buffer::View;
 use crate::errors::{self, with_added};
 use crate::pages::ParquetPage;
-use bloomtide_core::{Crew, Error, Hasher, KeyHash, KeySource};
+use bloomtide_core::{Crew, Error, Hasher, KeySource};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{
+    PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyMemoryView, PyString, PyTuple,
+};
+use std::borrow::Cow;
 use std::sync::atomic::AtomicUsize;
 
-/// One verb over many keys.
-pub(crate) trait Batch: Sync {
-    /// An answer, with NumPy's name of its type.
-    type Answer: Copy + Default + Send + 'static;
-    const DTYPE: &'static str;
-    /// Whether the keys themselves are needed, not only their digests.
-    const KEEPS: bool = false;
-    /// Whether only text and bytes are keys.
-    const TEXTS: bool = false;
+/// An error comes with the number of rows that went well before it.
+pub(crate) type Outcome = Result<(), (usize, Error)>;
 
-    fn hasher(&self) -> Hasher;
+/// What a verb needs to know of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Digests,
+    /// The keys themselves, beside their digests.
+    Keys,
+    /// The keys themselves, which must be text or bytes.
+    Texts,
+}
 
+/// Answers the rows of one part of a batch, in order.
+type Run<'a, T> = dyn Fn(Part<'_>, &mut [T], &mut Crew) -> Outcome + Sync + 'a;
+type Ready<'a> = dyn Fn(Python<'_>) -> PyResult<()> + Sync + 'a;
+
+/// One verb over many keys, with answers of type T.
+pub(crate) struct Verb<'a, T> {
+    hasher: Hasher,
+    needs: Needs,
     /// Counts calls that write without holding the interpreter; None for questions.
-    fn writers(&self) -> Option<&AtomicUsize> {
-        None
+    writers: Option<&'a AtomicUsize>,
+    /// Refuses the next part; asked before each of them, with the interpreter held.
+    ready: &'a Ready<'a>,
+    run: &'a Run<'a, T>,
+}
+
+impl<'a, T> Verb<'a, T> {
+    /// A question, or an addition that a lock protects.
+    pub(crate) fn new(hasher: &Hasher, run: &'a Run<'a, T>) -> Self {
+        Verb { hasher: *hasher, needs: Needs::Digests, writers: None, ready: &|_| Ok(()), run }
     }
 
-    /// Refuses the next rows; asked before each part of a batch, with the interpreter held.
-    fn ready(&self, _: Python<'_>) -> PyResult<()> {
-        Ok(())
+    pub(crate) fn needs(self, needs: Needs) -> Self {
+        Verb { needs, ..self }
     }
 
-    /// Told before each part of a batch which of its rows come next.
-    fn choose(&self, _rows: &mut dyn Iterator<Item = usize>) {}
+    /// Registers while it writes, see `writers.rs`.
+    pub(crate) fn writers(self, writers: &'a AtomicUsize) -> Self {
+        Verb { writers: Some(writers), ..self }
+    }
 
-    /// Answers every row in order, or says how many rows went well before the error.
-    fn run<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [Self::Answer],
-        crew: &mut Crew,
-    ) -> Result<(), (usize, Error)>;
+    pub(crate) fn ready(self, ready: &'a Ready<'a>) -> Self {
+        Verb { ready, ..self }
+    }
+}
+
+/// Some rows of a batch: their keys, and which rows they are.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub(crate) keys: &'a dyn KeySource,
+    start: usize,
+    /// The rows if they do not follow each other from `start` on.
+    rows: Option<&'a [usize]>,
+}
+
+impl<'a> Part<'a> {
+    /// The row of the batch that a key is in.
+    pub(crate) fn row(&self, at: usize) -> usize {
+        self.rows.map_or(self.start + at, |rows| rows[at])
+    }
+
+    /// What belongs to these rows, out of what belongs to all rows.
+    pub(crate) fn of<V: Copy>(&self, all: &'a [V]) -> Cow<'a, [V]> {
+        match self.rows {
+            Some(rows) => rows.iter().map(|row| all[*row]).collect(),
+            None => Cow::Borrowed(&all[self.start..self.start + self.keys.len()]),
+        }
+    }
+}
+
+/// A type of answers that NumPy has.
+pub(crate) trait Item: Copy {
+    const DTYPE: &'static str;
+}
+
+impl Item for bool {
+    const DTYPE: &'static str = "bool";
+}
+impl Item for u32 {
+    const DTYPE: &'static str = "uint32";
+}
+impl Item for u64 {
+    const DTYPE: &'static str = "uint64";
+}
+impl Item for f64 {
+    const DTYPE: &'static str = "float64";
 }
 
 /// How a batch is to be run.
@@ -90,30 +149,31 @@ impl Options {
 }
 
 /// Runs the batch over `keys`, of whatever kind they are.
-pub(crate) fn run<'py, B: Batch>(
-    batch: &B,
+pub(crate) fn run<'py, T: Item + Default + Send>(
+    verb: &Verb<'_, T>,
     keys: &Bound<'py, PyAny>,
     options: Options,
 ) -> PyResult<Bound<'py, PyAny>> {
-    answers(batch, keys, options)?.into_numpy(keys.py())
+    let answers = answers(verb, keys, options)?;
+    to_numpy(keys.py(), &answers.values[..answers.rows], T::DTYPE)
 }
 
 /// The same, with the answers still to be taken.
-pub(crate) fn answers<B: Batch>(
-    batch: &B,
+pub(crate) fn answers<T: Copy + Default + Send>(
+    verb: &Verb<'_, T>,
     keys: &Bound<'_, PyAny>,
     options: Options,
-) -> PyResult<Answers<B>> {
+) -> PyResult<Answers<T>> {
     let py = keys.py();
     if let Ok(page) = keys.cast::<ParquetPage>() {
-        return paged::run(py, batch, &page.get().0, options);
+        return paged::run(py, verb, &page.get().0, options);
     }
-    if let Some(answers) = arrow::run(batch, keys, options)? {
+    if let Some(answers) = arrow::run(verb, keys, options)? {
         return Ok(answers);
     }
     let sequence = keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>();
     if sequence {
-        sequence::run(batch, keys, options)
+        sequence::run(verb, keys, options)
     } else if keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
         || keys.is_instance_of::<PyByteArray>()
@@ -124,26 +184,29 @@ pub(crate) fn answers<B: Batch>(
         Err(errors::parameter(py, "keys", kind, "many keys, not one", hint))
     } else if array::is_masked(keys) {
         // A masked value becomes None, which is a null.
-        sequence::run(batch, &keys.call_method0("tolist")?, options)
+        sequence::run(verb, &keys.call_method0("tolist")?, options)
     } else if let Some(view) = View::of(keys, ffi::PyBUF_FORMAT | ffi::PyBUF_STRIDES) {
-        array::run(batch, keys, view, options)
+        array::run(verb, keys, view, options)
+    } else if keys.cast::<PyMapping>().is_ok() {
+        let hint = "give list(mapping) to take each key once; filters that count take it whole";
+        Err(errors::parameter(py, "keys", "a mapping", "keys alone, without values", hint))
     } else {
-        sequence::run_iterable(batch, keys, options)
+        sequence::run_iterable(verb, keys, options)
     }
 }
 
 /// The answers of a batch, where the next row goes, and the threads that work on it.
-pub(crate) struct Answers<B: Batch> {
-    values: Vec<B::Answer>,
+pub(crate) struct Answers<T> {
+    values: Vec<T>,
     rows: usize,
     crew: Crew,
 }
 
-impl<B: Batch> Answers<B> {
+impl<T: Copy + Default + Send> Answers<T> {
     /// None yet; there will be `expected` of them, or more.
     pub(crate) fn new(expected: usize, options: Options) -> Self {
         // Zeroed memory of the system is touched by the thread that answers, not by this one.
-        let values = vec![B::Answer::default(); expected];
+        let values = vec![T::default(); expected];
         Answers { values, rows: 0, crew: Crew::new(options.threads) }
     }
 
@@ -161,43 +224,39 @@ impl<B: Batch> Answers<B> {
         self.crew = Crew::new(1);
     }
 
-    /// Runs the batch over the next rows without the interpreter.
-    pub(crate) fn extend<S: KeySource + ?Sized>(
+    /// Runs the verb over the next rows without the interpreter.
+    pub(crate) fn extend(
         &mut self,
         py: Python<'_>,
-        batch: &B,
-        keys: &S,
+        verb: &Verb<'_, T>,
+        keys: &dyn KeySource,
     ) -> PyResult<()> {
-        self.extend_rows(py, batch, keys, None)
+        self.extend_rows(py, verb, keys, None)
     }
 
     /// The same when the keys are those of some rows only.
-    fn extend_rows<S: KeySource + ?Sized>(
+    fn extend_rows(
         &mut self,
         py: Python<'_>,
-        batch: &B,
-        keys: &S,
+        verb: &Verb<'_, T>,
+        keys: &dyn KeySource,
         rows: Option<&[usize]>,
     ) -> PyResult<()> {
         let (start, end) = (self.rows, self.rows + keys.len());
-        let guard = batch.writers().map(crate::writers::Registered::new);
-        batch.ready(py).map_err(|error| with_added(py, error, start))?;
+        let guard = verb.writers.map(crate::writers::Registered::new);
+        (verb.ready)(py).map_err(|error| with_added(py, error, start))?;
         if self.values.len() < end {
-            self.values.resize(end, B::Answer::default());
+            self.values.resize(end, T::default());
         }
-        match rows {
-            Some(rows) => batch.choose(&mut rows.iter().copied()),
-            None => batch.choose(&mut (start..end)),
-        }
+        let part = Part { keys, start, rows };
         let (out, crew) = (&mut self.values[start..end], &mut self.crew);
-        let result = py.detach(|| batch.run(keys, out, crew));
+        let result = py.detach(|| (verb.run)(part, out, crew));
         drop(guard);
         self.rows = end;
         result.map_err(|(done, error)| {
             let error = match error {
                 Error::Row { row, error } => {
-                    let row = rows.map_or(start + row, |rows| rows[row]);
-                    errors::in_row(py, errors::to_python(py, *error), row)
+                    errors::in_row(py, errors::to_python(py, *error), part.row(row))
                 }
                 error => errors::to_python(py, error),
             };
@@ -205,60 +264,33 @@ impl<B: Batch> Answers<B> {
         })
     }
 
-    /// As `extend`, for rows of which only some have a key: the others are answered by the default.
-    pub(crate) fn extend_some(
+    /// As `extend`, for `total` rows of which only some have a key: those of `rows`, counted from the
+    /// next row. The others are answered by the default.
+    fn extend_some(
         &mut self,
         py: Python<'_>,
-        batch: &B,
-        keys: &[Option<KeyHash>],
-    ) -> PyResult<()> {
-        let start = self.rows;
-        let present: Vec<KeyHash> = keys.iter().filter_map(|key| *key).collect();
-        let rows: Vec<usize> =
-            (start..).zip(keys).filter_map(|(row, key)| key.map(|_| row)).collect();
-        self.extend_rows(py, batch, present.as_slice(), Some(&rows))?;
-        self.scatter(start, &rows, keys.len());
-        Ok(())
-    }
-
-    /// Moves the answers from `start` on to their rows, of `total`; the rows between get the default.
-    fn scatter(&mut self, start: usize, rows: &[usize], total: usize) {
-        self.rows = start + total;
-        self.values.resize(self.values.len().max(self.rows), B::Answer::default());
-        if rows.len() == total {
-            return;
-        }
-        let answers = self.values[start..start + rows.len()].to_vec();
-        self.values[start..start + total].fill(B::Answer::default());
-        rows.iter().zip(answers).for_each(|(row, answer)| self.values[*row] = answer);
-    }
-
-    /// As `extend_some` for a batch that keeps keys: those of `rows`, counted from the next row, out of
-    /// `total` rows. The others have no key.
-    fn extend_kept<S: KeySource + ?Sized>(
-        &mut self,
-        py: Python<'_>,
-        batch: &B,
-        keys: &S,
+        verb: &Verb<'_, T>,
+        keys: &dyn KeySource,
         rows: &[usize],
         total: usize,
     ) -> PyResult<()> {
         let start = self.rows;
         let rows: Vec<usize> = rows.iter().map(|row| start + row).collect();
-        self.extend_rows(py, batch, keys, Some(&rows))?;
-        self.scatter(start, &rows, total);
+        self.extend_rows(py, verb, keys, Some(&rows))?;
+        self.rows = start + total;
+        self.values.resize(self.values.len().max(self.rows), T::default());
+        if rows.len() < total {
+            let answers = self.values[start..start + rows.len()].to_vec();
+            self.values[start..start + total].fill(T::default());
+            rows.iter().zip(answers).for_each(|(row, answer)| self.values[*row] = answer);
+        }
         Ok(())
     }
 
     /// The answers themselves.
-    pub(crate) fn into_values(mut self) -> Vec<B::Answer> {
+    pub(crate) fn into_values(mut self) -> Vec<T> {
         self.values.truncate(self.rows);
         self.values
-    }
-
-    /// The answers as a NumPy array that owns a copy of them.
-    pub(crate) fn into_numpy(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        to_numpy(py, &self.values[..self.rows], B::DTYPE)
     }
 }
 

@@ -1,26 +1,21 @@
 //! Pages of a Parquet column.
 
-use super::{Answers, Batch, Options};
+use super::{Answers, Needs, Options, Verb};
 use crate::errors;
-use bloomtide_core::pages::{Page, Rows};
+use bloomtide_core::pages::Page;
 use pyo3::prelude::*;
 
-/// Runs the batch over a page, which has no nulls.
-pub(super) fn run<B: Batch>(
+/// Runs the verb over a page, which has no nulls.
+pub(super) fn run<T: Copy + Default + Send>(
     py: Python<'_>,
-    batch: &B,
+    verb: &Verb<'_, T>,
     page: &Page,
     options: Options,
-) -> PyResult<Answers<B>> {
-    if B::TEXTS && page.has_numbers() {
+) -> PyResult<Answers<T>> {
+    if verb.needs == Needs::Texts && page.has_numbers() {
         return Err(errors::text_column(py, "a Parquet column of integers"));
     }
     let mut answers = Answers::new(page.len(), options);
-    match page.rows() {
-        Rows::Numbers(keys) => answers.extend(py, batch, &keys)?,
-        Rows::Texts(keys) => answers.extend(py, batch, &keys)?,
-        Rows::CodedNumbers(keys) => answers.extend(py, batch, &keys)?,
-        Rows::CodedTexts(keys) => answers.extend(py, batch, &keys)?,
-    }
+    answers.extend(py, verb, &*page.rows())?;
     Ok(answers)
 }

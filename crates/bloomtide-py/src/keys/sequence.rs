@@ -12,10 +12,10 @@
 
 use super::items::{AHEAD, Items, has_no_code, prefetch};
 use super::kept::{Chosen, Copies, Hashed};
-use super::{Answers, Batch, Options};
+use super::{Answers, Needs, Options, Verb};
 use crate::errors::{null_key, with_added};
 use crate::key::{hash_key, with_key, with_text};
-use bloomtide_core::{Crew, Hasher, Key, KeyHash};
+use bloomtide_core::{Crew, Hasher, Key, KeyHash, KeySource};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 
@@ -37,8 +37,9 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn new<B: Batch>() -> Self {
-        Chunk { copies: B::KEEPS.then(Copies::default), texts: B::TEXTS, ..Chunk::default() }
+    fn new(needs: Needs) -> Self {
+        let copies = (needs != Needs::Digests).then(Copies::default);
+        Chunk { copies, texts: needs == Needs::Texts, ..Chunk::default() }
     }
 
     fn rows(&self) -> usize {
@@ -124,24 +125,25 @@ impl Chunk {
     }
 
     /// Applies what was hashed, and tells the error that ended it, if any, how far the batch came.
-    fn apply<B: Batch>(
+    fn apply<T: Copy + Default + Send>(
         &self,
-        answers: &mut Answers<B>,
+        answers: &mut Answers<T>,
         py: Python<'_>,
-        batch: &B,
+        verb: &Verb<'_, T>,
         outcome: PyResult<()>,
     ) -> PyResult<()> {
-        if let Some(copies) = &self.copies {
-            let present = self.present();
-            let keys = Hashed { digests: &self.digests, copies };
-            let keys = Chosen { source: &keys, rows: &present };
-            answers.extend_kept(py, batch, &keys, &present, self.rows())?;
-        } else if self.nulls.is_empty() {
-            answers.extend(py, batch, self.digests.as_slice())?;
+        let digests = self.digests.as_slice();
+        let hashed = self.copies.as_ref().map(|copies| Hashed { digests, copies });
+        let keys: &dyn KeySource = match &hashed {
+            Some(hashed) => hashed,
+            None => &digests,
+        };
+        if self.nulls.is_empty() {
+            answers.extend(py, verb, keys)?;
         } else {
-            let mut rows: Vec<_> = self.digests.iter().copied().map(Some).collect();
-            self.nulls.iter().for_each(|at| rows[*at] = None);
-            answers.extend_some(py, batch, &rows)?;
+            let present = self.present();
+            let chosen = Chosen { source: keys, rows: &present };
+            answers.extend_some(py, verb, &chosen, &present, self.rows())?;
         }
         outcome.map_err(|error| with_added(py, error, answers.rows()))
     }
@@ -154,19 +156,19 @@ impl Chunk {
 }
 
 /// A list or a tuple.
-pub(super) fn run<B: Batch>(
-    batch: &B,
+pub(super) fn run<T: Copy + Default + Send>(
+    verb: &Verb<'_, T>,
     keys: &Bound<'_, PyAny>,
     options: Options,
-) -> PyResult<Answers<B>> {
+) -> PyResult<Answers<T>> {
     let py = keys.py();
-    let hasher = batch.hasher();
+    let hasher = verb.hasher;
     let len = keys.len()?;
     let mut answers = Answers::new(len, options);
     // Keys that are kept are copied one by one, and by one thread.
-    let mut together = !(B::KEEPS || B::TEXTS);
+    let mut together = verb.needs == Needs::Digests;
     let mut threads = if together { Items::readers(answers.crew(), len) } else { 1 };
-    let mut chunk = Chunk::new::<B>();
+    let mut chunk = Chunk::new(verb.needs);
     while answers.rows() < len {
         let start = answers.rows();
         // Without a global lock, the list's own keeps other threads from changing it meanwhile.
@@ -194,26 +196,26 @@ pub(super) fn run<B: Batch>(
                 chunk.push(&hasher, &key, row, options)
             })
         });
-        chunk.apply(&mut answers, py, batch, outcome)?;
+        chunk.apply(&mut answers, py, verb, outcome)?;
     }
     Ok(answers)
 }
 
 /// Anything that can be iterated over. Its own code runs between two keys, so it has no crew.
-pub(super) fn run_iterable<B: Batch>(
-    batch: &B,
+pub(super) fn run_iterable<T: Copy + Default + Send>(
+    verb: &Verb<'_, T>,
     keys: &Bound<'_, PyAny>,
     options: Options,
-) -> PyResult<Answers<B>> {
+) -> PyResult<Answers<T>> {
     let py = keys.py();
-    let hasher = batch.hasher();
+    let hasher = verb.hasher;
     let mut iterator = keys.try_iter().map_err(|_| {
         let kind = keys.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
         let hint = "give a list, an iterator, a NumPy array or an Arrow array of keys";
         crate::errors::parameter(py, "keys", kind, "an iterable of keys", hint)
     })?;
     let mut answers = Answers::new(0, Options { threads: 1, ..options });
-    let mut chunk = Chunk::new::<B>();
+    let mut chunk = Chunk::new(verb.needs);
     loop {
         chunk.clear();
         let start = answers.rows();
@@ -224,6 +226,6 @@ pub(super) fn run_iterable<B: Batch>(
         if chunk.rows() == 0 && outcome.is_ok() {
             return Ok(answers);
         }
-        chunk.apply(&mut answers, py, batch, outcome)?;
+        chunk.apply(&mut answers, py, verb, outcome)?;
     }
 }

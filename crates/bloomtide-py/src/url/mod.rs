@@ -4,22 +4,23 @@
 //! asks for the interpreter while holding it, so waiting for it cannot deadlock.
 
 mod goal;
-mod verbs;
 
 use crate::errors::{OrRaise, nothing_added, to_python};
 use crate::files;
 use crate::key::with_text;
-use crate::keys::{self, Options};
+use crate::keys::{self, Needs, Options, Part, Verb};
 use crate::params;
 use crate::records::{record, stats_record};
 use bloomtide_core::filters::PrefixCount;
 use bloomtide_core::snapshot::{Kind, Loaded};
-use bloomtide_core::{Error, Hasher, Key, Result, UrlFilter as Core, UrlPlan};
+use bloomtide_core::{Crew, Error, Hasher, Key, Result, UrlFilter as Core, UrlPlan};
 use goal::{from_record, plan_of, sizes_object, to_record};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use verbs::{AddUrls, CheckUrls, ContainsUrls, CountPrefixes};
+
+/// For verbs that have no use for digests.
+const NO_HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
 
 /// URLs that were seen, with a layer for each depth: whole URLs, hosts and directories can be asked for.
 #[pyclass(frozen, module = "bloomtide")]
@@ -138,9 +139,14 @@ impl UrlFilter {
         let py = urls.py();
         let max_layers = goal::layers_of(max_layers)?;
         let counted = PrefixCount::new(max_layers).or_raise(py)?;
-        let verb = CountPrefixes(Mutex::new(counted));
+        let counted = Mutex::new(counted);
+        let count = |part: Part<'_>, _: &mut [()], _: &mut Crew| {
+            let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+            counted.add_many(part.keys).map_err(|error| (0, error))
+        };
+        let verb = Verb::new(&NO_HASHER, &count).needs(Needs::Texts);
         keys::answers(&verb, urls, Options::parse(py, nulls, 1)?)?;
-        Ok(verb.0.into_inner().unwrap_or_else(PoisonError::into_inner).counts())
+        Ok(counted.into_inner().unwrap_or_else(PoisonError::into_inner).counts())
     }
 
     /// Reads a file that `save` wrote.
@@ -175,15 +181,24 @@ impl UrlFilter {
         let py = keys.py();
         let options = Options::parse(py, nulls, threads)?;
         let checked = keys.len().is_ok();
-        if checked && let Err(error) = keys::answers(&CheckUrls, keys, options) {
+        let check = |part: Part<'_>, _: &mut [()], crew: &mut Crew| {
+            Core::check_many(part.keys, crew).map_err(|error| (0, error))
+        };
+        let check = Verb::new(&NO_HASHER, &check).needs(Needs::Texts);
+        if checked && let Err(error) = keys::answers(&check, keys, options) {
             // A null or what is no text ends the batch where it is, as in every filter: what comes before
             // it goes in. That is for the adding itself to find.
             if error.value(py).getattr("code")?.eq("parameter")? {
                 return Err(nothing_added(py, error));
             }
         }
-        let verb = AddUrls { filter: &self.core, hasher: self.hasher, checked };
-        keys::run(&verb, keys, options)
+        let add = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            if !checked {
+                Core::check_many(part.keys, crew).map_err(|error| (0, error))?;
+            }
+            self.write().add_many(part.keys, out, crew)
+        };
+        keys::run(&Verb::new(&self.hasher, &add).needs(Needs::Texts), keys, options)
     }
 
     fn __contains__(&self, url: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -198,8 +213,11 @@ impl UrlFilter {
         nulls: &str,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let verb = ContainsUrls { filter: &self.core, hasher: self.hasher };
-        keys::run(&verb, keys, Options::parse(keys.py(), nulls, threads)?)
+        let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
+            self.read().contains_many(part.keys, out, crew).map_err(|error| (0, error))
+        };
+        let options = Options::parse(keys.py(), nulls, threads)?;
+        keys::run(&Verb::new(&self.hasher, &ask).needs(Needs::Texts), keys, options)
     }
 
     /// Whether a URL may have been added that begins with the first `depth` segments of this one.

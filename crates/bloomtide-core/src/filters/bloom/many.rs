@@ -16,7 +16,7 @@ const FEW: u32 = 30;
 
 impl BloomFilter {
     /// Adds every key in order; `out[i]` as `add` would have answered, whatever the crew is.
-    pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) {
+    pub fn add_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         let hands = crew.muster(keys.len());
         // A filter with fewer lines than threads has nothing to share out.
         if hands.count() > 1 && self.words.bytes() / 64 > hands.count() as u64 {
@@ -24,6 +24,20 @@ impl BloomFilter {
                 Layout::Blocked => self.add_by_line(keys, out, hands),
                 Layout::Classic => self.add_by_cell(keys, out, hands),
             };
+        }
+        if self.file.is_none() && self.plan.layout == Layout::Blocked {
+            let lines = self.lines();
+            let probe = |row: usize, group: &[KeyHash]| {
+                let _entered = self.gate.enter();
+                lines.add_group_alone(group, &mut out[row..row + group.len()]);
+            };
+            return batch::pipeline(
+                keys,
+                &self.hasher,
+                0..keys.len(),
+                |h| lines.prefetch(h),
+                probe,
+            );
         }
         let probe = |row: usize, group: &[KeyHash]| {
             let _entered = self.enter();
@@ -51,7 +65,7 @@ impl BloomFilter {
     }
 
     /// Threads for the blocked layout: a key has one line and a line one owner.
-    fn add_by_line<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], hands: Hands<'_>) {
+    fn add_by_line(&self, keys: &dyn KeySource, out: &mut [bool], hands: Hands<'_>) {
         let answers = batch::atomic_bools(out);
         let (blocks, threads) = (self.plan.blocks(), hands.count());
         let apply = |thread: usize, first: usize, all: &[KeyHash]| {
@@ -68,7 +82,7 @@ impl BloomFilter {
                     }
                 };
                 let keys = own.digests();
-                batch::pipeline(keys, &self.hasher, 0..keys.len(), |h| self.prefetch(h), probe);
+                batch::pipeline(&keys, &self.hasher, 0..keys.len(), |h| self.prefetch(h), probe);
             }
         };
         batch::in_chunks(keys, &self.hasher, hands, || self.enter(), apply);
@@ -76,7 +90,7 @@ impl BloomFilter {
 
     /// Threads for the classic layout: a key has cells of many owners, and is new if any of them
     /// finds a new bit. Shares are whole lines, so that no word has two writers.
-    fn add_by_cell<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], hands: Hands<'_>) {
+    fn add_by_cell(&self, keys: &dyn KeySource, out: &mut [bool], hands: Hands<'_>) {
         let threads = hands.count();
         out.fill(false);
         let answers = batch::atomic_bools(out);
@@ -113,16 +127,11 @@ impl BloomFilter {
                 }
             }
         };
-        batch::pipeline_prepared(digests, &self.hasher, 0..digests.len(), prepare, probe);
+        batch::pipeline_prepared(&digests, &self.hasher, 0..digests.len(), prepare, probe);
     }
 
     /// `contains` for every key.
-    pub fn contains_many<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [bool],
-        crew: &mut Crew,
-    ) {
+    pub fn contains_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         batch::split(out, crew, |rows, out| {
             let first = rows.start;
             batch::pipeline(

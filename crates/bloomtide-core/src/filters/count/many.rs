@@ -28,9 +28,9 @@ pub type Outcome = std::result::Result<(), (usize, Error)>;
 
 impl<C: GrowingCells> CountFilter<C> {
     /// Adds every key, in order, `counts[row]` times or once; `out[row]` as `add` would have answered.
-    pub fn add_many<S: KeySource + ?Sized>(
+    pub fn add_many(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         counts: Option<&[u64]>,
         out: &mut [bool],
         crew: &mut Crew,
@@ -70,9 +70,9 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// Adds the keys of a plain, blocked filter by groups.
-    fn add_groups<S: KeySource + ?Sized>(
+    fn add_groups(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         rows: Range<usize>,
         counts: Option<&[u64]>,
         out: &mut [bool],
@@ -89,7 +89,7 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// The same where keys that come again are added at once, as long as there are enough of them.
-    fn add_gathered<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool]) -> Outcome {
+    fn add_gathered(&self, keys: &dyn KeySource, out: &mut [bool]) -> Outcome {
         let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
             let first = rows.start;
             self.add_repeated(window, repeated, &mut out[rows])
@@ -153,9 +153,9 @@ impl<C: GrowingCells> CountFilter<C> {
         Ok(())
     }
 
-    fn add_by_partition<S: KeySource + ?Sized>(
+    fn add_by_partition(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         counts: Option<&[u64]>,
         out: &mut [bool],
         hands: Hands<'_>,
@@ -196,7 +196,7 @@ impl<C: GrowingCells> CountFilter<C> {
                     }
                 };
                 let keys = own.digests();
-                batch::pipeline(keys, &self.hasher, 0..keys.len(), |h| self.ahead(h), probe);
+                batch::pipeline(&keys, &self.hasher, 0..keys.len(), |h| self.ahead(h), probe);
             }
         };
         batch::in_chunks(keys, &self.hasher, hands, || self.gate.enter(), apply);
@@ -213,9 +213,9 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// Removes every key, in order, `counts[row]` times or once, until one is absent.
-    pub fn remove_many<S: KeySource + ?Sized>(
+    pub fn remove_many(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         counts: Option<&[u64]>,
         out: &mut [bool],
     ) -> Outcome {
@@ -232,12 +232,7 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Adds, removes (below zero) or only counts (zero), in order, until a key is absent; `out[row]` is the
     /// key's count after it.
-    pub fn change_many<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        changes: &[i64],
-        out: &mut [u64],
-    ) -> Outcome {
+    pub fn change_many(&self, keys: &dyn KeySource, changes: &[i64], out: &mut [u64]) -> Outcome {
         self.by_groups(keys, 0..keys.len(), |rows, digests, group| {
             let mut turn = Turn::at(&self.gate);
             let plan = self.plan();
@@ -283,24 +278,19 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// `count` for every key.
-    pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u64], crew: &mut Crew) {
+    pub fn count_many(&self, keys: &dyn KeySource, out: &mut [u64], crew: &mut Crew) {
         self.ask_many(keys, out, crew, |count| count);
     }
 
     /// Whether each key may be inside.
-    pub fn contains_many<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [bool],
-        crew: &mut Crew,
-    ) {
+    pub fn contains_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         self.ask_many(keys, out, crew, |count| count != 0);
     }
 
     /// Asks for every key; one that comes again only once, as long as enough do.
-    fn ask_many<S: KeySource + ?Sized, T: Copy + Send>(
+    fn ask_many<T: Copy + Send>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         out: &mut [T],
         crew: &mut Crew,
         answer: impl Fn(u64) -> T + Sync,
@@ -322,12 +312,7 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// Tells the count of each of these rows.
-    fn ask<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        rows: Range<usize>,
-        mut tell: impl FnMut(usize, u64),
-    ) {
+    fn ask(&self, keys: &dyn KeySource, rows: Range<usize>, mut tell: impl FnMut(usize, u64)) {
         let mut least = [0; GROUP];
         let Ok(()) = self.by_groups(keys, rows, |rows, digests, positions| {
             let guard = &epoch::pin();
@@ -351,9 +336,9 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Hashes a group of rows and prefetches its cells, then hands out the group before: its rows, their
     /// digests and, where they were derived together, their positions.
-    fn by_groups<S: KeySource + ?Sized, E>(
+    fn by_groups<E>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         rows: Range<usize>,
         mut probe: impl FnMut(Range<usize>, &[KeyHash], Option<&Group>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
@@ -365,16 +350,16 @@ impl<C: GrowingCells> CountFilter<C> {
         let mut digests = [KeyHash::default(); GROUP];
         for start in rows.clone().step_by(GROUP) {
             let rows = start..rows.end.min(start + GROUP);
-            batch::hash_rows(keys, &self.hasher, start, &mut digests[..rows.len()]);
+            keys.fill(&self.hasher, start, &mut digests[..rows.len()]);
             probe(rows, &digests, None)?;
         }
         Ok(())
     }
 
     /// The same where positions are derived together.
-    fn groups<S: KeySource + ?Sized, E>(
+    fn groups<E>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         rows: Range<usize>,
         probe: impl FnMut(Range<usize>, &Group) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {

@@ -54,7 +54,7 @@ impl CountingBloomFilter {
     }
 
     /// Adds rows to a plain filter, in order.
-    pub(super) fn add_groups<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool]) {
+    pub(super) fn add_groups(&self, keys: &dyn KeySource, out: &mut [bool]) {
         let hashes = self.plan.hashes() as usize;
         self.by_groups(keys, 0..keys.len(), |rows, group| {
             let out = &mut out[rows.clone()];
@@ -69,9 +69,9 @@ impl CountingBloomFilter {
     }
 
     /// Answers rows by the smallest counter of each key. Repeats do not change a minimum.
-    pub(super) fn ask_groups<S: KeySource + ?Sized, T>(
+    pub(super) fn ask_groups<T>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         rows: Range<usize>,
         out: &mut [T],
         ask: impl Fn(u64) -> T,
@@ -87,9 +87,9 @@ impl CountingBloomFilter {
         });
     }
 
-    fn by_groups<S: KeySource + ?Sized>(
+    fn by_groups(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         rows: Range<usize>,
         mut probe: impl FnMut(Range<usize>, &Group),
     ) {

@@ -140,24 +140,19 @@ impl CountingBloomFilter {
     }
 
     /// Adds every key once, in order; `out[i]` as `add` would have answered, whatever the crew is.
-    pub fn add_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [bool], crew: &mut Crew) {
+    pub fn add_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         match self.plan.hashes() {
-            ..=FEW => self.add_many_of::<{ FEW as usize }, S>(keys, out, crew),
-            _ => self.add_many_of::<MOST, S>(keys, out, crew),
+            ..=FEW => self.add_many_of::<{ FEW as usize }>(keys, out, crew),
+            _ => self.add_many_of::<MOST>(keys, out, crew),
         }
     }
 
-    fn add_many_of<const K: usize, S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [bool],
-        crew: &mut Crew,
-    ) {
+    fn add_many_of<const K: usize>(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         // A conservative add depends on all cells of its key, so cells cannot be shared out.
         if self.plan.policy == Policy::Plain {
             let hands = crew.muster(keys.len());
             if hands.count() > 1 {
-                return self.add_by_cell::<K, S>(keys, out, hands);
+                return self.add_by_cell::<K>(keys, out, hands);
             }
             if self.goes_by_groups() {
                 return self.add_groups(keys, out);
@@ -175,9 +170,9 @@ impl CountingBloomFilter {
 
     /// Threads for the plain policy: a key has cells of many owners, and is new if any of them finds a
     /// zero. Shares are whole lines, so that no word has two writers.
-    fn add_by_cell<const K: usize, S: KeySource + ?Sized>(
+    fn add_by_cell<const K: usize>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         out: &mut [bool],
         hands: Hands<'_>,
     ) {
@@ -196,7 +191,7 @@ impl CountingBloomFilter {
                     }
                 }
             };
-            batch::pipeline_prepared(digests, &self.hasher, 0..digests.len(), prepare, probe);
+            batch::pipeline_prepared(&digests, &self.hasher, 0..digests.len(), prepare, probe);
         };
         batch::in_chunks(keys, &self.hasher, hands, || self.gate.enter(), apply);
     }
@@ -243,24 +238,19 @@ impl CountingBloomFilter {
     }
 
     /// `count` for every key.
-    pub fn count_many<S: KeySource + ?Sized>(&self, keys: &S, out: &mut [u32], crew: &mut Crew) {
+    pub fn count_many(&self, keys: &dyn KeySource, out: &mut [u32], crew: &mut Crew) {
         // Counters have at most 32 bits, so the cast loses nothing.
         self.ask_many(keys, out, crew, |least| least as u32);
     }
 
     /// `contains` for every key.
-    pub fn contains_many<S: KeySource + ?Sized>(
-        &self,
-        keys: &S,
-        out: &mut [bool],
-        crew: &mut Crew,
-    ) {
+    pub fn contains_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         self.ask_many(keys, out, crew, |least| least != 0);
     }
 
-    fn ask_many<S: KeySource + ?Sized, T: Send>(
+    fn ask_many<T: Send>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         out: &mut [T],
         crew: &mut Crew,
         ask: impl Fn(u64) -> T + Sync,
@@ -269,14 +259,14 @@ impl CountingBloomFilter {
             return batch::split(out, crew, |rows, out| self.ask_groups(keys, rows, out, &ask));
         }
         match self.plan.hashes() {
-            ..=FEW => self.ask_many_of::<{ FEW as usize }, S, T>(keys, out, crew, ask),
-            _ => self.ask_many_of::<MOST, S, T>(keys, out, crew, ask),
+            ..=FEW => self.ask_many_of::<{ FEW as usize }, T>(keys, out, crew, ask),
+            _ => self.ask_many_of::<MOST, T>(keys, out, crew, ask),
         }
     }
 
-    fn ask_many_of<const K: usize, S: KeySource + ?Sized, T: Send>(
+    fn ask_many_of<const K: usize, T: Send>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         out: &mut [T],
         crew: &mut Crew,
         ask: impl Fn(u64) -> T + Sync,

@@ -33,9 +33,9 @@ impl Epochs<'_> {
 impl TimeDecayingBloomFilter {
     /// Adds every key, once or as often as `counts` says, in order; `out[i]` as `add` would have answered.
     /// If one is refused, those before it are in, and none after it.
-    pub fn add_many<S: KeySource + ?Sized>(
+    pub fn add_many(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         counts: Option<&[u64]>,
         times: Epochs<'_>,
         out: &mut [bool],
@@ -50,14 +50,14 @@ impl TimeDecayingBloomFilter {
         }
         let count = |row: usize| counts.map_or(1, |counts| counts[row]);
         match self.plan.hashes() as usize {
-            ..=FEW => self.add_many_of::<FEW, S>(keys, count, times, out),
-            _ => self.add_many_of::<MOST, S>(keys, count, times, out),
+            ..=FEW => self.add_many_of::<FEW>(keys, count, times, out),
+            _ => self.add_many_of::<MOST>(keys, count, times, out),
         }
     }
 
-    fn add_groups<S: KeySource + ?Sized>(
+    fn add_groups(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         rows: Range<usize>,
         counts: Option<&[u64]>,
         times: Epochs<'_>,
@@ -79,9 +79,9 @@ impl TimeDecayingBloomFilter {
     }
 
     /// Adds keys that come again at once, as long as there are enough of them.
-    fn add_gathered<S: KeySource + ?Sized>(
+    fn add_gathered(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         when: When,
         out: &mut [bool],
     ) -> Result<(), (usize, Refused)> {
@@ -129,9 +129,9 @@ impl TimeDecayingBloomFilter {
         Ok(())
     }
 
-    fn add_many_of<const K: usize, S: KeySource + ?Sized>(
+    fn add_many_of<const K: usize>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         count: impl Fn(usize) -> u64,
         times: Epochs<'_>,
         out: &mut [bool],
@@ -158,9 +158,9 @@ impl TimeDecayingBloomFilter {
     }
 
     /// `answer(units)` for every key, as of its epoch.
-    pub fn ask_many<S: KeySource + ?Sized, T: Send>(
+    pub fn ask_many<T: Send>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         times: Epochs<'_>,
         out: &mut [T],
         crew: &mut Crew,
@@ -173,9 +173,9 @@ impl TimeDecayingBloomFilter {
         batch::split(out, crew, |rows, out| self.ask_rows(keys, rows, times, out, &answer));
     }
 
-    fn ask_rows<S: KeySource + ?Sized, T>(
+    fn ask_rows<T>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         rows: Range<usize>,
         times: Epochs<'_>,
         out: &mut [T],
@@ -240,9 +240,9 @@ impl TimeDecayingBloomFilter {
         }
     }
 
-    fn by_groups<S: KeySource + ?Sized, E>(
+    fn by_groups<E>(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         rows: Range<usize>,
         probe: impl FnMut(Range<usize>, &Group) -> Result<(), E>,
     ) -> Result<(), E> {

@@ -126,7 +126,7 @@ fn a_batch_equals_its_rows_one_by_one() {
         let counts: Vec<u64> = (0..1000).map(|i| 1 + i % 5).collect();
         let epochs: Vec<i64> = (0..1000).map(|i| i / 10 - i % 3).collect();
         let mut out = vec![false; 1000];
-        batch.add_many(keys.as_slice(), Some(&counts), Epochs::Each(&epochs), &mut out).unwrap();
+        batch.add_many(&keys.as_slice(), Some(&counts), Epochs::Each(&epochs), &mut out).unwrap();
         for row in 0..1000 {
             assert_eq!(single.add(keys[row], counts[row], at(epochs[row])), Ok(out[row]));
         }
@@ -134,7 +134,7 @@ fn a_batch_equals_its_rows_one_by_one() {
         let mut found = vec![0.0; 1000];
         let times = Epochs::One(at(120));
         let crew = &mut crate::crew::Crew::of(2);
-        batch.ask_many(keys.as_slice(), times, &mut found, crew, |units| batch.count_of(units));
+        batch.ask_many(&keys.as_slice(), times, &mut found, crew, |units| batch.count_of(units));
         assert!((0..1000).all(|row| found[row] == single.count(keys[row], 120)));
     }
 }
@@ -231,7 +231,7 @@ fn a_pool_that_fails_refuses_and_changes_nothing() {
         // Those before the refused row are in, none after it.
         let mut out = [false; 3];
         let (keys, when) = ([key(1), key(2), key(3)], Epochs::One(at(0)));
-        let refused = filled.add_many(keys.as_slice(), None, when, &mut out);
+        let refused = filled.add_many(&keys.as_slice(), None, when, &mut out);
         assert_eq!(refused, Err((1, Refused { needed: 16 })));
         assert_eq!(filled.units(key(1), 0), 512);
         assert_eq!(filled.units(key(3), 0), 0);

@@ -20,7 +20,7 @@
 //! low <= true count <= high for a key of the list; at most the smallest high for any other. So every
 //! key with more than total/k is in the list. Rounding is outward and breaks none of this.
 
-use crate::batch::{GROUP, KeySource, hash_rows};
+use crate::batch::{GROUP, KeySource};
 use crate::error::{Error, Result};
 use crate::hash::{Hasher, KeyHash};
 use crate::key::{Key, OwnedKey};
@@ -171,9 +171,9 @@ impl HotList {
 
     /// Adds every row in order, `counts[i]` times if there are counts. On an error, the number of rows
     /// that went in comes with it.
-    pub fn add_many<S: KeySource + ?Sized>(
+    pub fn add_many(
         &mut self,
-        keys: &S,
+        keys: &dyn KeySource,
         counts: Option<&[u64]>,
         times: Times<'_>,
     ) -> std::result::Result<(), (usize, Error)> {
@@ -181,7 +181,7 @@ impl HotList {
         let mut digests = [KeyHash::default(); GROUP];
         for start in (0..keys.len()).step_by(GROUP) {
             let digests = &mut digests[..GROUP.min(keys.len() - start)];
-            hash_rows(keys, &hasher, start, digests);
+            keys.fill(&hasher, start, digests);
             digests.iter().for_each(|digest| self.index.prefetch(*digest));
             for (row, hash) in (start..).zip(digests) {
                 let at = match times {

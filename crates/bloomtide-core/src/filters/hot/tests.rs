@@ -102,7 +102,7 @@ fn a_batch_is_the_same_as_one_by_one() {
         let counts: Vec<u64> = events.iter().map(|event| event.1).collect();
         let times: Vec<f64> = events.iter().map(|event| event.2).collect();
         let mut many = list(20, half_life);
-        many.add_many(&keys[..], Some(&counts), Times::Each(&times)).unwrap();
+        many.add_many(&&keys[..], Some(&counts), Times::Each(&times)).unwrap();
         assert!(many.same_as(&fed(20, half_life, &events)));
     }
 }
@@ -194,7 +194,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     assert!(list.merge(&super::tests::list(4, None)).is_err());
     assert!(list.same_as(&before));
     let digests = [KeyHash::default()];
-    assert!(list.add_many(&digests[..], None, Times::All(START)).is_err());
+    assert!(list.add_many(&&digests[..], None, Times::All(START)).is_err());
     assert!(list.same_as(&before));
 }
 

@@ -52,7 +52,7 @@ struct Piece {
 
 impl Piece {
     /// Reads these rows, up to the first that is no URL.
-    fn fill<S: KeySource + ?Sized>(&mut self, filter: &UrlFilter, keys: &S, rows: Range<usize>) {
+    fn fill(&mut self, filter: &UrlFilter, keys: &dyn KeySource, rows: Range<usize>) {
         self.levels[..self.depth].iter_mut().for_each(|level| {
             level.rows.clear();
             level.digests.clear();
@@ -66,10 +66,10 @@ impl Piece {
     }
 
     #[inline(always)]
-    fn push<S: KeySource + ?Sized>(
+    fn push(
         &mut self,
         filter: &UrlFilter,
-        keys: &S,
+        keys: &dyn KeySource,
         first: usize,
         row: usize,
     ) -> Outcome {
@@ -103,7 +103,7 @@ impl Piece {
         let mut add = |filter: &BloomFilter, digests: &[KeyHash], then: &dyn Fn(usize)| {
             let mut answers = [false; PIECE];
             let answers = &mut answers[..digests.len()];
-            filter.add_many(digests, answers, crew);
+            filter.add_many(&digests, answers, crew);
             (0..answers.len()).filter(|at| answers[*at]).for_each(then);
         };
         let note = |row: usize| new[row].store(true, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Piece {
                 *answer = filter.whole.has_cells(cells.iter().copied());
             }
         } else {
-            filter.whole.contains_many(self.whole.as_slice(), out, crew);
+            filter.whole.contains_many(&self.whole.as_slice(), out, crew);
         }
         // X ends most absent URLs, so the layers are asked only for what is left.
         let (mut rows, mut digests, mut found) = (Vec::new(), Vec::new(), [false; PIECE]);
@@ -147,7 +147,7 @@ impl Piece {
             }
             let found = &mut found[..rows.len()];
             match filter.layers.get(layer) {
-                Some(layer) => layer.contains_many(digests.as_slice(), found, crew),
+                Some(layer) => layer.contains_many(&digests.as_slice(), found, crew),
                 None => found.fill(false),
             }
             rows.iter().zip(found).for_each(|(row, found)| out[*row] = *found);
@@ -157,7 +157,7 @@ impl Piece {
 
 impl UrlFilter {
     /// Refuses the first row that is no URL.
-    pub fn check_many<S: KeySource + ?Sized>(keys: &S, crew: &mut Crew) -> Result<()> {
+    pub fn check_many(keys: &dyn KeySource, crew: &mut Crew) -> Result<()> {
         let refused = Refused::default();
         let mut nothing = vec![(); keys.len()];
         batch::split(&mut nothing, crew, |rows, _| {
@@ -174,12 +174,7 @@ impl UrlFilter {
 
     /// Adds every URL in order; `out[i]` as `add` would have answered, whatever the crew is. On an error, the
     /// number of rows that went in comes with it; after `check_many` only a lack of memory is one.
-    pub fn add_many<S: KeySource + ?Sized>(
-        &mut self,
-        keys: &S,
-        out: &mut [bool],
-        crew: &mut Crew,
-    ) -> Outcome {
+    pub fn add_many(&mut self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) -> Outcome {
         let threads = crew.muster(keys.len()).count();
         let count = if threads == 1 { 1 } else { PIECES * threads };
         let pieces: Vec<RwLock<Piece>> = (0..count).map(|_| RwLock::default()).collect();
@@ -220,9 +215,9 @@ impl UrlFilter {
     }
 
     /// `contains` for every URL; refuses the first row that is none.
-    pub fn contains_many<S: KeySource + ?Sized>(
+    pub fn contains_many(
         &self,
-        keys: &S,
+        keys: &dyn KeySource,
         out: &mut [bool],
         crew: &mut Crew,
     ) -> Result<()> {

@@ -40,7 +40,7 @@ impl PrefixCount {
     }
 
     /// Counts more URLs; refuses the first row that is none.
-    pub fn add_many<S: KeySource + ?Sized>(&mut self, keys: &S) -> Result<()> {
+    pub fn add_many(&mut self, keys: &dyn KeySource) -> Result<()> {
         let hasher = Hasher::Xxh3 { seed: 0 };
         let PrefixCount { plan, seen, room, buffer } = self;
         for row in 0..keys.len() {

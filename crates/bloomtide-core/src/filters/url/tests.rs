@@ -39,7 +39,7 @@ fn a_batch_is_its_urls_one_by_one_with_any_crew() {
                 urls.iter().map(|url| alone.add(url.as_bytes()).unwrap()).collect();
             let mut out = vec![false; urls.len()];
             let mut crew = Crew::of(threads);
-            many.add_many(keys(&urls).as_slice(), &mut out, &mut crew).unwrap();
+            many.add_many(&keys(&urls).as_slice(), &mut out, &mut crew).unwrap();
             assert!(out == expected && many.same_as(&alone), "{bind:?} {threads}");
             let probes: Vec<String> =
                 urls.iter().map(|url| format!("{url}/x")).take(4000).collect();
@@ -47,7 +47,7 @@ fn a_batch_is_its_urls_one_by_one_with_any_crew() {
             let asked: Vec<bool> =
                 probes.iter().map(|url| alone.contains(url.as_bytes()).unwrap()).collect();
             let mut out = vec![true; probes.len()];
-            many.contains_many(keys(&probes).as_slice(), &mut out, &mut crew).unwrap();
+            many.contains_many(&keys(&probes).as_slice(), &mut out, &mut crew).unwrap();
             assert!(out == asked && !out.iter().all(|found| *found));
         }
     }
@@ -109,14 +109,14 @@ fn what_is_no_url_changes_nothing_and_is_named_with_its_row() {
     let mixed = ["http://h/1", "no", "http://h/2", "neither"].map(str::to_owned);
     let rows = keys(&mixed);
     for threads in [1, 3] {
-        let outcome = UrlFilter::check_many(rows.as_slice(), &mut Crew::of(threads));
+        let outcome = UrlFilter::check_many(&rows.as_slice(), &mut Crew::of(threads));
         assert!(matches!(outcome, Err(Error::Row { row: 1, .. })));
     }
     let mut out = [false; 4];
-    let outcome = filter.add_many(rows.as_slice(), &mut out, &mut Crew::of(1));
+    let outcome = filter.add_many(&rows.as_slice(), &mut out, &mut Crew::of(1));
     assert!(matches!(outcome, Err((0, Error::Row { row: 1, .. }))));
     let numbers = [Key::Unsigned(5)];
-    assert!(UrlFilter::check_many(numbers.as_slice(), &mut Crew::of(1)).is_err());
+    assert!(UrlFilter::check_many(&numbers.as_slice(), &mut Crew::of(1)).is_err());
     assert_eq!(to_bytes(&filter).unwrap(), before);
 }
 
@@ -170,7 +170,7 @@ fn prefixes_are_counted_exactly() {
     for max_layers in [1, 4] {
         let mut counted = PrefixCount::new(max_layers).unwrap();
         for part in keys.chunks(30_000) {
-            counted.add_many(part).unwrap();
+            counted.add_many(&part).unwrap();
         }
         let mut expected = vec![std::collections::BTreeSet::new(); max_layers as usize];
         for url in &urls {
