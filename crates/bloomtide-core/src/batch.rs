@@ -4,22 +4,17 @@
 //! keys takes. So while the lines of one group are on their way, the next group is hashed: two buffers
 //! of `GROUP` digests take turns.
 //!
-//! Threads (`crew.rs`). Questions split the batch by rows. Additions must answer as if made one by one in
-//! order ("was this key absent before?"), so they split by *cells*: all threads hash pieces of a chunk,
-//! then each thread goes through the whole chunk in order but changes only the cells it owns. Every
-//! cell sees its keys in order, whatever the number of threads.
+//! Threads (`crew.rs`). Questions split the batch by rows, additions by cells (`owners.rs`).
 
-use crate::crew::{Crew, Hands, wait_a_little};
+use crate::crew::Crew;
 use crate::hash::{Hasher, KeyHash};
 use crate::key::Key;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys hashed and prefetched together.
 pub const GROUP: usize = 32;
-/// Keys that threads hash before they apply them: 1 MiB of digests.
-const CHUNK: usize = 1 << 16;
 /// Keys that one thread takes at once.
 const PIECE: usize = 1 << 12;
 
@@ -105,10 +100,11 @@ pub(crate) fn pipeline(
     hasher: &Hasher,
     rows: Range<usize>,
     prefetch: impl Fn(KeyHash),
-    probe: impl FnMut(usize, &[KeyHash]),
+    mut probe: impl FnMut(usize, &[KeyHash]),
 ) {
     if let Some(digests) = keys.digests() {
-        return pipeline_hashed(&digests[rows.clone()], rows.start, prefetch, probe);
+        let first = rows.start;
+        return looking_ahead(&digests[rows], prefetch, |at, group| probe(first + at, group));
     }
     let prepare = |hash| {
         prefetch(hash);
@@ -243,21 +239,20 @@ macro_rules! on_the_best_processor {
 
 pub(crate) use on_the_best_processor;
 
-/// `pipeline` for keys hashed before. Without hashing in between there is less time for a line to
-/// arrive, so lines are asked for two groups ahead.
+/// Runs `probe(first, group)` over groups of what was hashed before. Without hashing in between there is less
+/// time for a line to arrive, so lines are asked for two groups ahead.
 #[inline(always)]
-fn pipeline_hashed(
-    digests: &[KeyHash],
-    first: usize,
-    prefetch: impl Fn(KeyHash),
-    mut probe: impl FnMut(usize, &[KeyHash]),
+pub(crate) fn looking_ahead<T: Copy>(
+    items: &[T],
+    prefetch: impl Fn(T),
+    mut probe: impl FnMut(usize, &[T]),
 ) {
-    let (now, ahead) = digests.split_at(digests.len().min(2 * GROUP));
-    now.iter().for_each(|digest| prefetch(*digest));
+    let (now, ahead) = items.split_at(items.len().min(2 * GROUP));
+    now.iter().for_each(|item| prefetch(*item));
     let mut ahead = ahead.chunks(GROUP);
-    for (group, digests) in digests.chunks(GROUP).enumerate() {
-        ahead.next().unwrap_or_default().iter().for_each(|digest| prefetch(*digest));
-        probe(first + group * GROUP, digests);
+    for (group, items) in items.chunks(GROUP).enumerate() {
+        ahead.next().unwrap_or_default().iter().for_each(|item| prefetch(*item));
+        probe(group * GROUP, items);
     }
 }
 
@@ -281,46 +276,6 @@ pub fn split<T: Send>(
     });
 }
 
-/// Hashes chunk after chunk with all threads; then every thread goes through the whole chunk, in order, to
-/// apply what is its own: `apply(thread, first row, digests)`. `alone` is entered by one thread around
-/// that second half. Keys that were hashed before are one chunk.
-pub(crate) fn in_chunks<G>(
-    keys: &dyn KeySource,
-    hasher: &Hasher,
-    hands: Hands<'_>,
-    alone: impl Fn() -> G + Sync,
-    apply: impl Fn(usize, usize, &[KeyHash]) + Sync,
-) {
-    if let Some(digests) = keys.digests() {
-        let _guard = alone();
-        return hands.run(|thread| apply(thread, 0, digests));
-    }
-    let chunk = CHUNK.min(keys.len());
-    let pieces: Vec<_> = (0..chunk.div_ceil(PIECE)).map(|_| RwLock::new(Vec::new())).collect();
-    let barrier = Barrier::new(hands.count());
-    let taken = AtomicUsize::new(0);
-    hands.run(|thread| {
-        for start in (0..keys.len()).step_by(CHUNK) {
-            let end = keys.len().min(start + CHUNK);
-            let next = |row: usize| (row < end).then_some(end.min(row + PIECE));
-            while let Ok(first) = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
-                let mut digests = write(&pieces[(first - start) / PIECE]);
-                digests.resize(PIECE.min(end - first), KeyHash::default());
-                for (group, digests) in digests.chunks_mut(GROUP).enumerate() {
-                    keys.fill(hasher, first + group * GROUP, digests);
-                }
-            }
-            let guard = (thread == 0).then(&alone);
-            barrier.wait();
-            for (first, hashed) in (start..end).step_by(PIECE).zip(&pieces) {
-                apply(thread, first, &read(hashed));
-            }
-            barrier.wait();
-            drop(guard);
-        }
-    });
-}
-
 // The barrier already separates writing from reading; a lock only says so to the compiler, and a
 // poisoned one would mean a panic, which the barrier could not survive anyway.
 pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
@@ -329,33 +284,6 @@ pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 
 pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Lets threads wait for each other. They arrive within microseconds of each other, so they spin; the
-/// standard barrier would put them to sleep, which costs more than a chunk's share of work.
-struct Barrier {
-    threads: usize,
-    arrived: AtomicUsize,
-    round: AtomicUsize,
-}
-
-impl Barrier {
-    fn new(threads: usize) -> Self {
-        Barrier { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0) }
-    }
-
-    fn wait(&self) {
-        let round = self.round.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            self.arrived.store(0, Ordering::Relaxed);
-            self.round.store(round.wrapping_add(1), Ordering::Release);
-            return;
-        }
-        let mut spins = 0;
-        while self.round.load(Ordering::Acquire) == round {
-            wait_a_little(&mut spins);
-        }
-    }
 }
 
 /// The same memory as atomics, for answers that more than one thread may turn to true.
@@ -367,7 +295,6 @@ pub(crate) fn atomic_bools(out: &mut [bool]) -> &[AtomicBool] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
 
     struct Numbers(usize);
     impl KeySource for Numbers {
@@ -376,18 +303,6 @@ mod tests {
         }
         fn hash(&self, _: &Hasher, row: usize) -> KeyHash {
             KeyHash { h1: row as u64, h2: 0 }
-        }
-    }
-    struct Hashed<'a>(&'a [KeyHash]);
-    impl KeySource for Hashed<'_> {
-        fn len(&self) -> usize {
-            self.0.len()
-        }
-        fn hash(&self, _: &Hasher, row: usize) -> KeyHash {
-            self.0[row]
-        }
-        fn digests(&self) -> Option<&[KeyHash]> {
-            Some(self.0)
         }
     }
     const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
@@ -408,24 +323,6 @@ mod tests {
             );
             assert_eq!(seen, (0..rows as u64).collect::<Vec<_>>());
         }
-    }
-
-    #[test]
-    fn every_thread_sees_every_row_of_every_chunk_once_and_in_order() {
-        let rows = 2 * CHUNK + PIECE + 77;
-        let hashed: Vec<_> = (0..rows).map(|row| Numbers(rows).hash(&HASHER, row)).collect();
-        let collect = |keys: &dyn KeySource| {
-            let seen = [const { Mutex::new(Vec::new()) }; 3];
-            let apply = |thread: usize, first: usize, digests: &[KeyHash]| {
-                let mut seen = seen[thread].lock().unwrap();
-                assert_eq!(seen.len(), first);
-                seen.extend_from_slice(digests);
-            };
-            in_chunks(keys, &HASHER, Crew::of(3).muster(rows), || (), apply);
-            seen.map(|digests| digests.into_inner().unwrap())
-        };
-        assert_eq!(collect(&Numbers(rows)), [&hashed; 3].map(Clone::clone));
-        assert_eq!(collect(&Hashed(&hashed)), [&hashed; 3].map(Clone::clone));
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Hands<'_> {
     }
 
     /// Runs `work(0)` here and `work(1)`, `work(2)`, ... on the members; returns when all are done.
-    pub fn run<F: Fn(usize) + Sync>(self, work: F) {
+    pub fn run<F: Fn(usize) + Sync>(&self, work: F) {
         let busy = Busy(self.0);
         for member in busy.0 {
             *member.desk.job() = Job::of(&work);

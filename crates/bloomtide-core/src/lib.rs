@@ -28,6 +28,7 @@ pub mod instants;
 pub mod key;
 pub mod lines;
 pub mod logs;
+mod owners;
 pub mod pages;
 pub mod placement;
 pub mod positions;

@@ -16,7 +16,6 @@
 
 use crate::error::{Error, Result};
 use crate::hash::KeyHash;
-use std::ops::Range;
 
 /// More positions than this per key are refused: 2^-64 is below any digest's own floor.
 pub const MAX_HASHES: u32 = 64;
@@ -63,11 +62,6 @@ impl Derivation {
 #[inline(always)]
 pub fn reduce(h: u64, m: u64) -> u64 {
     ((u128::from(h) * u128::from(m)) >> 64) as u64
-}
-
-/// The smallest h that `reduce` takes to r or above, from the definition: h m >= r 2^64.
-pub(crate) fn least(r: u64, m: u64) -> u128 {
-    (u128::from(r) << 64).div_ceil(u128::from(m))
 }
 
 /// `h` reduced as above, and the remainder: as evenly spread, and independent of the first.
@@ -226,17 +220,6 @@ impl<const K: usize> Cells<K> {
                 this.cells[this.len] = *position;
                 this.len += 1;
             }
-        }
-        this
-    }
-
-    /// Those positions that lie in `share`.
-    #[inline(always)]
-    pub fn within(&self, share: &Range<u64>) -> Self {
-        let mut this = Cells::default();
-        for position in self.as_slice() {
-            this.cells[this.len] = *position;
-            this.len += usize::from(share.contains(position));
         }
         this
     }

@@ -7,7 +7,6 @@ mod decaying;
 mod estimate;
 mod group;
 mod hot;
-mod own;
 mod repeated;
 mod scalable;
 mod url;

@@ -1,18 +1,13 @@
 //! Batches of a Bloom filter: the same answers as one by one, with the waiting taken out.
-//! `batch.rs` says how groups are prefetched and why threads own cells, not rows.
+//! `batch.rs` says how groups are prefetched, `owners.rs` how threads share additions.
 
 use super::{BloomFilter, Layout};
 use crate::batch::{self, KeySource};
 use crate::cells::Entered;
 use crate::crew::{Crew, Hands};
-use crate::filters::own::{Own, Share, WINDOW, part};
 use crate::hash::KeyHash;
-use crate::positions::{Cells, MAX_HASHES};
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Most classic filters have at most this many hashes (1e-9), so that a key's cells stay small.
-const FEW: u32 = 30;
+use crate::owners::{Deal, Dealing, Owners, Part};
+use crate::positions::reduce;
 
 impl BloomFilter {
     /// Adds every key in order; `out[i]` as `add` would have answered, whatever the crew is.
@@ -66,68 +61,35 @@ impl BloomFilter {
 
     /// Threads for the blocked layout: a key has one line and a line one owner.
     fn add_by_line(&self, keys: &dyn KeySource, out: &mut [bool], hands: Hands<'_>) {
-        let answers = batch::atomic_bools(out);
-        let (blocks, threads) = (self.plan.blocks(), hands.count());
-        let apply = |thread: usize, first: usize, all: &[KeyHash]| {
-            let share = Share::of(&part(thread, threads, blocks), blocks);
-            let mut own = Own::none();
-            for (window, digests) in all.chunks(WINDOW).enumerate() {
-                own.pick(digests, share);
-                let answers = &answers[first + window * WINDOW..];
-                let mut new = [false; batch::GROUP];
-                let probe = |row: usize, group: &[KeyHash]| {
-                    self.add_group(group, &mut new[..group.len()]);
-                    for (new, row) in new.iter().zip(&own.rows()[row..row + group.len()]) {
-                        answers[*row as usize].store(*new, Ordering::Relaxed);
-                    }
-                };
-                let keys = own.digests();
-                batch::pipeline(&keys, &self.hasher, 0..keys.len(), |h| self.prefetch(h), probe);
-            }
+        let lines = self.plan.blocks();
+        let owners = Owners::new(hands.count(), lines);
+        let deal = |deal: &mut Deal<'_, KeyHash>, row, hash: KeyHash| {
+            deal.give(reduce(hash.h1, lines), row, hash);
         };
-        batch::in_chunks(keys, &self.hasher, hands, || self.enter(), apply);
+        let apply = |part: Part<'_, KeyHash>| {
+            part.add(|h| self.prefetch(h), |group, new| self.add_group(group, new));
+        };
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1 };
+        dealing.run(out, &hands, || self.enter(), deal, apply);
     }
 
     /// Threads for the classic layout: a key has cells of many owners, and is new if any of them
-    /// finds a new bit. Shares are whole lines, so that no word has two writers.
+    /// finds a new bit. Owners have whole lines, so that no word has two writers.
     fn add_by_cell(&self, keys: &dyn KeySource, out: &mut [bool], hands: Hands<'_>) {
-        let threads = hands.count();
-        out.fill(false);
-        let answers = batch::atomic_bools(out);
-        let share = (self.words.bytes() / 64).div_ceil(threads as u64) * 512;
-        let apply = |thread: usize, first: usize, digests: &[KeyHash]| {
-            let mine = thread as u64 * share..(thread as u64 + 1) * share;
-            let answers = &answers[first..];
-            match self.plan.hashes {
-                ..=FEW => self.add_share::<{ FEW as usize }>(&mine, digests, answers),
-                _ => self.add_share::<{ MAX_HASHES as usize }>(&mine, digests, answers),
-            }
+        let owners = Owners::new(hands.count(), self.words.bytes() / 64);
+        let deal = |deal: &mut Deal<'_, u64>, row, hash| {
+            self.classic(hash).for_each(|cell| deal.give(cell >> 9, row, cell));
         };
-        batch::in_chunks(keys, &self.hasher, hands, || self.enter(), apply);
-    }
-
-    /// Sets those bits of the keys that lie in `mine`.
-    fn add_share<const K: usize>(
-        &self,
-        mine: &Range<u64>,
-        digests: &[KeyHash],
-        answers: &[AtomicBool],
-    ) {
-        let prepare = |hash| {
-            let cells = Cells::<K>::all(self.classic(hash)).within(mine);
-            for cell in cells.as_slice() {
-                self.words.prefetch((cell >> 6) as usize);
-            }
-            cells
+        let apply = |part: Part<'_, u64>| {
+            let ahead = |cell: u64| self.words.prefetch((cell >> 6) as usize);
+            part.add(ahead, |cells, new| {
+                let set = |cell: &u64| self.set(std::iter::once(*cell));
+                cells.iter().zip(new).for_each(|(cell, new)| *new = set(cell));
+            });
         };
-        let probe = |row: usize, group: &[Cells<K>]| {
-            for (cells, answer) in group.iter().zip(&answers[row..]) {
-                if self.set(cells.as_slice().iter().copied()) {
-                    answer.store(true, Ordering::Relaxed);
-                }
-            }
-        };
-        batch::pipeline_prepared(&digests, &self.hasher, 0..digests.len(), prepare, probe);
+        let per_key = self.plan.hashes as usize;
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key };
+        dealing.run(out, &hands, || self.enter(), deal, apply);
     }
 
     /// `contains` for every key.

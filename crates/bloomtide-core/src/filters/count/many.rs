@@ -13,14 +13,13 @@ use crate::crew::{Crew, Hands};
 use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::filters::group::{self, Group};
-use crate::filters::own::{self, Own, Share, part};
 use crate::filters::repeated::{self, Gathered, Repeated};
 use crate::hash::KeyHash;
-use crate::placement::{BLOCK_CELLS, Layout};
+use crate::owners::{Deal, Dealing, Owners, Part};
+use crate::placement::Layout;
 use crossbeam_epoch::{self as epoch, Guard};
 use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 /// What a batch comes to: the row that failed, after all rows before it went in.
@@ -161,45 +160,32 @@ impl<C: GrowingCells> CountFilter<C> {
         hands: Hands<'_>,
     ) -> Outcome {
         let _uncut = self.cutting.read().unwrap_or_else(PoisonError::into_inner);
-        let answers = batch::atomic_bools(out);
         let plan = self.plan();
-        let (cut, blocks) = (plan.cut(), plan.placement.cells / BLOCK_CELLS);
-        // A thread without a partition has nothing to do.
-        let threads = hands.count().min(cut.partitions() as usize);
+        let (cut, placement) = (plan.cut(), plan.placement);
         let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-        let apply = |thread: usize, first: usize, all: &[KeyHash]| {
-            if thread >= threads {
-                return;
-            }
-            let partitions = part(thread, threads, cut.partitions());
-            let (first_cell, end) =
-                (cut.range(partitions.start).start, cut.range(partitions.end - 1).end);
-            let share = Share::of(&(first_cell / BLOCK_CELLS..end / BLOCK_CELLS), blocks);
+        let deal = |deal: &mut Deal<'_, KeyHash>, row, hash| {
+            deal.give(cut.locate(placement.block(hash)).0, row, hash);
+        };
+        let apply = |part: Part<'_, KeyHash>| {
             // SAFETY: the batch is inside the gate, and its threads change different partitions.
             let mut turn = unsafe { Turn::alone() };
-            let mut own = Own::none();
-            for (window, digests) in all.chunks(own::WINDOW).enumerate() {
-                own.pick(digests, share);
-                let first = first + window * own::WINDOW;
-                let probe = |start: usize, digests: &[KeyHash]| {
-                    for (digest, row) in digests.iter().zip(&own.rows()[start..]) {
-                        let row = first + *row as usize;
-                        let count = counts.map_or(1, |counts| counts[row]);
-                        match self.add_in(&mut turn, *digest, count) {
-                            Ok(new) => answers[row].store(new, Ordering::Relaxed),
-                            Err(error) => {
-                                let mut failed =
-                                    failed.lock().unwrap_or_else(PoisonError::into_inner);
-                                failed.get_or_insert((row, error));
-                            }
-                        }
+            part.add_rows(
+                |h| self.ahead(h),
+                |digests, row, new| {
+                    for (at, digest) in digests.iter().enumerate() {
+                        let count = counts.map_or(1, |counts| counts[row(at)]);
+                        new[at] = self.add_in(&mut turn, *digest, count).unwrap_or_else(|error| {
+                            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                            failed.get_or_insert((row(at), error));
+                            false
+                        });
                     }
-                };
-                let keys = own.digests();
-                batch::pipeline(&keys, &self.hasher, 0..keys.len(), |h| self.ahead(h), probe);
-            }
+                },
+            );
         };
-        batch::in_chunks(keys, &self.hasher, hands, || self.gate.enter(), apply);
+        let owners = Owners::new(hands.count(), cut.partitions());
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1 };
+        dealing.run(out, &hands, || self.gate.enter(), deal, apply);
         failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 

@@ -26,6 +26,8 @@ use crate::crew::{Crew, Hands};
 use crate::error::{Error, Result};
 use crate::filters::{Estimate, Measure};
 use crate::hash::{Hasher, KeyHash};
+use crate::owners::{Deal, Dealing, Owners, Part};
+use crate::placement::{BLOCK_CELLS, Layout};
 use crate::positions::{Cells, MAX_HASHES};
 use std::sync::atomic::Ordering;
 
@@ -148,15 +150,18 @@ impl CountingBloomFilter {
     }
 
     fn add_many_of<const K: usize>(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
-        // A conservative add depends on all cells of its key, so cells cannot be shared out.
-        if self.plan.policy == Policy::Plain {
-            let hands = crew.muster(keys.len());
-            if hands.count() > 1 {
-                return self.add_by_cell::<K>(keys, out, hands);
+        let hands = crew.muster(keys.len());
+        let plain = self.plan.policy == Policy::Plain;
+        match self.plan.placement.layout {
+            Layout::Blocked if hands.count() > 1 => {
+                return self.add_by_block::<K>(keys, out, hands);
             }
-            if self.goes_by_groups() {
-                return self.add_groups(keys, out);
+            // A conservative add depends on all cells of its key, which have many owners.
+            Layout::Classic if hands.count() > 1 && plain => {
+                return self.add_by_cell(keys, out, hands);
             }
+            _ if plain && self.goes_by_groups() => return self.add_groups(keys, out),
+            _ => (),
         }
         let prepare = |hash| self.prefetched(self.cells::<K>(hash));
         let probe = |row: usize, group: &[Cells<K>]| {
@@ -168,32 +173,52 @@ impl CountingBloomFilter {
         batch::pipeline_prepared(keys, &self.hasher, 0..keys.len(), prepare, probe);
     }
 
-    /// Threads for the plain policy: a key has cells of many owners, and is new if any of them finds a
-    /// zero. Shares are whole lines, so that no word has two writers.
-    fn add_by_cell<const K: usize>(
+    /// Threads for the blocked layout: a key has one block and a block one owner, so any policy will do.
+    fn add_by_block<const K: usize>(
         &self,
         keys: &dyn KeySource,
         out: &mut [bool],
         hands: Hands<'_>,
     ) {
-        let threads = hands.count();
-        out.fill(false);
-        let answers = batch::atomic_bools(out);
-        let per_line = 512 / u64::from(self.plan.counter_bits);
-        let share = self.plan.cells().div_ceil(per_line).div_ceil(threads as u64) * per_line;
-        let apply = |thread: usize, first: usize, digests: &[KeyHash]| {
-            let mine = thread as u64 * share..(thread as u64 + 1) * share;
-            let prepare = |hash| self.prefetched(self.cells::<K>(hash).within(&mine));
-            let probe = |row: usize, group: &[Cells<K>]| {
-                for (cells, answer) in group.iter().zip(&answers[first + row..]) {
-                    if self.raise(cells.as_slice(), 1) {
-                        answer.store(true, Ordering::Relaxed);
-                    }
-                }
-            };
-            batch::pipeline_prepared(&digests, &self.hasher, 0..digests.len(), prepare, probe);
+        let owners = Owners::new(hands.count(), self.plan.cells() / BLOCK_CELLS);
+        let deal = |deal: &mut Deal<'_, KeyHash>, row, hash| {
+            deal.give(self.plan.placement.block(hash) / BLOCK_CELLS, row, hash);
         };
-        batch::in_chunks(keys, &self.hasher, hands, || self.gate.enter(), apply);
+        let apply = |part: Part<'_, KeyHash>| {
+            let block = |hash| self.counters.prefetch(self.plan.placement.block(hash));
+            part.add(block, |group, new| {
+                for (hash, new) in group.iter().zip(new) {
+                    *new = self.raise(self.cells::<K>(*hash).as_slice(), 1);
+                }
+            });
+        };
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1 };
+        dealing.run(out, &hands, || self.gate.enter(), deal, apply);
+    }
+
+    /// Threads for the classic layout: a key has cells of many owners, and is new if any of them finds a
+    /// zero. Owners have whole lines, so that no word has two writers.
+    fn add_by_cell(&self, keys: &dyn KeySource, out: &mut [bool], hands: Hands<'_>) {
+        let per_line = 512 / u64::from(self.plan.counter_bits);
+        let owners = Owners::new(hands.count(), self.plan.cells().div_ceil(per_line));
+        let deal = |deal: &mut Deal<'_, u64>, row, hash| {
+            for cell in self.cells::<MOST>(hash).as_slice() {
+                deal.give(cell / per_line, row, *cell);
+            }
+        };
+        let apply = |part: Part<'_, u64>| {
+            part.add(
+                |cell| self.counters.prefetch(cell),
+                |cells, new| {
+                    for (cell, new) in cells.iter().zip(new) {
+                        *new = self.counters.increment(*cell) == 0;
+                    }
+                },
+            );
+        };
+        let per_key = self.plan.hashes() as usize;
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key };
+        dealing.run(out, &hands, || self.gate.enter(), deal, apply);
     }
 
     /// Takes `count` occurrences away again: all of its counters or none.
