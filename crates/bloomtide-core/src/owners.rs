@@ -246,10 +246,17 @@ impl Dealing<'_> {
         dealt: &mut Deal<'_, T>,
         deal: impl Fn(&mut Deal<'_, T>, u32, KeyHash),
     ) {
-        let mut digests = [KeyHash::default(); GROUP];
+        let mut hashed = [KeyHash::default(); GROUP];
         for start in rows.clone().step_by(GROUP) {
-            let digests = &mut digests[..GROUP.min(rows.end - start)];
-            self.keys.fill(self.hasher, start, digests);
+            let group = start..rows.end.min(start + GROUP);
+            let digests = match self.keys.digests() {
+                Some(all) => &all[group],
+                None => {
+                    let hashed = &mut hashed[..group.len()];
+                    self.keys.fill(self.hasher, start, hashed);
+                    hashed
+                }
+            };
             for (row, digest) in ((start - rows.start) as u32..).zip(digests) {
                 deal(dealt, row, *digest);
             }
