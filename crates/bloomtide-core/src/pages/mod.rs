@@ -12,7 +12,6 @@
 
 mod header;
 mod hybrid;
-mod snappy;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +19,7 @@ use crate::batch::KeySource;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use header::{Header, Kind};
+use snap::raw::{Decoder, decompress_len};
 use std::sync::Arc;
 
 /// What a value is.
@@ -88,6 +88,9 @@ pub struct Page {
     indices: Option<Vec<u32>>,
 }
 
+/// Snappy's longest copy makes 64 bytes of three.
+const MOST_EXPANSION: usize = 22;
+
 const PLAIN: i64 = 0;
 const PLAIN_DICTIONARY: i64 = 2;
 const RLE: i64 = 3;
@@ -142,8 +145,7 @@ impl Pages {
             (Kind::Data | Kind::DataV2, PLAIN_DICTIONARY | RLE_DICTIONARY) => {
                 let (bytes, first) = self.unpack(header, packed, Vec::new())?;
                 let values = self.dictionary.clone().ok_or_else(|| self.damaged("dictionary"))?;
-                let end = bytes.len() - snappy::ROOM;
-                let indices = bytes[first..end].split_first().and_then(|(width, rest)| {
+                let indices = bytes[first..].split_first().and_then(|(width, rest)| {
                     hybrid::read(rest, u32::from(*width), header.values, values.len)
                 });
                 let indices = Some(indices.ok_or_else(|| self.damaged("indices"))?);
@@ -160,7 +162,7 @@ impl Pages {
         values.map_or_else(Default::default, |values| (values.bytes, values.starts))
     }
 
-    /// The bytes of a page with some room behind them, and where its values start.
+    /// The bytes of a page, and where its values start.
     fn unpack(
         &self,
         header: &Header,
@@ -173,25 +175,21 @@ impl Pages {
         let (levels, packed) = packed.split_at(header.level_bytes);
         let size = header.unpacked - levels.len();
         let is_packed = self.form.codec == Codec::Snappy && header.is_packed;
-        // What a block says of its own size is believed before any memory is asked for.
-        let told = if is_packed {
-            snappy::unpacked_len(packed).map(|(len, _)| len)
-        } else {
-            Some(packed.len())
-        };
-        if told != Some(size) {
+        // The block must claim the size that the header claims before memory is reserved for it.
+        let claimed = if is_packed { decompress_len(packed).ok() } else { Some(packed.len()) };
+        if claimed != Some(size) || size / MOST_EXPANSION > packed.len() {
             return Err(self.damaged("size"));
         }
-        let room = size + snappy::ROOM;
-        into.truncate(room);
+        into.truncate(size);
         let limit = isize::MAX as u64;
-        into.try_reserve_exact(room - into.len())
-            .map_err(|_| Error::Capacity { needed: room as u64, limit })?;
-        into.resize(room, 0);
+        into.try_reserve_exact(size - into.len())
+            .map_err(|_| Error::Capacity { needed: size as u64, limit })?;
+        into.resize(size, 0);
         if is_packed {
-            snappy::unpack(packed, &mut into).ok_or_else(|| self.damaged("packed bytes"))?;
+            let done = Decoder::new().decompress(packed, &mut into);
+            done.map_err(|_| self.damaged("packed bytes"))?;
         } else {
-            into[..size].copy_from_slice(packed);
+            into.copy_from_slice(packed);
         }
         if header.kind != Kind::Data || !self.form.optional {
             return Ok((into, 0));
@@ -213,7 +211,7 @@ impl Pages {
         mut starts: Vec<u32>,
         len: usize,
     ) -> Result<Values> {
-        let end = bytes.len() - snappy::ROOM;
+        let end = bytes.len();
         starts.clear();
         let width = match self.form.physical {
             Physical::Int32 => 4,
@@ -224,7 +222,7 @@ impl Pages {
                 starts.reserve_exact(len.min((end - first) / 4) + 1);
                 starts.push(at as u32 + 4);
                 for _ in 0..len {
-                    let size = bytes[..end].get(at..).and_then(<[u8]>::first_chunk);
+                    let size = bytes.get(at..).and_then(<[u8]>::first_chunk);
                     let size = size.ok_or_else(|| self.damaged("values"))?;
                     let size = u32::from_le_bytes(*size);
                     at += 4 + size as usize;

@@ -3,28 +3,6 @@
 use super::*;
 
 #[test]
-fn a_block_is_unpacked_to_what_its_pieces_say() {
-    // 26 bytes: four, a copy of them that overlaps itself, and one more.
-    let block = [26, 3 << 2, b'a', b'b', b'c', b'd', (20 << 2) | 2, 4, 0, 0, b'z'];
-    let mut out = vec![0; 26 + snappy::ROOM];
-    assert_eq!(snappy::unpack(&block, &mut out), Some(26));
-    assert_eq!(&out[..26], b"abcdabcdabcdabcdabcdabcdaz");
-}
-
-#[test]
-fn a_block_that_is_cut_or_points_before_its_start_is_refused() {
-    let block = [26, 3 << 2, b'a', b'b', b'c', b'd', (20 << 2) | 2, 4, 0, 0, b'z'];
-    let mut out = vec![0; 26 + snappy::ROOM];
-    for end in 0..block.len() {
-        assert_eq!(snappy::unpack(&block[..end], &mut out), None, "{end}");
-    }
-    let mut other = block;
-    other[7] = 5;
-    assert_eq!(snappy::unpack(&other, &mut out), None);
-    assert_eq!(snappy::unpack(&block, &mut out[1..]), None);
-}
-
-#[test]
 fn numbers_of_a_few_bits_come_as_runs_and_packed() {
     // Three times 2, then eight numbers of two bits.
     let data = [6, 2, 3, 0b11_10_01_00, 0b00_01_10_11];
@@ -43,4 +21,46 @@ fn bytes_that_are_no_header_are_refused() {
         assert!(Pages::new(form, 1).next(data).is_err());
     }
     assert!(Pages::new(form, 0).next(&[]).is_ok_and(|page| page.is_none()));
+}
+
+/// A page of plain whole numbers that claims `unpacked` bytes and holds `block`.
+fn page(unpacked: u32, block: &[u8]) -> Vec<u8> {
+    let varint = |number: u32| {
+        let mut number = number << 1;
+        let mut bytes = Vec::new();
+        while number >= 0x80 {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+        bytes
+    };
+    let mut page = vec![0x15, 0, 0x15];
+    page.extend(varint(unpacked));
+    page.push(0x15);
+    page.extend(varint(block.len() as u32));
+    page.extend([0x2c, 0x15]);
+    page.extend(varint(unpacked / 8));
+    page.extend([0x15, 0, 0x15, 6, 0x15, 6, 0, 0]);
+    page.extend(block);
+    page
+}
+
+#[test]
+fn a_block_that_lies_about_its_length_is_refused_before_memory_is_reserved() {
+    let form = Form { physical: Physical::Int64, codec: Codec::Snappy, optional: false };
+    let keys = |data: &[u8], values| Pages::new(form, values).next(data);
+    // Eight bytes, and a copy of them.
+    let block = [16, 7 << 2, 1, 2, 3, 4, 5, 6, 7, 8, (7 << 2) | 2, 8, 0];
+    assert!(keys(&page(16, &block), 2).is_ok_and(|page| page.is_some_and(|page| page.len() == 2)));
+    for end in 0..block.len() {
+        assert!(keys(&page(16, &block[..end]), 2).is_err(), "{end}");
+    }
+    assert!(keys(&page(24, &block), 3).is_err());
+    let mut other = block;
+    other[11] = 9;
+    assert!(keys(&page(16, &other), 2).is_err());
+    let huge = [0x80, 0x80, 0x80, 0x80, 0x04, 0];
+    let refused = keys(&page(1 << 30, &huge), 1 << 27).unwrap_err().to_string();
+    assert!(refused.contains("size"), "{refused}");
 }
