@@ -67,7 +67,6 @@ KINDS = {
     "count-counting": Kind("COUNT.RESERVE a {n} 0.01 KIND COUNTING", "COUNT.MADD a"),
     "decay": Kind(_DECAY + "basic", "DECAY.MADD a", 1.0),
     "decay-optimized": Kind(_DECAY + "optimized", "DECAY.MADD a", 1.0),
-    "decay-tiered": Kind(_DECAY + "tiered", "DECAY.MADD a", 1.0),
     "hot": Kind("DECAY.RESERVE a 1000 0.01 HALFLIFE 1h TOP {n}", "DECAY.MADD a", 1.0),
     "urls": Kind("URL.RESERVE a {n} 0.01", "URL.MADD a", before=b"http://x.org/"),
 }

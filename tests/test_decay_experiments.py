@@ -29,7 +29,7 @@ from decay.claims import down_at_last, up
 from decay.lazy import DECAY, eager_pass
 from decay.main import experiments, main
 from decay.memory import paper_bytes
-from decay.setting import ALIKE, LAYOUTS
+from decay.setting import LAYOUTS
 from decay.traffic import Traffic, generated, logs
 from decay.truth import DecayedSums, EagerFilter, fade_up, undercounts
 
@@ -65,14 +65,12 @@ def test_an_experiment_writes_rows_that_make_sense(name: str, tables: dict[str, 
                 assert float(text) >= 0, column
 
 
-@pytest.mark.skipif("optimized" not in LAYOUTS, reason="only the basic layout is there")
 def test_both_layouts_give_the_same_answers(tables: dict[str, Table]) -> None:
     for row in tables["e2"]:
         assert int(row["compared"]) > 0
         assert int(row["different"]) == 0
 
 
-@pytest.mark.skipif("optimized" not in LAYOUTS, reason="only the basic layout is there")
 def test_the_optimized_layout_saves_memory_and_never_wastes_much(tables: dict[str, Table]) -> None:
     for row in tables["e2"]:
         ratio = float(row["optimized_bytes"]) / float(row["basic_bytes"])
@@ -109,7 +107,7 @@ def test_the_error_rate_is_that_of_the_pages_that_are_left(tables: dict[str, Tab
 
 def test_memory_does_not_depend_on_the_length_of_the_stream(tables: dict[str, Table]) -> None:
     assert len({row["bytes"] for row in rows_of(tables["space"], layout="basic")}) == 1
-    for layout in ALIKE:
+    for layout in LAYOUTS:
         sizes = [int(row["bytes"]) for row in rows_of(tables["space"], layout=layout)]
         assert max(sizes[len(sizes) // 2 :]) <= 1.1 * max(sizes[: len(sizes) // 2])
 

@@ -13,7 +13,7 @@ from docs.plots.style import BLUE, GREEN, GREY, ORANGE, save, two_plots
 
 HOUR = 3600
 DAY = 1_800_000_000 // 86_400 * 86_400
-LAYOUTS: tuple[Literal["basic", "optimized", "tiered"], ...] = ("basic", "optimized", "tiered")
+LAYOUTS: tuple[Literal["basic", "optimized"], ...] = ("basic", "optimized")
 
 figure, (left, right) = two_plots()
 
@@ -38,7 +38,7 @@ weights = 1 / np.arange(1, KEYS + 1) ** 1.1
 draw = np.random.default_rng(20_260_131)
 epochs = [draw.choice(KEYS, EVENTS, p=weights / weights.sum()) for _ in range(30)]
 decays = (0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
-for layout, colour in zip(LAYOUTS, (GREY, BLUE, ORANGE), strict=True):
+for layout, colour in zip(LAYOUTS, (GREY, BLUE), strict=True):
     bits = []
     for decay in decays:
         made = TimeDecayingBloomFilter(KEYS, decay=decay, epoch=HOUR, layout=layout)

@@ -24,8 +24,8 @@ class Plan:
     layout: str
     """`"blocked"` (all cells of a key in one block) or `"classic"` (independent positions).
 
-    Time-decaying only: what holds the cells, `"basic"`, `"optimized"` or `"tiered"`; where they
-    lie is `placement`."""
+    Time-decaying only: what holds the cells, `"basic"` or `"optimized"`; where they lie is
+    `placement`."""
     derivation: str
     """How positions come from the digest: `"enhanced"`, `"double"` or `"slices"`."""
     cells: int

@@ -69,7 +69,7 @@ def test_an_unknown_word_is_a_type_error() -> None:
     ("name", "words"),
     [
         ("pool", {"pool": "saturate"}),
-        ("pool", {"pool": "fail", "layout": "tiered"}),
+        ("layout", {"layout": "tiered"}),
         ("pool", {"pool": "shrink", "layout": "optimized"}),
         ("pool_cells", {"pool_cells": 10, "layout": "optimized"}),
         ("pool_cells", {"pool": "fail", "pool_cells": 0, "layout": "optimized"}),

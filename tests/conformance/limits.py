@@ -218,7 +218,7 @@ EDGES_FADING: list[dict[str, Any]] = [
     *(TIMED | GOAL | {"fraction_bits": bits} for bits in (0, 28)),
     *(
         TIMED | size | {"layout": layout, "fraction_bits": bits}
-        for layout in ("basic", "optimized", "tiered")
+        for layout in ("basic", "optimized")
         for bits in (0, 3, 8)
         for size in (
             GOAL,

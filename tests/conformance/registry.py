@@ -139,7 +139,7 @@ class Subject:
         largest: int = 2 ** int(parameters["counter_bits"]) - 1
         if "decays" not in self.structure.traits:
             return largest
-        return largest / 256 + (15 if "tiered" in self.structure.traits else 0)
+        return largest / 256
 
     def __enter__(self) -> Self:
         return self
@@ -250,9 +250,6 @@ STRUCTURES: tuple[Structure, ...] = (
             ("optimized", "blocked", 32, "strict", "plain"),
             ("optimized", "blocked", 16, "expiring", "conservative"),
             ("optimized", "classic", 16, "strict", "plain"),
-            ("tiered", "blocked", 32, "strict", "plain"),
-            ("tiered", "blocked", 16, "expiring", "plain"),
-            ("tiered", "classic", 32, "strict", "conservative"),
         )
     ),
     *(

@@ -55,10 +55,6 @@ BOUNDS: dict[str, Recipe] = {
     "sbf-recurring": Recipe.of(
         SpectralBloomFilter.plan(**SIZE, policy="recurring_minimum")  # type: ignore[arg-type]
     ),
-    "tbf-tiered": Recipe.of(
-        TimeDecayingBloomFilter.plan(**SIZE, half_life="1h", layout="tiered"),  # type: ignore[arg-type]
-        at=NOW,
-    ),
 }
 """Structures whose merge promises less: counts are upper bounds still, though looser ones."""
 

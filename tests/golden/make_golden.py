@@ -240,9 +240,6 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "tbf-optimized-pool": lambda: _fill_fading(
         TimeDecayingBloomFilter(60, 0.02, layout="optimized", pool="fail", pool_cells=3000, **FADE)
     ),
-    "tbf-tiered-classic": lambda: _fill_fading(
-        TimeDecayingBloomFilter(60, 0.02, layout="tiered", placement="classic", seed=3, **FADE)
-    ),
     "pdcf-keyed": lambda: _fill_growing(
         PartitionedDynamicCountFilter(
             60, 0.02, partitions=503, shrink=0.25, derivation="double", hash="keyed", secret=SECRET

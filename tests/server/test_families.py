@@ -127,7 +127,7 @@ def test_the_list_has_the_most_frequent_keys(talk: Talk) -> None:
     assert listed[1::2] == sorted(listed[1::2], reverse=True)
 
 
-@pytest.mark.parametrize("layout", ["basic", "optimized", "tiered"])
+@pytest.mark.parametrize("layout", ["basic", "optimized"])
 def test_faded_counts_are_those_of_the_filter_in_python(talk: Talk, layout: Any) -> None:
     filter = TimeDecayingBloomFilter(1000, 0.01, half_life="10m", layout=layout)
     hot = HotList(50, half_life="10m")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from decay.setting import LAYOUTS, SEED, Fading
+from decay.setting import SEED, Fading
 from decay.traffic import Traffic, generated
 from decay.truth import DecayedSums, EagerFilter, Floats, Pass, fade_up, undercounts
 from trials.outcome import Claim, Outcome, Row
@@ -24,7 +24,6 @@ KINDS: tuple[dict[str, Any], ...] = (
     {"layout": "basic", "rounding": "strict", "policy": "conservative", "placement": "classic"},
     {"layout": "optimized", "rounding": "strict", "policy": "plain", "placement": "classic"},
     {"layout": "optimized", "rounding": "expiring", "policy": "plain", "placement": "classic"},
-    {"layout": "tiered", "rounding": "strict", "policy": "plain", "placement": "classic"},
 )
 
 
@@ -47,8 +46,7 @@ def down_at_last(decay: float) -> Pass:
 def e3(shape: tuple[int, int, int], decays: tuple[float, ...], probes: int, every: int) -> Outcome:
     """Every kind of filter on traffic whose pages come up and are forgotten."""
     stream = generated(*shape, drift=1.0)
-    kinds = [kind for kind in KINDS if kind["layout"] in LAYOUTS]
-    rows = [_row(stream, decay, kind, probes, every) for decay in decays for kind in kinds]
+    rows = [_row(stream, decay, kind, probes, every) for decay in decays for kind in KINDS]
     claims: list[Claim] = []
     for decay in decays:
         of = [row for row in rows if row["decay"] == decay]
@@ -64,8 +62,7 @@ def e3(shape: tuple[int, int, int], decays: tuple[float, ...], probes: int, ever
         above = sum(row["above_eager"] for row in of)
         text = f"lambda {decay:g}: counts above those of the eager pass, strict"
         claims.append(Claim(text, "", str(above), above == 0))
-        tiered = [row for row in of if row["layout"] == "tiered"]
-        for row in (of[0], of[1], *tiered):
+        for row in of[:2]:
             kind = f"{row['layout']}, {row['rounding']}"
             text = f"lambda {decay:g}, {kind}: error rate over Eq. 5 with n_eff"
             share = row["error_rate"] / row["equation_5"]

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bloomtide import TimeDecayingBloomFilter
-from decay.setting import ALIKE, EPOCH, SEED
+from decay.setting import EPOCH, LAYOUTS, SEED
 from trials.outcome import Claim, Outcome, Row
 from trials.streams import Keys
 from trials.timing import timed
@@ -134,7 +134,7 @@ def _row(cells: int, way: str, calls: int, runs: int) -> Row:
 
 def lazy(sizes: tuple[int, ...], calls: int, runs: int) -> Outcome:
     """Both ways by the number of cells."""
-    ways = ("eager", *ALIKE)
+    ways = ("eager", *LAYOUTS)
     rows = [_row(cells, way, calls, runs) for cells in sizes for way in ways]
     of = {(row["cells"], row["way"]): row for row in rows}
     largest, smallest = sizes[-1], sizes[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from decay.setting import ALIKE, SETTINGS, Fading
+from decay.setting import LAYOUTS, SETTINGS, Fading
 from decay.traffic import Traffic, generated, logs
 from trials.outcome import Claim, Outcome, Row
 from trials.timing import timed
@@ -43,7 +43,9 @@ def _watched(stream: Traffic) -> Iterator[tuple[int, npt.NDArray[np.int64], bool
 def _figures(stream: Traffic, setting: str, decay: float) -> Row:
     """The layouts side by side: their memory, and every answer beside that of the first."""
     options = SETTINGS[setting]
-    filters = {layout: Fading(stream.distinct, decay, layout=layout, **options) for layout in ALIKE}
+    filters = {
+        layout: Fading(stream.distinct, decay, layout=layout, **options) for layout in LAYOUTS
+    }
     first = filters["basic"]
     seen: dict[str, list[float]] = {}
     compared = different = 0
@@ -103,10 +105,10 @@ def e2(
             for decay in decays:
                 row = _figures(stream, setting, decay)
                 tries = [
-                    [_create(stream, setting, decay, layout) for layout in ALIKE]
+                    [_create(stream, setting, decay, layout) for layout in LAYOUTS]
                     for _ in range(runs)
                 ]
-                for layout, seconds in zip(ALIKE, zip(*tries, strict=True), strict=True):
+                for layout, seconds in zip(LAYOUTS, zip(*tries, strict=True), strict=True):
                     row[f"{layout}_seconds"] = min(seconds)
                 of.append(row)
             rows += of
@@ -126,7 +128,7 @@ def _claims(name: str, rows: list[Row]) -> list[Claim]:
         Claim(f"{name}: the same with links", "0.5", *_span(linked)),
         Claim(f"{name}: lambda from which it needs more than basic", "none", told, not lost),
     ]
-    for layout in ALIKE[1:]:
+    for layout in LAYOUTS[1:]:
         ratios = [row[f"{layout}_bytes"] / row["basic_bytes"] for row in rows]
         slower = [row[f"{layout}_seconds"] / row["basic_seconds"] for row in rows]
         different = sum(row["different"] for row in rows)
@@ -153,7 +155,7 @@ def space(shape: tuple[int, int, int], decays: tuple[float, ...], drift: float) 
     rows: list[Row] = []
     claims: list[Claim] = []
     for decay in decays:
-        for layout in ALIKE:
+        for layout in LAYOUTS:
             filter = Fading(stream.distinct, decay, layout=layout, rounding="expiring")
             visits = 0
             of: list[Row] = []

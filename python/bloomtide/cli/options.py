@@ -123,10 +123,10 @@ shape = together(
     ),
     choice(
         "--layout",
-        of=("blocked", "classic", "basic", "optimized", "tiered"),
+        of=("blocked", "classic", "basic", "optimized"),
         metavar="LAYOUT",
         help="Not scalable: blocked is faster, classic smaller at low error rates."
-        " tbf: basic, optimized or tiered, what holds its cells.",
+        " tbf: basic or optimized, what holds its cells.",
     ),
     option(
         "--hashes",

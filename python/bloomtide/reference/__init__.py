@@ -25,7 +25,6 @@ from bloomtide.reference.bloom import ReferenceBloomFilter
 from bloomtide.reference.counting import ReferenceCountingBloomFilter
 from bloomtide.reference.decaying import (
     DecayedSum,
-    ReferenceTieredBloomFilter,
     ReferenceTimeDecayingBloomFilter,
 )
 from bloomtide.reference.dynamic_count import ReferenceDynamicCountFilter
@@ -52,7 +51,6 @@ __all__ = [
     "ReferencePartitionedSpectralBloomFilter",
     "ReferenceScalableBloomFilter",
     "ReferenceSpectralBloomFilter",
-    "ReferenceTieredBloomFilter",
     "ReferenceTimeDecayingBloomFilter",
     "ReferenceUrlFilter",
 ]

@@ -118,7 +118,7 @@ def an_estimate_is_the_count_with_bounds_around_it(subject: Subject) -> None:
         assert 0 <= estimate.lower <= estimate.value
 
 
-@law("cells", unless=("tiered",))
+@law("cells")
 def cells_are_the_counters_that_stats_describe(subject: Subject) -> None:
     filled = subject.new()
     filled.add_many(mixed(2000))

@@ -152,8 +152,7 @@ def an_expiring_count_ends_at_zero(subject: Subject) -> None:
 def a_strict_key_stays(subject: Subject) -> None:
     filled = filled_over_time(subject)
     filled.add("hot", at=filled.time)
-    least = 0.07 if "tiered" in subject.structure.traits else 0.01
-    assert 0 < filled.count("hot", filled.time + 10**6 * EPOCH) <= least
+    assert 0 < filled.count("hot", filled.time + 10**6 * EPOCH) <= 0.01
 
 
 @law("decays")
@@ -181,8 +180,7 @@ def a_full_cell_is_flagged_for_ever(subject: Subject) -> None:
         made.advance(START + 6 * EPOCH)
         estimate = made.estimate("hot", at=made.time)
         assert (estimate.saturated, estimate.upper) == (True, None)
-        found = made.stats(at=made.time).saturated
-        assert found == blocks or ("tiered" in subject.structure.traits and found)
+        assert made.stats(at=made.time).saturated == blocks
 
 
 @law("decays")

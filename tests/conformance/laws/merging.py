@@ -180,7 +180,7 @@ def differing(subject: Subject) -> dict[str, Any]:
     for name in fields:
         parameter, value = CHANGES[name]
         if decays and name == "layout":
-            value = "tiered"
+            value = "basic" if structure.parameters[name] == "optimized" else "optimized"
         if structure.parameters.get(parameter) != value:
             found[name] = subject.new(**{parameter: value})
     return found

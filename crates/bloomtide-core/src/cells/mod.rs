@@ -16,7 +16,7 @@ mod words;
 pub use counters::Counters;
 pub use decaying::{
     AMPLE, BasicCells, BlockValues, DECAY_BLOCK, Decay, DecayingCells, Fading, OLDEST,
-    OptimizedCells, PackedCells, Rounding, SCANT, Stamps,
+    OptimizedCells, Rounding, SCANT, Stamps,
 };
 pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};

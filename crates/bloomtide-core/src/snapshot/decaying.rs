@@ -5,7 +5,7 @@
 //!             pool policy (a byte), 3 zeros
 //!             | lambda | epoch | origin | half-life (0: not given) | time, an epoch   (8 bytes each)
 //!             | digits of the pool (8 bytes, only if it does not grow)
-//! sections    stamps (4 bytes a block) | directory | fields (`values.rs`)    for each array of cells
+//! sections    stamps (4 bytes a block) | directory | fields (`values.rs`)
 //! ```
 //!
 //! Time goes on while a filter is a file: its stamps are epochs, and it knows where epoch zero was. An
@@ -25,35 +25,31 @@ use crate::hash::Hasher;
 use std::cell::RefCell;
 
 const PARAMETERS: usize = RECORD + 8 + 5 * 8;
-const LAYOUTS: [DecayLayout; 3] = DecayLayout::ALL;
+const LAYOUTS: [DecayLayout; 2] = DecayLayout::ALL;
 const ROUNDINGS: [Rounding; 2] = [Rounding::Strict, Rounding::Expiring];
 
 impl Filter {
     /// One moment of the filter, to be written.
     pub fn freeze(&self) -> Result<Frozen> {
-        self.still(|now, levels| {
-            let mut sections = Vec::new();
-            for level in levels {
-                let blocks = level.cells.div_ceil(DECAY_BLOCK);
-                let stamps = Words::zeroed(blocks * 32)?;
-                for block in 0..blocks {
-                    let stored = u64::from((level.stored)(block));
-                    packed::write(stamps.atomics(), block * 32, 32, stored);
-                }
-                let block = RefCell::new((u64::MAX, [0; DECAY_BLOCK as usize]));
-                let value = |cell: u64| {
-                    let (number, held) = &mut *block.borrow_mut();
-                    if *number != cell / DECAY_BLOCK {
-                        *number = cell / DECAY_BLOCK;
-                        *held = (level.values)(*number);
-                    }
-                    u64::from(held[(cell % DECAY_BLOCK) as usize])
-                };
-                let (directory, fields) = values::encode(level.cells, value)?;
-                sections.extend([stamps, directory, fields]);
+        self.still(|now, kept| {
+            let blocks = kept.cells.div_ceil(DECAY_BLOCK);
+            let stamps = Words::zeroed(blocks * 32)?;
+            for block in 0..blocks {
+                let stored = u64::from((kept.stored)(block));
+                packed::write(stamps.atomics(), block * 32, 32, stored);
             }
+            let block = RefCell::new((u64::MAX, [0; DECAY_BLOCK as usize]));
+            let value = |cell: u64| {
+                let (number, held) = &mut *block.borrow_mut();
+                if *number != cell / DECAY_BLOCK {
+                    *number = cell / DECAY_BLOCK;
+                    *held = (kept.values)(*number);
+                }
+                u64::from(held[(cell % DECAY_BLOCK) as usize])
+            };
+            let (directory, fields) = values::encode(kept.cells, value)?;
             let parameters = parameters(self.plan(), self.hasher(), now);
-            Ok(Frozen::new(Kind::Decaying, parameters, sections))
+            Ok(Frozen::new(Kind::Decaying, parameters, vec![stamps, directory, fields]))
         })
     }
 }
@@ -129,48 +125,35 @@ impl Promised {
         if parameters(&plan, &hasher, now) != *bytes {
             return wrong("parameters", "unknown fields".to_owned());
         }
-        let levels = plan.level_cells();
-        let fits = header.sections.len() == 3 * levels.len()
-            && header.sections.chunks_exact(3).zip(&levels).all(|(sections, cells)| {
-                sections[0] == bytes_for(cells.div_ceil(DECAY_BLOCK) * 32)
-                    && sections[1] == Values::directory_bytes(*cells)
-            });
-        if !fits {
+        let cells = plan.cells();
+        let stamps = bytes_for(cells.div_ceil(DECAY_BLOCK) * 32);
+        if header.sections.len() != 3
+            || header.sections[..2] != [stamps, Values::directory_bytes(cells)]
+        {
             return wrong("sections", format!("{:?}", header.sections));
         }
         Ok(Promised { plan, hasher, now })
     }
 
     pub(super) fn build(self, sections: Vec<Words>) -> Result<Filter> {
-        let wrong = || Error::Field { name: "sections", got: "too few".to_owned() };
-        let mut sections = sections.into_iter();
-        let mut kept = Vec::new();
-        for cells in self.plan.level_cells() {
-            let stamps = sections.next().ok_or_else(wrong)?;
-            let blocks = cells.div_ceil(DECAY_BLOCK);
-            if !stamps.is_zero_from(blocks * 32) {
-                let got = "bits beyond the last block".to_owned();
-                return Err(Error::Field { name: "stamps", got });
-            }
-            let (directory, fields) =
-                (sections.next().ok_or_else(wrong)?, sections.next().ok_or_else(wrong)?);
-            let values = Values::new(cells, directory, fields)?;
-            if values.widest() > u32::BITS {
-                let got = "a value of more than 32 bits".to_owned();
-                return Err(Error::Field { name: "cells", got });
-            }
-            kept.push((cells, stamps, values));
+        let wrong = |name, got: &str| Err(Error::Field { name, got: got.to_owned() });
+        let Ok([stamps, directory, fields]) = <[Words; 3]>::try_from(sections) else {
+            return wrong("sections", "another number of them");
+        };
+        let cells = self.plan.cells();
+        if !stamps.is_zero_from(cells.div_ceil(DECAY_BLOCK) * 32) {
+            return wrong("stamps", "bits beyond the last block");
         }
-        let levels: Vec<_> = (kept.iter())
-            .map(|(cells, stamps, values)| {
-                FrozenCells {
-                    cells: *cells,
-                    stored: Box::new(|block| packed::read(stamps.atomics(), block * 32, 32) as u32),
-                    // A block is a run.
-                    values: Box::new(|block| at_best(|| values.narrow_run(block))),
-                }
-            })
-            .collect();
-        Filter::restored(self.plan, self.hasher, self.now, &levels)
+        let values = Values::new(cells, directory, fields)?;
+        if values.widest() > u32::BITS {
+            return wrong("cells", "a value of more than 32 bits");
+        }
+        let kept = FrozenCells {
+            cells,
+            stored: Box::new(|block| packed::read(stamps.atomics(), block * 32, 32) as u32),
+            // A block is a run.
+            values: Box::new(|block| at_best(|| values.narrow_run(block))),
+        };
+        Filter::restored(self.plan, self.hasher, self.now, &kept)
     }
 }

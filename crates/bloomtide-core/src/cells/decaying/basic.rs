@@ -1,4 +1,4 @@
-//! The basic layout (paper, section 3.1): every cell has 16 or 32 bits (8 in tiers), whatever its value is.
+//! The basic layout (paper, section 3.1): every cell has 16 or 32 bits, whatever its value is.
 
 use super::{BlockValues, DECAY_BLOCK, DecayingCells, Fading};
 use crate::batch::at_best;
@@ -84,7 +84,6 @@ impl DecayingCells for BasicCells {
     fn fade(&self, block: u64, fading: &Fading) {
         let words = self.words(block);
         match self.counters.width() {
-            8 => at_best(|| fade_bytes(words, fading)),
             16 => at_best(|| fade_halves(words, fading)),
             _ => at_best(|| fade_wholes(words, fading)),
         }
@@ -142,23 +141,6 @@ fn fade_halves(words: &[AtomicU64], fading: &Fading) {
     }
 }
 
-/// Eight cells of 8 bits in each word.
-#[inline(always)]
-fn fade_bytes(words: &[AtomicU64], fading: &Fading) {
-    let mut values = [0u8; DECAY_BLOCK as usize];
-    for (eight, word) in values.chunks_exact_mut(8).zip(words) {
-        eight.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
-    }
-    for value in &mut values {
-        // A faded value is not larger.
-        *value = fading.fade(u32::from(*value)) as u8;
-    }
-    for (eight, word) in values.chunks_exact(8).zip(words) {
-        let joined = (0..8).fold(0, |joined, i| joined | u64::from(eight[i]) << (8 * i));
-        word.store(joined, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Decay, Rounding};
@@ -166,10 +148,10 @@ mod tests {
 
     #[test]
     fn a_block_fades_cell_by_cell_and_its_neighbours_stay() {
-        for bits in [8, 16, 32] {
+        for bits in [16, 32] {
             for rounding in [Rounding::Strict, Rounding::Expiring] {
                 let cells = BasicCells::zeroed(300, bits).unwrap();
-                let value = |cell: u64| (cell * cell * 7 % (1 << bits.min(16))) as u32;
+                let value = |cell: u64| (cell * cell * 7 % (1 << 16)) as u32;
                 (0..300).for_each(|cell| cells.set(cell, value(cell)));
                 let decay = Decay::new(0.9, rounding);
                 cells.fade(1, &decay.of_age(3));

@@ -132,13 +132,6 @@ impl<C: DecayingCells> Level<C> {
         }
     }
 
-    /// Brings the blocks of some cells up to `now`; the smallest of the cells. The only writer.
-    #[inline(always)]
-    pub(super) fn settled(&self, cells: &[u64], now: i64, decay: &Decay) -> u32 {
-        self.settle_all(cells, now, decay);
-        cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0)
-    }
-
     // ---- writing
 
     /// Raises different cells by the policy; true iff one of them was zero. The only writer.

@@ -1,6 +1,6 @@
 //! Batches of a time-decaying filter: rows one by one in order, their cells asked for ahead.
 
-use super::{DecayLayout, FEW, IN_CACHE, MOST, PoolPolicy, Refused, TimeDecayingBloomFilter, When};
+use super::{FEW, IN_CACHE, MOST, PoolPolicy, Refused, TimeDecayingBloomFilter, When};
 use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
 use crate::crew::Crew;
 use crate::filters::Policy;
@@ -73,7 +73,6 @@ impl TimeDecayingBloomFilter {
     /// if a cell that is full, or a pool that is, looks at their order.
     fn gathers(&self, when: When) -> bool {
         self.plan.policy == Policy::Plain
-            && self.plan.layout != DecayLayout::Tiered
             && self.plan.pool == PoolPolicy::Grow
             && (when.by_clock || self.now().is_none_or(|now| when.epoch >= now))
     }
@@ -116,13 +115,13 @@ impl TimeDecayingBloomFilter {
         self.prefetch_tables(group);
         let hashes = self.plan.hashes() as usize;
         for (key, row) in rows.enumerate() {
-            let (hash, count) = (group.digests[key], counts.map_or(1, |counts| counts[row]));
+            let count = counts.map_or(1, |counts| counts[row]);
             let added = if group.repeats {
-                let cells = self.cells::<FEW>(hash);
-                self.raise(cells.as_slice(), hash, count, times.of(row))
+                let cells = self.cells::<FEW>(group.digests[key]);
+                self.raise(cells.as_slice(), count, times.of(row))
             } else {
                 let cells = cells_of(group, key);
-                self.raise(&cells[..hashes], hash, count, times.of(row))
+                self.raise(&cells[..hashes], count, times.of(row))
             };
             out[row] = added.map_err(|refused| (row, refused))?;
         }
@@ -140,13 +139,13 @@ impl TimeDecayingBloomFilter {
         let prepare = |hash| {
             let cells = self.cells::<K>(hash);
             self.store.prefetch(cells.as_slice());
-            (cells, hash)
+            cells
         };
-        let probe = |first: usize, group: &[(Cells<K>, KeyHash)]| {
+        let probe = |first: usize, group: &[Cells<K>]| {
             let _entered = self.gate.enter();
-            for (row, (cells, hash)) in (first..).zip(group) {
+            for (row, cells) in (first..).zip(group) {
                 if outcome.is_ok() {
-                    match self.raise(cells.as_slice(), *hash, count(row), times.of(row)) {
+                    match self.raise(cells.as_slice(), count(row), times.of(row)) {
                         Ok(new) => out[row] = new,
                         Err(refused) => outcome = Err((row, refused)),
                     }
@@ -182,9 +181,9 @@ impl TimeDecayingBloomFilter {
         answer: impl Fn(u64) -> T,
     ) {
         let first = rows.start;
-        let ask = |cells: &[u64], hash: KeyHash, row: usize| {
+        let ask = |cells: &[u64], row: usize| {
             let asked = self.asked(times.of(row).epoch);
-            answer(self.store.units(cells, hash, asked, &self.decay))
+            answer(self.store.units(cells, asked, &self.decay))
         };
         if serves(&self.plan.placement) {
             let mut units = [0; GROUP];
@@ -203,12 +202,12 @@ impl TimeDecayingBloomFilter {
         let prepare = |hash| {
             let cells: Cells<MOST> = self.plan.placement.all(hash);
             self.store.prefetch(cells.as_slice());
-            (cells, hash)
+            cells
         };
         batch::pipeline_prepared(keys, &self.hasher, rows, prepare, |start, group| {
             let _entered = self.enter_to_read();
-            for (row, (cells, hash)) in (start..).zip(group) {
-                out[row - first] = ask(cells.as_slice(), *hash, row);
+            for (row, cells) in (start..).zip(group) {
+                out[row - first] = ask(cells.as_slice(), row);
             }
         });
     }
@@ -225,7 +224,7 @@ impl TimeDecayingBloomFilter {
         let hashes = self.plan.hashes() as usize;
         for (key, row) in rows.enumerate() {
             let (cells, asked) = (cells_of(group, key), self.asked(times.of(row).epoch));
-            units[key] = self.store.units(&cells[..hashes], group.digests[key], asked, &self.decay);
+            units[key] = self.store.units(&cells[..hashes], asked, &self.decay);
         }
     }
 

@@ -8,7 +8,7 @@
 //!          cells has a stamp, and fades by lambda^age when it is touched; a question fades what it
 //!          read, and writes nothing. A few adds take another block along, so that all blocks follow.
 //! Layouts  What holds the cells is behind `store.rs`. `basic` and `optimized` (`cells/decaying`) answer
-//!          alike, `tiered` (`tiers.rs`) counts hot keys a second time.
+//!          alike.
 //! Late     An event of an earlier epoch counts by its own age. The time never goes back.
 //! Prefer   `CountingBloomFilter` for counts that stay, and for removing.
 //!
@@ -37,7 +37,6 @@ mod pool;
 mod store;
 #[cfg(test)]
 mod tests;
-mod tiers;
 mod time;
 mod whole;
 
@@ -206,24 +205,24 @@ impl TimeDecayingBloomFilter {
     #[inline(always)]
     fn add_to_cells(&self, hash: KeyHash, count: u64, when: When) -> Added {
         match self.plan.hashes() as usize {
-            ..=FEW => self.raise_one(self.cells::<FEW>(hash).as_slice(), hash, count, when),
-            _ => self.raise_one(self.cells::<MOST>(hash).as_slice(), hash, count, when),
+            ..=FEW => self.raise_one(self.cells::<FEW>(hash).as_slice(), count, when),
+            _ => self.raise_one(self.cells::<MOST>(hash).as_slice(), count, when),
         }
     }
 
     /// `raise` for a key that comes alone: the lines of all its cells are asked for before one that must fade
     /// first makes the others wait.
     #[inline(always)]
-    fn raise_one(&self, cells: &[u64], hash: KeyHash, count: u64, when: When) -> Added {
+    fn raise_one(&self, cells: &[u64], count: u64, when: When) -> Added {
         if self.asks_ahead {
             self.store.prefetch(cells);
         }
-        self.raise(cells, hash, count, when)
+        self.raise(cells, count, when)
     }
 
     /// Raises a key's cells; true iff it was certainly absent before. The only writer.
     #[inline(always)]
-    fn raise(&self, cells: &[u64], hash: KeyHash, count: u64, when: When) -> Added {
+    fn raise(&self, cells: &[u64], count: u64, when: When) -> Added {
         if let PoolPolicy::Fail(_) = self.plan.pool {
             self.room_for(cells, count, when)?;
         }
@@ -231,7 +230,7 @@ impl TimeDecayingBloomFilter {
         let now = self.now.load(Ordering::Relaxed);
         let weight = count.saturating_mul(self.plan.one());
         let weight = if age == 0 { weight } else { self.decay.fade_up(weight, age) };
-        let new = self.store.raise(cells, hash, weight, self.plan.policy, now, &self.decay);
+        let new = self.store.raise(cells, weight, self.plan.policy, now, &self.decay);
         self.store.sweep(cells[0], now, &self.decay);
         Ok(new)
     }
@@ -276,11 +275,11 @@ impl TimeDecayingBloomFilter {
         match self.plan.hashes() as usize {
             ..=FEW => {
                 let cells = placement.all::<FEW>(hash);
-                self.store.units(cells.as_slice(), hash, asked, &self.decay)
+                self.store.units(cells.as_slice(), asked, &self.decay)
             }
             _ => {
                 let cells = placement.all::<MOST>(hash);
-                self.store.units(cells.as_slice(), hash, asked, &self.decay)
+                self.store.units(cells.as_slice(), asked, &self.decay)
             }
         }
     }
@@ -302,16 +301,10 @@ impl TimeDecayingBloomFilter {
     pub fn estimate(&self, hash: KeyHash, epoch: i64, confidence: f64) -> Estimate {
         let cells = self.cells::<MOST>(hash);
         let value = self.units(hash, epoch);
-        let stuck = self.store.was_full(cells.as_slice(), hash);
+        let stuck = self.store.was_full(cells.as_slice());
         let probes = cells.as_slice().len() as u32;
         let get = |cell| self.unit_of_cell(cell, epoch);
-        let mut estimate =
-            Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence);
-        // The noise of a second level is not looked at, so nothing is certain but the first.
-        if self.plan.layout == DecayLayout::Tiered {
-            estimate.lower = 0;
-        }
-        estimate
+        Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence)
     }
 
     fn unit_of_cell(&self, cell: u64, epoch: i64) -> u64 {

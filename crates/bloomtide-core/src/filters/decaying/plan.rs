@@ -1,11 +1,8 @@
 //! Goals in, sizes out: the plan of a time-decaying Bloom filter. Allocates nothing.
 
 use super::pool::PoolPolicy;
-use super::tiers;
 use super::time::Fade;
-use crate::cells::{
-    AMPLE, BasicCells, DECAY_BLOCK, OptimizedCells, PackedCells, Rounding, SCANT, bytes_for,
-};
+use crate::cells::{AMPLE, BasicCells, DECAY_BLOCK, OptimizedCells, Rounding, SCANT, bytes_for};
 use crate::error::{Error, Result};
 use crate::filters::{Policy, check_capacity, check_error_rate};
 use crate::placement::Placement;
@@ -20,21 +17,17 @@ pub enum DecayLayout {
     Basic,
     /// Digits of four bits, as many as a cell needs (paper, section 4).
     Optimized,
-    /// Small cells, and wide ones for hot keys (paper, section 1).
-    Tiered,
 }
 
 impl DecayLayout {
     /// All of them.
-    pub const ALL: [DecayLayout; 3] =
-        [DecayLayout::Basic, DecayLayout::Optimized, DecayLayout::Tiered];
+    pub const ALL: [DecayLayout; 2] = [DecayLayout::Basic, DecayLayout::Optimized];
 
     /// The name users and files know it by.
     pub fn name(self) -> &'static str {
         match self {
             DecayLayout::Basic => "basic",
             DecayLayout::Optimized => "optimized",
-            DecayLayout::Tiered => "tiered",
         }
     }
 
@@ -42,7 +35,7 @@ impl DecayLayout {
     pub fn parse(name: &str) -> Result<Self> {
         DecayLayout::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
             let hint = "where the cells of a key lie is `placement`";
-            Error::parameter("layout", name, "\"basic\", \"optimized\" or \"tiered\"", hint)
+            Error::parameter("layout", name, "\"basic\" or \"optimized\"", hint)
         })
     }
 }
@@ -122,26 +115,10 @@ impl DecayingPlan {
         self.placement.hashes
     }
 
-    /// How many cells each of its arrays has.
-    pub(crate) fn level_cells(&self) -> Vec<u64> {
-        match self.layout {
-            DecayLayout::Basic | DecayLayout::Optimized => vec![self.cells()],
-            DecayLayout::Tiered => {
-                vec![self.cells(), tiers::second_placement(&self.placement).cells]
-            }
-        }
-    }
-
-    /// Whether the optimized layout has no bit to spare: an occurrence takes more than a digit, and a cell has
-    /// but four.
-    pub(super) fn is_packed(&self) -> bool {
-        self.counter_bits == 16 && self.fraction_bits >= 4
-    }
-
-    /// Whether its records have room for an entry of every key that is planned for: an occurrence takes more
-    /// than a digit, and cells are wide enough for that to be worth it.
+    /// Whether the records of the optimized layout have room for an entry of every key that is planned for,
+    /// since an occurrence takes more than a digit.
     pub(super) fn is_ample(&self) -> bool {
-        self.counter_bits == 32 && self.fraction_bits >= 4
+        self.fraction_bits >= 4
     }
 
     /// What one occurrence adds to a cell.
@@ -156,19 +133,15 @@ impl DecayingPlan {
 
     /// Memory of an empty filter in bytes: cells and stamps.
     pub fn bytes(&self) -> u64 {
-        let stamps = |cells: &u64| bytes_for(cells.div_ceil(DECAY_BLOCK).saturating_mul(64));
-        let levels = self.level_cells();
+        let stamps = bytes_for(self.cells().div_ceil(DECAY_BLOCK).saturating_mul(64));
         let cells = match self.layout {
             DecayLayout::Basic => BasicCells::bytes_of(self.cells(), self.counter_bits),
-            DecayLayout::Optimized if self.is_packed() => PackedCells::bytes_of(self.cells()),
             DecayLayout::Optimized if self.is_ample() => {
                 OptimizedCells::<AMPLE>::bytes_of(self.cells())
             }
             DecayLayout::Optimized => OptimizedCells::<SCANT>::bytes_of(self.cells()),
-            DecayLayout::Tiered => BasicCells::bytes_of(self.cells(), tiers::FIRST_BITS)
-                .saturating_add(BasicCells::bytes_of(levels[1], self.counter_bits)),
         };
-        levels.iter().map(stamps).fold(cells, u64::saturating_add)
+        stamps.saturating_add(cells)
     }
 
     /// Expected chance of a wrong "present" when `n` distinct keys are inside.

@@ -162,31 +162,6 @@ fn optimized_answers_like_basic_and_readers_beside_a_writer_see_whole_tables() {
 }
 
 #[test]
-fn a_tiered_count_is_never_below_the_decayed_sum() {
-    for layout in [Layout::Blocked, Layout::Classic] {
-        let filled = filter(DecayingPlan { layout: DecayLayout::Tiered, ..plan(layout, 0.9) });
-        let mut truth = [0.0f64; 30];
-        for epoch in 0..200i64 {
-            truth.iter_mut().for_each(|sum| *sum *= 0.9);
-            for number in 0..30u64 {
-                let count = (epoch as u64 * 7 + number * number) % 11;
-                if count > number % 9 {
-                    filled.add(key(number), count, at(epoch)).unwrap();
-                    truth[number as usize] += count as f64;
-                }
-            }
-            for (number, sum) in (0..).zip(truth) {
-                assert!(filled.count(key(number), epoch) >= sum - 1e-9, "{epoch} {number}");
-            }
-        }
-        filled.validate().unwrap();
-        let loaded = read(&to_bytes(&filled.freeze().unwrap()).unwrap(), None).unwrap();
-        let Loaded::Decaying(loaded) = loaded else { unreachable!() };
-        assert!(loaded.same_as(&filled));
-    }
-}
-
-#[test]
 fn a_pool_that_saturates_flags_the_cells_that_found_no_digit() {
     for (layout, policy) in
         [(Layout::Blocked, Policy::Plain), (Layout::Classic, Policy::Conservative)]

@@ -92,8 +92,6 @@ impl TimeDecayingBloomFilter {
                 self.plan.placement.measure(cells)
             }
         };
-        let again = self.store.second_error(self.asked(epoch), &self.decay);
-        let error = 1.0 - (1.0 - error) * (1.0 - again);
         Measure { items, fill, error, saturated: self.store.full_blocks() }
     }
 
@@ -107,10 +105,10 @@ impl TimeDecayingBloomFilter {
 
     // ---- files
 
-    /// One moment of the filter: its time and its arrays of cells.
+    /// One moment of the filter: its time and its cells.
     pub(crate) fn still<T>(
         &self,
-        look: impl FnOnce(Option<i64>, &[Frozen<'_>]) -> Result<T>,
+        look: impl FnOnce(Option<i64>, &Frozen<'_>) -> Result<T>,
     ) -> Result<T> {
         let _entered = self.gate.enter();
         look(self.now(), &self.store.frozen(self.now().unwrap_or(0), &self.decay))
@@ -121,7 +119,7 @@ impl TimeDecayingBloomFilter {
         plan: DecayingPlan,
         hasher: Hasher,
         now: Option<i64>,
-        kept: &[Frozen<'_>],
+        kept: &Frozen<'_>,
     ) -> Result<Self> {
         let filter = Self::new(plan.checked()?, hasher)?;
         let oldest = filter.store.restore(kept, now.unwrap_or(0))?;
