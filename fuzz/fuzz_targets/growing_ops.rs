@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use bloomtide_core::cells::{
-    DynamicCells, DynamicShape, GrowingCells, OnFull, Spare, SpectralCells, SpectralShape,
+    DynamicCells, DynamicShape, GrowingCells, OnFull, SpectralCells, SpectralShape,
 };
 use bloomtide_core::filters::{CountFilter, CountPlan};
 use bloomtide_core::snapshot::{Loaded, ShapeRecord, read, to_bytes};
@@ -162,7 +162,6 @@ fuzz_target!(|input: Input| {
         design_bits: 1.0 + f64::from(input.width % 32) / 4.0,
         slack: f64::from(input.shrink) / 255.0,
         on_full: OnFull::Grow,
-        spare: if input.adaptive { Spare::End } else { Spare::Spread },
     };
     run::<SpectralCells>(&input, spectral, |loaded| match loaded {
         Loaded::Spectral(filter) => Some(filter),

@@ -501,7 +501,6 @@ class SpectralBloomFilter(CountFilter):
         total: SupportsIndex | None = None,
         slack: float = 0.1,
         on_full: Literal["grow", "saturate"] = "grow",
-        spare: Literal["spread", "end"] = "spread",
         policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -520,7 +519,6 @@ class SpectralBloomFilter(CountFilter):
         total: SupportsIndex | None = None,
         slack: float = 0.1,
         on_full: Literal["grow", "saturate"] = "grow",
-        spare: Literal["spread", "end"] = "spread",
         policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -546,8 +544,6 @@ class SpectralBloomFilter(CountFilter):
     def slack(self) -> float: ...
     @property
     def on_full(self) -> Literal["grow", "saturate"]: ...
-    @property
-    def spare(self) -> Literal["spread", "end"]: ...
 
 @final
 class PartitionedSpectralBloomFilter(CountFilter):
@@ -560,7 +556,6 @@ class PartitionedSpectralBloomFilter(CountFilter):
         partitions: _Partitions = "auto",
         slack: float = 0.1,
         on_full: Literal["grow", "saturate"] = "grow",
-        spare: Literal["spread", "end"] = "spread",
         policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -580,7 +575,6 @@ class PartitionedSpectralBloomFilter(CountFilter):
         partitions: _Partitions = "auto",
         slack: float = 0.1,
         on_full: Literal["grow", "saturate"] = "grow",
-        spare: Literal["spread", "end"] = "spread",
         policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -606,8 +600,6 @@ class PartitionedSpectralBloomFilter(CountFilter):
     def slack(self) -> float: ...
     @property
     def on_full(self) -> Literal["grow", "saturate"]: ...
-    @property
-    def spare(self) -> Literal["spread", "end"]: ...
     def repartition(self, partitions: _Partitions) -> None: ...
 
 @final

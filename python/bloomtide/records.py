@@ -60,8 +60,6 @@ class Plan:
     """Spectral filters only: mean bits of a counter at the expected load."""
     on_full: str | None = None
     """Spectral filters only: `"grow"` or `"saturate"`."""
-    spare: str | None = None
-    """Spectral filters only: `"spread"` or `"end"`."""
     placement: str | None = None
     """Time-decaying only: `"blocked"` or `"classic"`."""
     half_life: float | None = None

@@ -290,7 +290,6 @@ def test_total(kind: Any, total: Any) -> None:
 OUT_OF_RANGE: list[tuple[list[Any], str, list[Any]]] = [
     (SPECTRAL, "slack", [-0.1, math.nan, math.inf, 1e300]),
     (SPECTRAL, "on_full", ["explode", "", "Grow"]),
-    (SPECTRAL, "spare", ["middle", "", "End"]),
     (SPECTRAL, "policy", ["liberal", ""]),
     (DYNAMIC, "policy", ["liberal", "", "recurring_minimum"]),
     (DYNAMIC, "shrink", [-0.1, 1.1, math.nan, math.inf]),

@@ -74,7 +74,6 @@ SPECTRAL: list[Case] = [
     *GROWING,
     *refused(GOAL, "slack", -0.1, *UNMEASURABLE),
     *refused(GOAL, "on_full", "explode", ""),
-    *refused(GOAL, "spare", "middle", ""),
 ]
 DYNAMIC: list[Case] = [
     *GROWING,
@@ -187,7 +186,6 @@ EDGES_SPECTRAL: list[dict[str, Any]] = [
     *EDGES_GROWING,
     GOAL | {"slack": 0.0},
     GOAL | {"slack": 0.0, "on_full": "saturate"},
-    GOAL | {"spare": "end"},
     *(
         {"cells": n, "hashes": 4, "layout": how, "policy": "recurring_minimum"}
         for n, how in ((1, "classic"), (3, "classic"), (128, "blocked"), (384, "blocked"))

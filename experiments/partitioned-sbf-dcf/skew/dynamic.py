@@ -71,8 +71,7 @@ def e9(
 
     c is Eq. 3's for the rebuild time and the rate seen with one partition; `many` is a number of
     partitions far above it. How often a hot counter
-    crosses a power of two is luck: the first step length is drawn several times. "literal" are
-    spectral filters whose array is the paper's text to the letter; they run once, for minutes.
+    crosses a power of two is luck: the first step length is drawn several times.
     """
     rows: list[Row] = []
     for n in sizes:
@@ -82,9 +81,6 @@ def e9(
                 for mode in ("paper", "ours"):
                     label = {"n": n, "step": step, "draw": draw, "mode": mode}
                     rows += [{**label, **row} for row in _four(n, workload, mode, many)]
-                if draw == 0 and step == steps[0]:
-                    label["mode"] = "literal"
-                    rows += [{**label, **row} for row in _literal(n, workload, many)]
     return Outcome(rows, _dynamic_claims(rows))
 
 
@@ -107,18 +103,6 @@ def _four(n: int, workload: Workload, mode: str, many: int) -> Iterator[Row]:
         yield {"filter": name, **run(make(name, n, 10 * n, **options), workload)}
 
 
-def _literal(n: int, workload: Workload, many: int) -> Iterator[Row]:
-    """SBF and PSBF that begin with counters of one bit, all spare bits behind the last."""
-    array: dict[str, Any] = {"spare": "end", "slack": 0.0}
-    row = run(make("SBF", n, 10 * n, **array), workload)
-    yield {"filter": "SBF", **row}
-    rate = len(workload.keys) / (row["seconds"] - row["rebuild_seconds"])
-    whole = make("SBF", n, 10 * n)
-    cells = whole.stats().cells
-    for c in (even_partitions(cells, row["mean_rebuild_us"] * 1e-6, rate), min(many, cells)):
-        yield {"filter": "PSBF", **run(make("PSBF", n, 10 * n, partitions=c, **array), workload)}
-
-
 def _dynamic_claims(rows: list[Row]) -> list[Claim]:
     claims = []
     n, step = rows[-1]["n"], rows[0]["step"]
@@ -135,8 +119,6 @@ def _dynamic_claims(rows: list[Row]) -> list[Claim]:
             share = max(row["bytes"] for row in parts) / max(row["bytes"] for row in psbf)
             text = f"{mode} mode: peak memory of PDCF (c = {parts[0]['partitions']}) over PSBF's"
             claims.append(Claim(text, "under 0.2", f"{share:.2f}", share < 0.2))
-    sbf, *both = of("literal", 3)
-    claims += [_faster("literal", sbf, psbf, 15) for psbf in both]
     return claims
 
 

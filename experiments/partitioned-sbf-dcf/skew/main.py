@@ -25,7 +25,7 @@ def experiments(size: str, data: Path | None) -> dict[str, Callable[[], Outcome]
         return {
             "e6": partial(e6, 100_000, 10, SWEEP),
             "e7": partial(e7, 100_000, MEANS, OCC, 100),
-            "e8": partial(e8, (10_000, 20_000, 50_000, 100_000), 100, 1000),
+            "e8": partial(e8, (10_000, 20_000, 50_000, 100_000), 100),
             "e9": partial(e9, (10_000, 100_000), 3_000_000, (1000, 10_000, 100_000), 2000, 5),
             "e10": partial(e10, 100_000, 10, (0.0, 1.0), 100),
             "e11": partial(e11, 100_000, 10, (1e3, 1e4, 1e5, 1e6, 1e7)),
@@ -36,7 +36,7 @@ def experiments(size: str, data: Path | None) -> dict[str, Callable[[], Outcome]
     return {
         "e6": partial(e6, 2000, 10, (1, 10, 100)),
         "e7": partial(e7, 2000, MEANS, OCC, 20),
-        "e8": partial(e8, (1000, 4000), 20, 30),
+        "e8": partial(e8, (1000, 4000), 20),
         "e9": partial(e9, (2000,), 20_000, (1000,), 200, 1),
         "e10": partial(e10, 2000, 10, (0.0,), 10),
         "e11": partial(e11, 2000, 10, (1e5, 1e7)),

@@ -21,6 +21,6 @@ pub use decaying::{
 pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};
 pub use growing::{CellValues, Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK, Stopped};
-pub use spectral::{OnFull, Spare, SpectralCells, SpectralShape};
+pub use spectral::{OnFull, SpectralCells, SpectralShape};
 pub use version::Version;
 pub use words::{LINE_BYTES, LINE_WORDS, Words, bytes_for, physical_memory};

@@ -13,7 +13,7 @@ use super::header::{Header, Kind, u64_at};
 use super::record::{RECORD, Record};
 use super::values::{self, Values};
 use super::write::{Section, Snapshot};
-use crate::cells::{DynamicShape, GrowingCells, OnFull, Spare, SpectralShape, Words, bytes_for};
+use crate::cells::{DynamicShape, GrowingCells, OnFull, SpectralShape, Words, bytes_for};
 use crate::error::{Error, Result};
 use crate::filters::{
     CountFilter, CountPlan, Policy, check_base_bits, check_shrink, second_placement,
@@ -79,7 +79,6 @@ impl ShapeRecord for SpectralShape {
         out[..8].copy_from_slice(&self.slack.to_le_bytes());
         out[8..16].copy_from_slice(&self.design_bits.to_le_bytes());
         out[16] = u8::from(self.on_full == OnFull::Grow);
-        out[17] = u8::from(self.spare == Spare::End);
         out
     }
 
@@ -88,7 +87,6 @@ impl ShapeRecord for SpectralShape {
             slack: f64::from_bits(u64_at(bytes, 0)),
             design_bits: f64::from_bits(u64_at(bytes, 8)),
             on_full: if bytes[16] == 1 { OnFull::Grow } else { OnFull::Saturate },
-            spare: if bytes[17] == 1 { Spare::End } else { Spare::Spread },
         };
         shape.check()?;
         Ok(shape)

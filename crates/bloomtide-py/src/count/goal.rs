@@ -3,7 +3,7 @@
 use crate::errors::{OrRaise, parameter};
 use crate::params::{self, DEFAULT_ERROR_RATE, field};
 use crate::records::record;
-use bloomtide_core::cells::{Cut, DynamicShape, OnFull, Spare, SpectralCells, SpectralShape};
+use bloomtide_core::cells::{Cut, DynamicShape, OnFull, SpectralCells, SpectralShape};
 use bloomtide_core::filters::{
     CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
     second_plan,
@@ -106,16 +106,10 @@ impl Words<'_, '_> {
         py: Python<'_>,
         slack: f64,
         on_full: &str,
-        spare: &str,
     ) -> PyResult<CountPlan<SpectralShape>> {
         self.plan(py, &Policy::SPECTRAL, |sizes| {
             let design_bits = design_bits(&sizes.placement, sizes.expected, sizes.total);
-            let shape = SpectralShape {
-                design_bits,
-                slack,
-                on_full: parse_on_full(py, on_full)?,
-                spare: parse_spare(py, spare)?,
-            };
+            let shape = SpectralShape { design_bits, slack, on_full: parse_on_full(py, on_full)? };
             shape.check().or_raise(py)?;
             Ok(shape)
         })
@@ -133,27 +127,6 @@ pub(crate) fn parse_on_full(py: Python<'_>, name: &str) -> PyResult<OnFull> {
             "\"grow\" or \"saturate\"",
             "\"saturate\" is the paper's: a counter without room sticks and its answers are flagged",
         )),
-    }
-}
-
-pub(crate) fn parse_spare(py: Python<'_>, name: &str) -> PyResult<Spare> {
-    match name {
-        "spread" => Ok(Spare::Spread),
-        "end" => Ok(Spare::End),
-        _ => Err(parameter(
-            py,
-            "spare",
-            name,
-            "\"spread\" or \"end\"",
-            "\"end\" is the paper's array to the letter, for experiments: it is slow",
-        )),
-    }
-}
-
-pub(crate) fn spare_name(spare: Spare) -> &'static str {
-    match spare {
-        Spare::Spread => "spread",
-        Spare::End => "end",
     }
 }
 
@@ -233,8 +206,7 @@ impl ShapeFields for SpectralShape {
     fn fields(&self, fields: &Bound<'_, pyo3::types::PyDict>) -> PyResult<()> {
         fields.set_item("slack", self.slack)?;
         fields.set_item("design_bits", self.design_bits)?;
-        fields.set_item("on_full", on_full_name(self.on_full))?;
-        fields.set_item("spare", spare_name(self.spare))
+        fields.set_item("on_full", on_full_name(self.on_full))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The two spectral classes: what makes each of them.
 
-use super::goal::{self, Words, parse_on_full, parse_spare, plan_of, plan_record};
+use super::goal::{self, Words, parse_on_full, plan_of, plan_record};
 use super::{Any, CountFilter, to_object};
 use crate::errors::OrRaise;
 use crate::params::{self, field};
@@ -20,9 +20,9 @@ pub(crate) struct SpectralBloomFilter;
 impl SpectralBloomFilter {
     #[new]
     #[pyo3(
-        signature = (capacity=None, error_rate=None, *, total=None, slack=0.1, on_full="grow", spare="spread", policy="plain", layout=None,
+        signature = (capacity=None, error_rate=None, *, total=None, slack=0.1, on_full="grow", policy="plain", layout=None,
                      cells=None, hashes=None, derivation="enhanced", hash="xxh3", seed=0, secret=None),
-        text_signature = "(capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', spare='spread', policy='plain', layout=None, cells=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
+        text_signature = "(capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
     )]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn py_new(
@@ -32,7 +32,6 @@ impl SpectralBloomFilter {
         total: Option<&Bound<'_, PyAny>>,
         slack: f64,
         on_full: &str,
-        spare: &str,
         policy: &str,
         layout: Option<&str>,
         cells: Option<&Bound<'_, PyAny>>,
@@ -53,7 +52,7 @@ impl SpectralBloomFilter {
             policy,
             partitions: None,
         };
-        let plan = words.spectral(py, slack, on_full, spare)?;
+        let plan = words.spectral(py, slack, on_full)?;
         let hasher = params::hasher(py, hash, seed, secret)?;
         let core = Any::Spectral(Core::new(plan, hasher).or_raise(py)?);
         Ok(PyClassInitializer::from(CountFilter::new(core)).add_subclass(SpectralBloomFilter))
@@ -62,9 +61,9 @@ impl SpectralBloomFilter {
     /// Sizes, memory and predicted error for a goal; allocates nothing.
     #[classmethod]
     #[pyo3(
-        signature = (capacity=None, error_rate=None, *, total=None, slack=0.1, on_full="grow", spare="spread", policy="plain", layout=None,
+        signature = (capacity=None, error_rate=None, *, total=None, slack=0.1, on_full="grow", policy="plain", layout=None,
                      cells=None, hashes=None, derivation="enhanced"),
-        text_signature = "($type, capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', spare='spread', policy='plain', layout=None, cells=None, hashes=None, derivation='enhanced')"
+        text_signature = "($type, capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, derivation='enhanced')"
     )]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn plan<'py>(
@@ -74,7 +73,6 @@ impl SpectralBloomFilter {
         total: Option<&Bound<'_, PyAny>>,
         slack: f64,
         on_full: &str,
-        spare: &str,
         policy: &str,
         layout: Option<&str>,
         cells: Option<&Bound<'_, PyAny>>,
@@ -93,7 +91,7 @@ impl SpectralBloomFilter {
             policy,
             partitions: None,
         };
-        let plan = words.spectral(py, slack, on_full, spare)?;
+        let plan = words.spectral(py, slack, on_full)?;
         plan_record(py, "sbf", &plan)
     }
 
@@ -135,12 +133,6 @@ impl SpectralBloomFilter {
     fn on_full(this: &Bound<'_, Self>) -> Option<&'static str> {
         this.as_super().get().core.spectral().map(|shape| goal::on_full_name(shape.on_full))
     }
-
-    /// Where spare bits lie at first.
-    #[getter]
-    fn spare(this: &Bound<'_, Self>) -> Option<&'static str> {
-        this.as_super().get().core.spectral().map(|shape| goal::spare_name(shape.spare))
-    }
 }
 
 /// A spectral Bloom filter in partitions: a rebuild touches one of them.
@@ -151,9 +143,9 @@ pub(crate) struct PartitionedSpectralBloomFilter;
 impl PartitionedSpectralBloomFilter {
     #[new]
     #[pyo3(
-        signature = (capacity=None, error_rate=None, *, total=None, partitions=None, slack=0.1, on_full="grow", spare="spread", policy="plain", layout=None,
+        signature = (capacity=None, error_rate=None, *, total=None, partitions=None, slack=0.1, on_full="grow", policy="plain", layout=None,
                      cells=None, hashes=None, derivation="enhanced", hash="xxh3", seed=0, secret=None),
-        text_signature = "(capacity=None, error_rate=None, *, total=None, partitions='auto', slack=0.1, on_full='grow', spare='spread', policy='plain', layout=None, cells=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
+        text_signature = "(capacity=None, error_rate=None, *, total=None, partitions='auto', slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
     )]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn py_new(
@@ -164,7 +156,6 @@ impl PartitionedSpectralBloomFilter {
         partitions: Option<&Bound<'_, PyAny>>,
         slack: f64,
         on_full: &str,
-        spare: &str,
         policy: &str,
         layout: Option<&str>,
         cells: Option<&Bound<'_, PyAny>>,
@@ -186,7 +177,7 @@ impl PartitionedSpectralBloomFilter {
             policy,
             partitions: Some(partitions.unwrap_or(&auto)),
         };
-        let plan = words.spectral(py, slack, on_full, spare)?;
+        let plan = words.spectral(py, slack, on_full)?;
         let hasher = params::hasher(py, hash, seed, secret)?;
         let core = Any::Spectral(Core::new(plan, hasher).or_raise(py)?);
         Ok(PyClassInitializer::from(CountFilter::new(core))
@@ -196,9 +187,9 @@ impl PartitionedSpectralBloomFilter {
     /// Sizes, memory and predicted error for a goal; allocates nothing.
     #[classmethod]
     #[pyo3(
-        signature = (capacity=None, error_rate=None, *, total=None, partitions=None, slack=0.1, on_full="grow", spare="spread", policy="plain", layout=None,
+        signature = (capacity=None, error_rate=None, *, total=None, partitions=None, slack=0.1, on_full="grow", policy="plain", layout=None,
                      cells=None, hashes=None, derivation="enhanced"),
-        text_signature = "($type, capacity=None, error_rate=None, *, total=None, partitions='auto', slack=0.1, on_full='grow', spare='spread', policy='plain', layout=None, cells=None, hashes=None, derivation='enhanced')"
+        text_signature = "($type, capacity=None, error_rate=None, *, total=None, partitions='auto', slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, derivation='enhanced')"
     )]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn plan<'py>(
@@ -209,7 +200,6 @@ impl PartitionedSpectralBloomFilter {
         partitions: Option<&Bound<'_, PyAny>>,
         slack: f64,
         on_full: &str,
-        spare: &str,
         policy: &str,
         layout: Option<&str>,
         cells: Option<&Bound<'_, PyAny>>,
@@ -229,7 +219,7 @@ impl PartitionedSpectralBloomFilter {
             policy,
             partitions: Some(partitions.unwrap_or(&auto)),
         };
-        let plan = words.spectral(py, slack, on_full, spare)?;
+        let plan = words.spectral(py, slack, on_full)?;
         plan_record(py, "psbf", &plan)
     }
 
@@ -280,12 +270,6 @@ impl PartitionedSpectralBloomFilter {
     fn on_full(this: &Bound<'_, Self>) -> Option<&'static str> {
         this.as_super().get().core.spectral().map(|shape| goal::on_full_name(shape.on_full))
     }
-
-    /// Where spare bits lie at first.
-    #[getter]
-    fn spare(this: &Bound<'_, Self>) -> Option<&'static str> {
-        this.as_super().get().core.spectral().map(|shape| goal::spare_name(shape.spare))
-    }
 }
 
 fn spectral_of(plan: &Bound<'_, PyAny>, partitioned: bool) -> PyResult<CountPlan<SpectralShape>> {
@@ -294,7 +278,6 @@ fn spectral_of(plan: &Bound<'_, PyAny>, partitioned: bool) -> PyResult<CountPlan
         design_bits: field(plan, "design_bits")?,
         slack: field(plan, "slack")?,
         on_full: parse_on_full(py, &field::<String>(plan, "on_full")?)?,
-        spare: parse_spare(py, &field::<String>(plan, "spare")?)?,
     };
     shape.check().or_raise(py)?;
     plan_of(plan, partitioned, &Policy::SPECTRAL, shape)

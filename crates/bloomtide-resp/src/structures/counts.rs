@@ -8,7 +8,7 @@
 use super::form::{Fields, Form};
 use crate::structure::{Held, Summary};
 use bloomtide_core::cells::{
-    DynamicCells, DynamicShape, GrowingCells, OnFull, Spare, SpectralCells, SpectralShape,
+    DynamicCells, DynamicShape, GrowingCells, OnFull, SpectralCells, SpectralShape,
 };
 use bloomtide_core::filters::{
     CountFilter, CountGoal, CountPlan, base_bits, design_bits, dynamic_bytes,
@@ -94,8 +94,7 @@ impl CountsPlan {
             }
             _ => {
                 let design_bits = design_bits(&placement, expected, total);
-                let (on_full, spare) = (OnFull::Grow, Spare::Spread);
-                let shape = SpectralShape { design_bits, slack: SLACK, on_full, spare };
+                let shape = SpectralShape { design_bits, slack: SLACK, on_full: OnFull::Grow };
                 shape.check()?;
                 planned(sizes, shape).map(CountsPlan::Spectral)
             }

@@ -11,10 +11,9 @@
 //! Everything changes under one writer; what takes more than one word to change does so under the
 //! version. Reading beside the writer may give nonsense but never fails: the caller asks the version.
 
-use super::SpectralShape;
 use super::index::Index;
 use crate::batch::at_best;
-use crate::cells::growing::{CHUNK, CellValues, each_chunk};
+use crate::cells::growing::{CellValues, each_chunk};
 use crate::cells::packed::{self, Packer, largest};
 use crate::cells::version::Version;
 use crate::cells::words::{Words, bytes_for};
@@ -44,12 +43,10 @@ pub(super) struct Fields {
 
 impl Fields {
     /// Lays out a field for each of the cells, with the values given. A cell gets `need(cell, value)` bits, no
-    /// less than its value takes, and an even share of what is left of `bits`; but `at_end` of these have the
-    /// last fields.
+    /// less than its value takes, and an even share of what is left of `bits`.
     pub(super) fn lay(
         cells: Range<u64>,
         bits: u64,
-        at_end: u64,
         need: impl Fn(u64, u64) -> u32,
         values: &impl CellValues,
     ) -> Result<Self> {
@@ -58,9 +55,7 @@ impl Fields {
         let bits = bits.clamp(content, len.saturating_mul(WIDEST));
         let (at, index) = Self::shape(len, bits);
         let words = Words::zeroed(at.saturating_add(index.bits()))?;
-        let at_end = at_end.min(bits - content);
-        let mut share = Share::new(bits - content - at_end, len);
-        let tail = Self::tail(cells.clone(), at_end, &need, values);
+        let mut share = Share::new(bits - content, len);
         let (base, rest) = words.atomics().split_at((at >> 6) as usize);
         let (mut base, mut packer) = (base.iter(), Packer::default());
         let mut put =
@@ -70,9 +65,6 @@ impl Fields {
         at_best(|| {
             each_chunk(cells, values, |first, held| {
                 for (cell, value) in (first..).zip(held) {
-                    if cell == tail {
-                        share.held += at_end;
-                    }
                     let width = share.widen(need(cell, *value));
                     starts.push(start);
                     packer.push(*value, width).map(&mut put);
@@ -89,28 +81,6 @@ impl Fields {
         }
         // The last fields may be as wide as fields get: then some bits found no taker.
         Ok(Fields { words, index, len, bits: start, spare: AtomicU64::new(start - used) })
-    }
-
-    /// The first of the last cells whose fields together can take so many more bits.
-    fn tail(
-        cells: Range<u64>,
-        at_end: u64,
-        need: impl Fn(u64, u64) -> u32,
-        values: &impl CellValues,
-    ) -> u64 {
-        let (mut left, mut end) = (at_end, cells.end);
-        // Chunk by chunk from the last.
-        while left > 0 && end > cells.start {
-            let first = cells.start.max((end - 1) / CHUNK as u64 * CHUNK as u64);
-            each_chunk(first..end, values, |_, held| {
-                while left > 0 && end > first {
-                    end -= 1;
-                    let need = need(end, held[(end - first) as usize]);
-                    left = left.saturating_sub(WIDEST - u64::from(need));
-                }
-            });
-        }
-        end
     }
 
     fn shape(len: u64, bits: u64) -> (u64, Index) {
@@ -206,19 +176,10 @@ impl Fields {
         true
     }
 
-    /// The same values in `bits` bits, the spare ones as the shape has them; `field` gets at least
-    /// `room` bits.
-    pub(super) fn laid_anew(
-        &self,
-        bits: u64,
-        shape: &SpectralShape,
-        field: u64,
-        room: u32,
-    ) -> Result<Self> {
+    /// The same values in `bits` bits; `field` gets at least `room` of them.
+    pub(super) fn laid_anew(&self, bits: u64, field: u64, room: u32) -> Result<Self> {
         let need = |j, value| needed(value).max(if j == field { room } else { 1 });
-        let spare = bits.saturating_sub(self.bits - self.spare());
-        let at_end = shape.at_end(self.len, spare);
-        Fields::lay(0..self.len, bits, at_end, need, &|j| self.get(j))
+        Fields::lay(0..self.len, bits, need, &|j| self.get(j))
     }
 
     /// Recounts the invariants.

@@ -43,18 +43,8 @@ pub enum OnFull {
     Grow,
 }
 
-/// Where the spare bits of a base array lie at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spare {
-    /// In all fields alike: a counter that grows finds some nearby.
-    Spread,
-    /// Slack in all fields alike, and what the counters are expected to need behind the last of them:
-    /// the paper's text to the letter. Counters begin with one bit, and a counter that grows moves all
-    /// fields up to the end of its partition.
-    End,
-}
-
-/// How large the base arrays are: N' = m'·(design_bits + slack) bits.
+/// How large the base arrays are: N' = m'·(design_bits + slack) bits, the spare ones in all fields alike, so that
+/// a counter that grows finds some nearby.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpectralShape {
     /// Bits that a counter will need on average, B_design / m; at least 1.
@@ -63,8 +53,6 @@ pub struct SpectralShape {
     pub slack: f64,
     /// What to do when they are used up.
     pub on_full: OnFull,
-    /// Where they lie.
-    pub spare: Spare,
 }
 
 impl SpectralShape {
@@ -85,14 +73,6 @@ impl SpectralShape {
         let bits = |each: f64| (len as f64 * each).round() as u64;
         let bits = bits(self.design_bits + self.slack).max(content + bits(self.slack));
         bits.clamp(len, len * WIDEST)
-    }
-
-    /// How many of so many spare bits of `len` fields lie at the end.
-    fn at_end(&self, len: u64, spare: u64) -> u64 {
-        match self.spare {
-            Spare::Spread => 0,
-            Spare::End => spare.saturating_sub((len as f64 * self.slack).round() as u64),
-        }
     }
 }
 
@@ -129,8 +109,7 @@ impl SpectralCells {
             let len = range.end - range.start;
             let content = fields::content(range.clone(), values, |_, value| needed(value));
             let bits = shape.bits(len, content);
-            let at_end = shape.at_end(len, bits - content);
-            let fields = Fields::lay(range, bits, at_end, |_, value| needed(value), values)?;
+            let fields = Fields::lay(range, bits, |_, value| needed(value), values)?;
             Ok(Partition::new(fields))
         };
         let parts = (0..cut.partitions()).map(lay).collect::<Result<_>>()?;
@@ -154,11 +133,6 @@ impl SpectralCells {
         let guard = epoch::pin();
         let fields = self.parts.iter().map(|part| part.fields(&guard));
         fields.fold((0, 0), |(bits, spare), f| (bits + f.bits(), spare + f.spare()))
-    }
-
-    /// Lays the spare bits of a partition out as at first. Only for the writer of the partition.
-    pub fn relay(&self, partition: u64) -> Result<()> {
-        self.pauses.time(|| self.parts[partition as usize].relay(&self.shape))
     }
 
     #[inline(always)]

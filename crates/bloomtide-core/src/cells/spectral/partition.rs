@@ -78,7 +78,7 @@ impl Partition {
                 let more = (fields.len() as f64 * shape.slack.max(LEAST_GROWTH)).ceil() as u64;
                 let content = fields.bits() - fields.spare();
                 let wanted = content + u64::from(need - needed(fields.get(field))) + more;
-                self.replace(fields.laid_anew(wanted, shape, field, need)?, guard);
+                self.replace(fields.laid_anew(wanted, field, need)?, guard);
                 Ok(self.fields(&epoch::pin()).len())
             }
             OnFull::Saturate => {
@@ -88,15 +88,6 @@ impl Partition {
                 Ok(0)
             }
         }
-    }
-
-    /// Lays the spare bits out as at first, and returns how many fields moved.
-    pub(super) fn relay(&self, shape: &SpectralShape) -> Result<u64> {
-        let guard = epoch::pin();
-        let fields = self.fields(&guard);
-        let (len, anew) = (fields.len(), fields.laid_anew(fields.bits(), shape, 0, 1)?);
-        self.replace(anew, guard);
-        Ok(len)
     }
 
     fn replace(&self, fields: Fields, guard: Guard) {

@@ -6,7 +6,7 @@ use crate::cells::packed::largest;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn shape(design_bits: f64, slack: f64, on_full: OnFull) -> SpectralShape {
-    SpectralShape { design_bits, slack, on_full, spare: Spare::Spread }
+    SpectralShape { design_bits, slack, on_full }
 }
 
 fn cells(cells: u64, partitions: u64, shape: SpectralShape) -> SpectralCells {
@@ -35,11 +35,8 @@ fn try_set(cells: &SpectralCells, cell: u64, value: u64) -> bool {
 fn they_hold_what_a_vector_holds() {
     for (m, c) in [(1, 1), (7, 7), (300, 1), (300, 7), (1000, 10)] {
         for (design, slack) in [(1.0, 0.0), (3.7, 0.1)] {
-            for spare in [Spare::Spread, Spare::End] {
-                let shape = SpectralShape { spare, ..shape(design, slack, OnFull::Grow) };
-                let cells = cells(m, c, shape);
-                crate::cells::growing_laws::hold_what_a_vector_holds(&cells, m ^ c << 8);
-            }
+            let cells = cells(m, c, shape(design, slack, OnFull::Grow));
+            crate::cells::growing_laws::hold_what_a_vector_holds(&cells, m ^ c << 8);
         }
     }
 }
@@ -51,32 +48,6 @@ fn readers_see_whole_values_beside_a_writer() {
         5,
         shape(2.0, 0.1, OnFull::Grow),
     ));
-}
-
-#[test]
-fn spare_bits_at_the_end_are_as_many_and_a_counter_that_grows_moves_all_behind_it() {
-    let spread = shape(3.0, 0.1, OnFull::Saturate);
-    let at_end = SpectralShape { spare: Spare::End, ..spread };
-    let (near, far) = (cells(1000, 1, spread), cells(1000, 1, at_end));
-    assert_eq!(near.base_bits(), far.base_bits());
-    far.validate().unwrap();
-    let guard = epoch::pin();
-    let widths = |cells: &SpectralCells| -> Vec<u32> {
-        let fields = cells.parts[0].fields(&guard);
-        (0..1000).map(|field| fields.span(field).1).collect()
-    };
-    // One slack bit every tenth field, the other two bits of each in the last 2,000 / 63 fields.
-    let laid = widths(&far);
-    assert_eq!(laid[..960].iter().filter(|width| **width == 2).count(), 96);
-    assert_eq!(laid[..960].iter().filter(|width| **width == 1).count(), 864);
-    assert!(laid[970..999].iter().all(|width| *width == 64));
-    assert!(widths(&near).iter().all(|width| (3..=4).contains(width)));
-    // With the slack used up, the next bit comes from the end.
-    (0..960).filter(|field| laid[*field as usize] == 2).for_each(|cell| set(&far, cell, 2));
-    let before = far.pauses().so_far();
-    set(&far, 1, 2);
-    assert!(far.pauses().so_far().moved - before.moved > 950);
-    far.validate().unwrap();
 }
 
 struct Random(u64);
@@ -146,7 +117,7 @@ fn without_room_nothing_is_set() {
 fn the_nearest_spare_bits_are_taken_and_only_what_lies_between_moves() {
     let shape = shape(1.0, 0.0, OnFull::Saturate);
     let lay = |widths: [u32; 11]| {
-        let fields = Fields::lay(0..11, 0, 0, |j, _| widths[j as usize], &|j| j & 1).unwrap();
+        let fields = Fields::lay(0..11, 0, |j, _| widths[j as usize], &|j| j & 1).unwrap();
         Partition::new(fields)
     };
     let check = |part: &Partition, value, moved, widths: [u32; 11]| {
@@ -171,7 +142,7 @@ fn spare_bits_come_from_far_away_in_stages() {
     let len = 20_000;
     for (value, donor) in [(u64::MAX, 0), (u64::MAX, len - 1), (1 << 40, 7_000)] {
         let fields =
-            Fields::lay(0..len, 0, 0, |j, _| if j == donor { 64 } else { 2 }, &|j| j % 3).unwrap();
+            Fields::lay(0..len, 0, |j, _| if j == donor { 64 } else { 2 }, &|j| j % 3).unwrap();
         let own = Partition::new(fields);
         let taker = 12_345;
         // The other cells have no bit to spare.
@@ -242,18 +213,6 @@ fn freed_bits_serve_others() {
     assert_eq!(stuck(&cells).count(), 0);
     assert_eq!(get(&cells, 9), (1 << 11) - 1);
     cells.validate().unwrap();
-}
-
-#[test]
-fn laid_anew_the_spare_bits_are_even_and_the_values_are_the_same() {
-    let cells = cells(100, 1, shape(4.0, 0.0, OnFull::Grow));
-    (0..50).for_each(|cell| set(&cells, cell, 63));
-    (0..50).for_each(|cell| set(&cells, cell, cell & 1));
-    cells.relay(0).unwrap();
-    cells.validate().unwrap();
-    assert!(values(&cells).eq((0..100).map(|cell| if cell < 50 { cell & 1 } else { 0 })));
-    let guard = epoch::pin();
-    assert!((0..100).all(|field| cells.parts[0].fields(&guard).span(field).1 == 4));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batch::KeySource;
-use crate::cells::{DynamicCells, DynamicShape, OnFull, Spare, SpectralCells, SpectralShape};
+use crate::cells::{DynamicCells, DynamicShape, OnFull, SpectralCells, SpectralShape};
 use crate::crew::Crew;
 use crate::filters::{CountingBloomFilter, CountingPlan};
 use crate::placement::{Layout, Placement};
@@ -303,7 +303,7 @@ fn writers_and_readers_of_dynamic_filters_go_on_beside_rebuilds() {
 }
 
 fn spectral(on_full: OnFull) -> SpectralShape {
-    SpectralShape { design_bits: 2.0, slack: 0.1, on_full, spare: Spare::Spread }
+    SpectralShape { design_bits: 2.0, slack: 0.1, on_full }
 }
 
 #[test]
