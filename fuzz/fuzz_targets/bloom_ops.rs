@@ -66,7 +66,7 @@ fuzz_target!(|input: Input| {
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![false; keys.len()];
                 filters[i].add_many(
-                    digests.as_slice(),
+                    &digests.as_slice(),
                     &mut out,
                     &mut Crew::new(usize::from(threads % 3) + 1),
                 );

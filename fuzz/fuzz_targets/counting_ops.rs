@@ -106,7 +106,7 @@ fuzz_target!(|input: Input| {
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![false; keys.len()];
                 filter.add_many(
-                    digests.as_slice(),
+                    &digests.as_slice(),
                     &mut out,
                     &mut Crew::new(usize::from(threads % 3) + 1),
                 );
@@ -118,7 +118,7 @@ fuzz_target!(|input: Input| {
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![0; keys.len()];
                 filter.count_many(
-                    digests.as_slice(),
+                    &digests.as_slice(),
                     &mut out,
                     &mut Crew::new(usize::from(threads % 3) + 1),
                 );

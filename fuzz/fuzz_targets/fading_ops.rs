@@ -102,7 +102,7 @@ fuzz_target!(|input: Input| {
                 let run = |filter: &TimeDecayingBloomFilter| {
                     let mut out = vec![false; rows.len()];
                     let times = Epochs::Each(&epochs);
-                    let done = filter.add_many(digests.as_slice(), Some(&counts), times, &mut out);
+                    let done = filter.add_many(&digests.as_slice(), Some(&counts), times, &mut out);
                     (done, out)
                 };
                 let (done, out) = run(&basic);

@@ -114,7 +114,7 @@ fn run<C: GrowingCells<Shape: ShapeRecord>>(
                 let digests: Vec<KeyHash> = keys.iter().map(|key| hash(*key)).collect();
                 let mut out = vec![false; keys.len()];
                 let crew = &mut Crew::new(usize::from(threads % 3) + 1);
-                filter.add_many(digests.as_slice(), None, &mut out, crew).expect("small");
+                filter.add_many(&digests.as_slice(), None, &mut out, crew).expect("small");
                 for (digest, new) in digests.iter().zip(out) {
                     assert_eq!(new, model.add(&filter.positions(*digest), 1));
                 }

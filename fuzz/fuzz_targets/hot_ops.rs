@@ -39,7 +39,7 @@ fuzz_target!(|input: (u8, bool, Vec<Op>)| {
             Op::AddMany(keys, at) => {
                 let rows: Vec<_> = keys.iter().map(|key| Key::Unsigned(u64::from(*key))).collect();
                 let mut twin = list.copy().expect("small");
-                list.add_many(&rows[..], None, Times::All(f64::from(at))).expect("small");
+                list.add_many(&&rows[..], None, Times::All(f64::from(at))).expect("small");
                 for key in &rows {
                     twin.add(*key, 1, f64::from(at)).expect("small");
                 }

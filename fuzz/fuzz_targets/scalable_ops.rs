@@ -40,7 +40,7 @@ fuzz_target!(|input: (u8, u8, u8, Vec<Op>)| {
                 let digests: Vec<KeyHash> = many.iter().map(|key| hash(*key)).collect();
                 let mut twin = filter.copy().expect("small");
                 let mut out = vec![false; many.len()];
-                filter.add_many(digests.as_slice(), &mut out).expect("small");
+                filter.add_many(&digests.as_slice(), &mut out).expect("small");
                 for (digest, new) in digests.iter().zip(out) {
                     assert_eq!(twin.add(*digest).expect("small"), new);
                 }

@@ -73,7 +73,7 @@ fuzz_target!(|input: (u8, u8, u8, Vec<Op>)| {
                 let keys: Vec<Key<'_>> = urls.iter().map(|url| Key::Bytes(url)).collect();
                 let mut twin = filter.copy().expect("small");
                 let mut out = vec![false; keys.len()];
-                filter.add_many(keys.as_slice(), &mut out, &mut crew).expect("URLs");
+                filter.add_many(&keys.as_slice(), &mut out, &mut crew).expect("URLs");
                 for (url, new) in urls.iter().zip(out) {
                     assert_eq!(twin.add(url).expect("a URL"), new);
                 }
