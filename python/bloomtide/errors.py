@@ -10,6 +10,7 @@
     ├── IncompatibleError (ValueError)     field, expected, got
     ├── UnsupportedError (TypeError)       verb, policy
     ├── ClosedError (ValueError)           path
+    ├── ReadOnlyError (ValueError)         path
     ├── InvariantError (RuntimeError)      invariant
     ├── RequestError (ValueError)          status, field
     ├── MissingExtraError (ImportError)    extra, packages
@@ -129,9 +130,16 @@ class UnsupportedError(BloomtideError, TypeError):
 
 
 class ClosedError(BloomtideError, ValueError):
-    """The mapped filter was closed, is open for reading only, or was inherited by a fork."""
+    """The file or store was closed, or was opened before this process was forked."""
 
     code = "closed"
+    path: str
+
+
+class ReadOnlyError(BloomtideError, ValueError):
+    """A change of something that is open for reading only."""
+
+    code = "read-only"
     path: str
 
 

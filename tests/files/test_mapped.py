@@ -110,7 +110,7 @@ def test_a_reader_cannot_write(path: Path, change: Callable[[BloomFilter], objec
     _create(path, "a")
     before = path.read_bytes()
     with BloomFilter.open(path) as shared:
-        with pytest.raises(errors.ClosedError) as caught:
+        with pytest.raises(errors.ReadOnlyError) as caught:
             change(shared)
         assert caught.value.path == str(path)
         assert "r+" in caught.value.hint

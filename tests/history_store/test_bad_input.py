@@ -21,6 +21,7 @@ from bloomtide.errors import (
     LockedError,
     NotASnapshotError,
     ParameterError,
+    ReadOnlyError,
     SnapshotError,
     StorageError,
     VersionError,
@@ -207,9 +208,9 @@ def test_a_second_writer_is_refused_with_the_pid_of_the_first(
 def test_a_closed_store_and_a_reader_take_no_events(store: History, tmp_path: Path) -> None:
     with History.open(tmp_path / "store", mode="r") as reader:
         for verb in (reader.compact, reader.seal, reader.flush):
-            with pytest.raises(ClosedError, match="reading only"):
+            with pytest.raises(ReadOnlyError, match="reading only"):
                 verb()
-        with pytest.raises(ClosedError, match="reading only"):
+        with pytest.raises(ReadOnlyError, match="reading only"):
             reader.add("a")
     store.close()
     store.close()

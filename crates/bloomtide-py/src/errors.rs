@@ -60,6 +60,9 @@ pub(crate) fn key_type(key: &Bound<'_, PyAny>, row: Option<usize>, cause: Option
             "int" => {
                 "an int key has 64 bits, from -2**63 to 2**64 - 1; use str(key) for larger ones"
             }
+            "tuple" | "list" if row.is_some() => {
+                "give counts as counts=[...] or as a mapping {key: count}; join the parts of one key"
+            }
             "tuple" | "list" => "join its parts into one str or bytes key",
             _ => "convert it to str, bytes or int",
         };
@@ -216,9 +219,11 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
                 f.set_item("policy", "platform")
             })
         }
-        Error::ReadOnly { path } => raise("ClosedError", "open it with mode=\"r+\" to add", &|f| {
-            f.set_item("path", path.to_string_lossy())
-        }),
+        Error::ReadOnly { path } => {
+            raise("ReadOnlyError", "open it with mode=\"r+\" to add", &|f| {
+                f.set_item("path", path.to_string_lossy())
+            })
+        }
         Error::Invariant { invariant } => {
             raise("InvariantError", "build the filter again, and report how it came about", &|f| {
                 f.set_item("invariant", &invariant)

@@ -26,7 +26,7 @@ from bloomtide import system
 from bloomtide._core import HistoryBuffer
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.lock import WriterLock
-from bloomtide.errors import BloomtideError, ClosedError, require
+from bloomtide.errors import BloomtideError, ClosedError, ReadOnlyError, require
 from bloomtide.history import batches, compact, merging, opening, verify
 from bloomtide.history.background import Background
 from bloomtide.history.decay import Decay
@@ -401,7 +401,7 @@ class History:
         self._require_open()
         path = str(self._state.directory)
         if self._lock is None:
-            raise ClosedError(
+            raise ReadOnlyError(
                 f"{path} is open for reading only", hint='open it with mode="w"', path=path
             )
         if not self._lock.held:

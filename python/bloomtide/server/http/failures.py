@@ -30,6 +30,7 @@ STATUS: dict[type[BloomtideError], int] = {
     errors.IncompatibleError: 409,
     errors.UnsupportedError: 409,
     errors.ClosedError: 503,
+    errors.ReadOnlyError: 409,
     errors.MissingExtraError: 503,
     errors.StorageError: 503,
 }
