@@ -43,9 +43,8 @@ class Difference(Exception):
 def family(layout: Any, policy: Any) -> dict[str, Any]:
     """One of each, with the same counters for every key."""
     growing: Any = {"cells": CELLS, "hashes": HASHES, "layout": layout, "policy": policy}
-    counting: Any = {"bits": CELLS * 32, "hashes": HASHES, "layout": layout, "policy": policy}
     return {
-        "counting": CountingBloomFilter(**counting, counter_bits=32),
+        "counting": CountingBloomFilter(**growing, counter_bits=32),
         "sbf": SpectralBloomFilter(**growing),
         "dcf": DynamicCountFilter(**growing, counter_bits=3),
         "psbf": PartitionedSpectralBloomFilter(**growing, partitions=23),
@@ -97,7 +96,7 @@ def between(step: int, made: dict[str, Any], layout: str, policy: str) -> None:
     others = family(layout, policy)
     cut = next(CUTS)
     for name, one in made.items():
-        if hasattr(one, "repartition"):
+        if name.startswith("p"):
             one.repartition(cut)
             others[name].repartition(cut)
         others[name].add_many(np.arange(KEYS // 2, KEYS))

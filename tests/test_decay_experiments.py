@@ -35,7 +35,7 @@ from decay.truth import DecayedSums, EagerFilter, fade_up, undercounts
 
 Table = list[dict[str, str]]
 NAMES = list(experiments("smoke", None))
-WORDS = ("stream", "setting", "layout", "rounding", "policy", "placement", "cells", "way")
+WORDS = ("stream", "setting", "storage", "rounding", "policy", "layout", "cells", "way")
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +101,14 @@ def test_expiring_counts_are_too_small_only_within_their_bound(tables: dict[str,
 
 
 def test_the_error_rate_is_that_of_the_pages_that_are_left(tables: dict[str, Table]) -> None:
-    for row in rows_of(tables["e3"], layout="basic", policy="plain", placement="classic"):
+    for row in rows_of(tables["e3"], storage="basic", policy="plain", layout="classic"):
         assert float(row["error_rate"]) == pytest.approx(float(row["equation_5"]), rel=0.3)
 
 
 def test_memory_does_not_depend_on_the_length_of_the_stream(tables: dict[str, Table]) -> None:
-    assert len({row["bytes"] for row in rows_of(tables["space"], layout="basic")}) == 1
+    assert len({row["bytes"] for row in rows_of(tables["space"], storage="basic")}) == 1
     for layout in LAYOUTS:
-        sizes = [int(row["bytes"]) for row in rows_of(tables["space"], layout=layout)]
+        sizes = [int(row["bytes"]) for row in rows_of(tables["space"], storage=layout)]
         assert max(sizes[len(sizes) // 2 :]) <= 1.1 * max(sizes[: len(sizes) // 2])
 
 

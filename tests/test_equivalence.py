@@ -23,7 +23,7 @@ def test_a_structure_that_differs_is_found(
 
     def with_an_odd_one(layout: Any, policy: Any) -> dict[str, Any]:
         narrow = CountingBloomFilter(
-            bits=equivalence.CELLS * 4, hashes=equivalence.HASHES, layout=layout
+            cells=equivalence.CELLS, hashes=equivalence.HASHES, layout=layout
         )
         return honest(layout, policy) | {"counting": narrow}
 

@@ -24,7 +24,7 @@ FACADE = "bloomtide"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "records", "core_missing"}),
     frozenset({"system", "extras"}),
-    frozenset({"memory_models", "partitions", "durable"}),
+    frozenset({"memory_models", "papers", "partitions", "durable"}),
     frozenset({"_core"}),
     frozenset({"format"}),
     frozenset({"hot", "recent", "history", "guard", "trend"}),

@@ -47,7 +47,7 @@ def test_a_counted_log_equals_its_records_added_one_by_one(by: str, size: int) -
 @pytest.mark.parametrize("layout", ["basic", "optimized"])
 def test_a_log_goes_into_a_fading_filter_and_a_hot_list_at_once(layout: Any) -> None:
     def made() -> tuple[TimeDecayingBloomFilter, HotList]:
-        fading = TimeDecayingBloomFilter(1000, 0.01, half_life="5m", layout=layout)
+        fading = TimeDecayingBloomFilter(1000, 0.01, half_life="5m", storage=layout)
         return fading, HotList(50, half_life="5m")
 
     counted, added = made(), made()

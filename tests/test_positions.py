@@ -51,7 +51,7 @@ CLASSIC: list[tuple[Derivation, int]] = [
 def test_classic_positions_follow_the_model(derivation: Derivation, bits: int) -> None:
     expected = derive(derivation)
     for hashes in HASHES:
-        core = BloomFilter(bits=bits, hashes=hashes, derivation=derivation, seed=3)
+        core = BloomFilter(bits=bits, hashes=hashes, paper={"derivation": derivation}, seed=3)
         assert core.bits == bits
         for key in KEYS:
             digest = bloomtide.digest(key, seed=3)
@@ -60,7 +60,9 @@ def test_classic_positions_follow_the_model(derivation: Derivation, bits: int) -
 
 @pytest.mark.parametrize("derivation", ["enhanced", "double", "slices"])
 def test_keyed_positions_follow_the_model(derivation: Derivation) -> None:
-    core = BloomFilter(bits=2**16, hashes=11, derivation=derivation, hash="keyed", secret=SECRET)
+    core = BloomFilter(
+        bits=2**16, hashes=11, paper={"derivation": derivation}, hash="keyed", secret=SECRET
+    )
     for key in KEYS:
         digest = bloomtide.digest(key, hash="keyed", secret=SECRET)
         assert core.positions(key) == derive(derivation)(digest, 2**16, 11), key
@@ -90,7 +92,9 @@ def test_counting_positions_are_the_distinct_ones_of_the_model(
     derivation: Derivation, cells: int
 ) -> None:
     expected = derive(derivation)
-    core = CountingBloomFilter(bits=cells * 8, hashes=9, counter_bits=8, derivation=derivation)
+    core = CountingBloomFilter(
+        cells=cells, hashes=9, counter_bits=8, paper={"derivation": derivation}
+    )
     for key in KEYS:
         positions = expected(bloomtide.digest(key), cells, 9)
         assert core.positions(key) == list(dict.fromkeys(positions)), key
@@ -100,7 +104,7 @@ def test_counting_positions_are_the_distinct_ones_of_the_model(
 @pytest.mark.parametrize("blocks", [1, 2, 3, 37, 1024, 10_007])
 def test_blocked_counters_follow_the_model(blocks: int, hashes: int) -> None:
     cells = blocks * model.BLOCK_COUNTERS
-    core = CountingBloomFilter(bits=cells * 4, hashes=hashes, layout="blocked", seed=3)
+    core = CountingBloomFilter(cells=cells, hashes=hashes, layout="blocked", seed=3)
     assert (core.stats().cells, core.hashes) == (cells, hashes)
     for key in KEYS:
         digest = bloomtide.digest(key, seed=3)
@@ -135,7 +139,7 @@ def test_a_planned_filter_of_classic_counters_follows_the_model() -> None:
 def test_every_layer_of_a_scalable_filter_derives_from_the_same_digest(
     derivation: Derivation,
 ) -> None:
-    core = ScalableBloomFilter(40, 0.001, derivation=derivation)
+    core = ScalableBloomFilter(40, 0.001, paper={"derivation": derivation})
     core.add_many([f"fill-{i}" for i in range(1500)])
     layers = core.stats().layers
     rates = [layer.error_rate or 0 for layer in layers]
@@ -163,7 +167,7 @@ BEYOND_32_BITS: list[tuple[Derivation, int]] = [
 @pytest.mark.parametrize(("derivation", "bits"), BEYOND_32_BITS)
 def test_classic_positions_go_beyond_32_bits(derivation: Derivation, bits: int) -> None:
     # One GiB of address space, of which the memory is never touched.
-    core = BloomFilter(bits=bits, hashes=8, derivation=derivation)
+    core = BloomFilter(bits=bits, hashes=8, paper={"derivation": derivation})
     found = [core.positions(key) for key in KEYS]
     assert found == [derive(derivation)(bloomtide.digest(key), bits, 8) for key in KEYS]
     assert max(position for positions in found for position in positions) > 2**32
@@ -180,8 +184,8 @@ def test_blocked_positions_go_beyond_32_bits() -> None:
 def test_blocked_counters_go_beyond_32_bits() -> None:
     # Three GiB of address space, of which the memory is never touched.
     cells = 3 * 2**31 + 5 * model.BLOCK_COUNTERS
-    core = CountingBloomFilter(bits=cells * 4, hashes=4, layout="blocked")
-    assert core.bits == cells * 4
+    core = CountingBloomFilter(cells=cells, hashes=4, layout="blocked")
+    assert core.stats().cells == cells
     found = [core.positions(key) for key in KEYS]
     assert found == [model.counter_blocked(bloomtide.digest(key), cells, 4) for key in KEYS]
     assert max(position for positions in found for position in positions) > 2**32

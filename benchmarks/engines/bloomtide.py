@@ -96,7 +96,7 @@ def fading(layout: Literal["basic", "optimized"]) -> Counting:
     def build(distinct: int, error_rate: float) -> Filter:
         # The clock is read for every key, but no epoch ends while others are measured.
         return TimeDecayingBloomFilter(
-            distinct, error_rate, half_life=10**10, epoch=10**9, layout=layout
+            distinct, error_rate, half_life=10**10, epoch=10**9, storage=layout
         )
 
     return Counting(

@@ -65,7 +65,7 @@ for derivation, colour in LOOKS:
     ratios = []
     for bits in SIZES:
         keys = round(bits * np.log(2) / HASHES)
-        filled = BloomFilter(bits=bits, hashes=HASHES, derivation=derivation)
+        filled = BloomFilter(bits=bits, hashes=HASHES, paper={"derivation": derivation})
         filled.add_many(np.arange(keys))
         stats, measured = filled.stats(), wrong(filled, PROBES)
         expected = stats.fill**HASHES

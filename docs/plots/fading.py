@@ -41,7 +41,7 @@ decays = (0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
 for layout, colour in zip(LAYOUTS, (GREY, BLUE), strict=True):
     bits = []
     for decay in decays:
-        made = TimeDecayingBloomFilter(KEYS, decay=decay, epoch=HOUR, layout=layout)
+        made = TimeDecayingBloomFilter(KEYS, decay=decay, epoch=HOUR, storage=layout)
         for number, pages in enumerate(epochs):
             made.add_many(pages, at=DAY + number * HOUR)
         stats = made.stats(made.time)

@@ -82,8 +82,7 @@ fuzz_target!(|input: Input| {
     };
     // A block has 1, 2, 4 or 8 groups; another number would be refused and end the run.
     let hashes = if input.blocked { 1 << (input.hashes % 4) } else { u32::from(input.hashes) };
-    let bits = cells * u64::from(width);
-    let Ok(plan) = CountingPlan::for_sizes(bits, hashes, width, policy, Some(layout), derivation)
+    let Ok(plan) = CountingPlan::for_sizes(cells, hashes, width, policy, Some(layout), derivation)
     else {
         return;
     };

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
+from bloomtide.papers import Bind, Derivation, PaperOptions
 from bloomtide.partitions import PartitionModel
 from bloomtide.records import (
     Applied,
@@ -29,10 +30,8 @@ _Key: TypeAlias = str | Buffer | int
 _Keys: TypeAlias = Iterable[_Key] | Any
 _Url: TypeAlias = str | Buffer
 _Urls: TypeAlias = Iterable[_Url] | Any
-_Bind: TypeAlias = Literal["salted_xor", "ordered", "xor"]
 _LayerSizes: TypeAlias = Literal["measured", "uniform"] | Iterable[SupportsIndex]
 _Layout: TypeAlias = Literal["blocked", "classic"]
-_Derivation: TypeAlias = Literal["enhanced", "double", "slices"]
 _HashName: TypeAlias = Literal["xxh3", "keyed"]
 _Policy: TypeAlias = Literal["plain", "conservative"]
 _Counts: TypeAlias = Iterable[int] | Any
@@ -42,7 +41,10 @@ _Nulls: TypeAlias = Literal["refuse", "skip"]
 _Duration: TypeAlias = str | float | timedelta
 _Instant: TypeAlias = datetime | str | float | np.datetime64
 _Instants: TypeAlias = Iterable[_Instant] | Any
-_DecayLayout: TypeAlias = Literal["basic", "optimized"]
+_DecayStorage: TypeAlias = Literal["basic", "optimized"]
+_Storage: TypeAlias = Literal["dynamic", "spectral"]
+_CountPolicy: TypeAlias = Literal["plain", "conservative", "recurring_minimum"]
+_OnFull: TypeAlias = Literal["grow", "saturate"]
 _Rounding: TypeAlias = Literal["strict", "expiring"]
 _Pool: TypeAlias = Literal["grow", "saturate", "fail"]
 _Clock: TypeAlias = Callable[[], _Instant]
@@ -170,7 +172,7 @@ class BloomFilter:
         layout: _Layout | None = None,
         bits: int | None = None,
         hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
@@ -184,7 +186,7 @@ class BloomFilter:
         layout: _Layout | None = None,
         bits: int | None = None,
         hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
     def from_plan(
@@ -206,7 +208,7 @@ class BloomFilter:
         layout: _Layout | None = None,
         bits: int | None = None,
         hashes: int | None = None,
-        derivation: _Derivation | None = None,
+        paper: PaperOptions | None = None,
         hash: _HashName | None = None,
         seed: int | None = None,
         secret: bytes | None = None,
@@ -257,7 +259,7 @@ class BloomFilter:
     @property
     def hashes(self) -> int: ...
     @property
-    def derivation(self) -> _Derivation: ...
+    def derivation(self) -> Derivation: ...
     @property
     def hash(self) -> _HashName: ...
     @property
@@ -277,7 +279,7 @@ class ScalableBloomFilter:
         *,
         growth: float = 2.0,
         tightening: float = 0.5,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
@@ -290,7 +292,7 @@ class ScalableBloomFilter:
         *,
         growth: float = 2.0,
         tightening: float = 0.5,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
     def from_plan(
@@ -334,7 +336,7 @@ class ScalableBloomFilter:
     @property
     def tightening(self) -> float: ...
     @property
-    def derivation(self) -> _Derivation: ...
+    def derivation(self) -> Derivation: ...
     @property
     def hash(self) -> _HashName: ...
     @property
@@ -349,8 +351,8 @@ class UrlFilter:
         error_rate: float = 0.01,
         max_layers: SupportsIndex = 8,
         *,
-        bind: _Bind = "salted_xor",
         layer_sizes: _LayerSizes | None = None,
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
@@ -362,8 +364,8 @@ class UrlFilter:
         error_rate: float = 0.01,
         max_layers: SupportsIndex = 8,
         *,
-        bind: _Bind = "salted_xor",
         layer_sizes: _LayerSizes | None = None,
+        paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
     def from_plan(
@@ -415,7 +417,7 @@ class UrlFilter:
     @property
     def max_layers(self) -> int: ...
     @property
-    def bind(self) -> _Bind: ...
+    def bind(self) -> Bind: ...
     @property
     def layer_sizes(self) -> str | list[int]: ...
     @property
@@ -425,9 +427,62 @@ class UrlFilter:
 
 @disjoint_base
 class CountFilter:
-    """What the four filters of growing counters have in common."""
+    """Counters that grow. Every object is of one of the four subclasses, the paper's names."""
 
     __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __new__(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        storage: _Storage = "dynamic",
+        partitions: _Partitions = 1,
+        total: SupportsIndex | None = None,
+        counter_bits: int | None = None,
+        shrink: float = 0.5,
+        slack: float = 0.1,
+        on_full: _OnFull = "grow",
+        policy: _CountPolicy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        paper: PaperOptions | None = None,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def plan(
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: float | None = None,
+        *,
+        storage: _Storage | None = None,
+        partitions: _Partitions | None = None,
+        total: SupportsIndex | None = None,
+        counter_bits: int | None = None,
+        shrink: float = 0.5,
+        slack: float = 0.1,
+        on_full: _OnFull = "grow",
+        policy: _CountPolicy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: int | None = None,
+        paper: PaperOptions | None = None,
+    ) -> Plan: ...
+    @classmethod
+    def from_plan(
+        cls,
+        plan: Plan,
+        *,
+        hash: _HashName = "xxh3",
+        seed: int = 0,
+        secret: bytes | None = None,
+    ) -> Self: ...
+    @classmethod
+    def load(cls, path: _Path) -> Self: ...
+    @classmethod
+    def from_bytes(cls, data: Buffer) -> Self: ...
     def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
     def add_many(
         self,
@@ -441,7 +496,7 @@ class CountFilter:
     def contains_many(
         self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
     ) -> npt.NDArray[np.bool_]: ...
-    def count(self, key: _Key) -> int: ...
+    def count(self, key: _Key, /) -> int: ...
     def count_many(
         self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
     ) -> npt.NDArray[np.uint64]: ...
@@ -453,6 +508,7 @@ class CountFilter:
     def change_many(
         self, keys: _Keys, changes: _Counts, *, nulls: _Nulls = "refuse"
     ) -> npt.NDArray[np.uint64]: ...
+    def repartition(self, partitions: _Partitions) -> None: ...
     def __or__(self, value: Self, /) -> Self: ...
     def __ror__(self, value: Self, /) -> Self: ...
     def __ior__(self, value: Self, /) -> Self: ...
@@ -483,9 +539,21 @@ class CountFilter:
     @property
     def layout(self) -> _Layout: ...
     @property
-    def policy(self) -> Literal["plain", "conservative", "recurring_minimum"]: ...
+    def policy(self) -> _CountPolicy: ...
     @property
-    def derivation(self) -> _Derivation: ...
+    def derivation(self) -> Derivation: ...
+    @property
+    def storage(self) -> _Storage: ...
+    @property
+    def counter_bits(self) -> int | None: ...
+    @property
+    def shrink(self) -> float | None: ...
+    @property
+    def adaptive(self) -> bool | None: ...
+    @property
+    def slack(self) -> float | None: ...
+    @property
+    def on_full(self) -> _OnFull | None: ...
     @property
     def hash(self) -> _HashName: ...
     @property
@@ -500,50 +568,16 @@ class SpectralBloomFilter(CountFilter):
         *,
         total: SupportsIndex | None = None,
         slack: float = 0.1,
-        on_full: Literal["grow", "saturate"] = "grow",
-        policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
+        on_full: _OnFull = "grow",
+        policy: _CountPolicy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
     ) -> Self: ...
-    @classmethod
-    def plan(
-        cls,
-        capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
-        *,
-        total: SupportsIndex | None = None,
-        slack: float = 0.1,
-        on_full: Literal["grow", "saturate"] = "grow",
-        policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
-        layout: _Layout | None = None,
-        cells: SupportsIndex | None = None,
-        hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
-    ) -> Plan: ...
-    @classmethod
-    def from_plan(
-        cls,
-        plan: Plan,
-        *,
-        hash: _HashName = "xxh3",
-        seed: int = 0,
-        secret: bytes | None = None,
-    ) -> Self: ...
-    @classmethod
-    def load(cls, path: _Path) -> Self: ...
-    @classmethod
-    def from_bytes(cls, data: Buffer) -> Self: ...
-    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
-    def count(self, key: _Key, /) -> int: ...
-    @property
-    def slack(self) -> float: ...
-    @property
-    def on_full(self) -> Literal["grow", "saturate"]: ...
 
 @final
 class PartitionedSpectralBloomFilter(CountFilter):
@@ -552,55 +586,19 @@ class PartitionedSpectralBloomFilter(CountFilter):
         capacity: SupportsIndex | None = None,
         error_rate: float | None = None,
         *,
-        total: SupportsIndex | None = None,
         partitions: _Partitions = "auto",
+        total: SupportsIndex | None = None,
         slack: float = 0.1,
-        on_full: Literal["grow", "saturate"] = "grow",
-        policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
+        on_full: _OnFull = "grow",
+        policy: _CountPolicy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
     ) -> Self: ...
-    @classmethod
-    def plan(
-        cls,
-        capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
-        *,
-        total: SupportsIndex | None = None,
-        partitions: _Partitions = "auto",
-        slack: float = 0.1,
-        on_full: Literal["grow", "saturate"] = "grow",
-        policy: Literal["plain", "conservative", "recurring_minimum"] = "plain",
-        layout: _Layout | None = None,
-        cells: SupportsIndex | None = None,
-        hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
-    ) -> Plan: ...
-    @classmethod
-    def from_plan(
-        cls,
-        plan: Plan,
-        *,
-        hash: _HashName = "xxh3",
-        seed: int = 0,
-        secret: bytes | None = None,
-    ) -> Self: ...
-    @classmethod
-    def load(cls, path: _Path) -> Self: ...
-    @classmethod
-    def from_bytes(cls, data: Buffer) -> Self: ...
-    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
-    def count(self, key: _Key, /) -> int: ...
-    @property
-    def slack(self) -> float: ...
-    @property
-    def on_full(self) -> Literal["grow", "saturate"]: ...
-    def repartition(self, partitions: _Partitions) -> None: ...
 
 @final
 class DynamicCountFilter(CountFilter):
@@ -616,45 +614,11 @@ class DynamicCountFilter(CountFilter):
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
     ) -> Self: ...
-    @classmethod
-    def plan(
-        cls,
-        capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
-        *,
-        total: SupportsIndex | None = None,
-        counter_bits: int | None = None,
-        shrink: float = 0.5,
-        policy: _Policy = "plain",
-        layout: _Layout | None = None,
-        cells: SupportsIndex | None = None,
-        hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
-    ) -> Plan: ...
-    @classmethod
-    def from_plan(
-        cls,
-        plan: Plan,
-        *,
-        hash: _HashName = "xxh3",
-        seed: int = 0,
-        secret: bytes | None = None,
-    ) -> Self: ...
-    @classmethod
-    def load(cls, path: _Path) -> Self: ...
-    @classmethod
-    def from_bytes(cls, data: Buffer) -> Self: ...
-    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
-    def count(self, key: _Key, /) -> int: ...
-    @property
-    def counter_bits(self) -> int: ...
-    @property
-    def shrink(self) -> float: ...
 
 @final
 class PartitionedDynamicCountFilter(CountFilter):
@@ -663,57 +627,19 @@ class PartitionedDynamicCountFilter(CountFilter):
         capacity: SupportsIndex | None = None,
         error_rate: float | None = None,
         *,
-        total: SupportsIndex | None = None,
         partitions: _Partitions = "auto",
+        total: SupportsIndex | None = None,
         counter_bits: int | None = None,
         shrink: float = 0.5,
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
     ) -> Self: ...
-    @classmethod
-    def plan(
-        cls,
-        capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
-        *,
-        total: SupportsIndex | None = None,
-        partitions: _Partitions = "auto",
-        counter_bits: int | None = None,
-        shrink: float = 0.5,
-        policy: _Policy = "plain",
-        layout: _Layout | None = None,
-        cells: SupportsIndex | None = None,
-        hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
-    ) -> Plan: ...
-    @classmethod
-    def from_plan(
-        cls,
-        plan: Plan,
-        *,
-        hash: _HashName = "xxh3",
-        seed: int = 0,
-        secret: bytes | None = None,
-    ) -> Self: ...
-    @classmethod
-    def load(cls, path: _Path) -> Self: ...
-    @classmethod
-    def from_bytes(cls, data: Buffer) -> Self: ...
-    def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
-    def count(self, key: _Key, /) -> int: ...
-    @property
-    def counter_bits(self) -> int: ...
-    @property
-    def shrink(self) -> float: ...
-    @property
-    def adaptive(self) -> bool: ...
-    def repartition(self, partitions: _Partitions) -> None: ...
 
 @final
 class CountingBloomFilter:
@@ -726,9 +652,9 @@ class CountingBloomFilter:
         counter_bits: Literal[4, 8, 16, 32] = 4,
         policy: _Policy = "plain",
         layout: _Layout | None = None,
-        bits: int | None = None,
+        cells: SupportsIndex | None = None,
         hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
@@ -742,9 +668,9 @@ class CountingBloomFilter:
         counter_bits: Literal[4, 8, 16, 32] = 4,
         policy: _Policy = "plain",
         layout: _Layout | None = None,
-        bits: int | None = None,
+        cells: SupportsIndex | None = None,
         hashes: int | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
     def from_plan(
@@ -761,7 +687,12 @@ class CountingBloomFilter:
     def from_bytes(cls, data: Buffer) -> Self: ...
     def add(self, key: _Key, count: SupportsIndex = 1) -> bool: ...
     def add_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self,
+        keys: _Keys,
+        counts: _Counts | None = None,
+        *,
+        nulls: _Nulls = "refuse",
+        threads: int = 1,
     ) -> npt.NDArray[np.bool_]: ...
     def __contains__(self, key: _Key, /) -> bool: ...
     def contains_many(
@@ -773,6 +704,9 @@ class CountingBloomFilter:
     ) -> npt.NDArray[np.uint32]: ...
     def estimate(self, key: _Key, *, confidence: float = 0.95) -> Estimate: ...
     def remove(self, key: _Key, count: SupportsIndex = 1) -> None: ...
+    def remove_many(
+        self, keys: _Keys, counts: _Counts | None = None, *, nulls: _Nulls = "refuse"
+    ) -> None: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __or__(self, value: CountingBloomFilter, /) -> CountingBloomFilter: ...
     def __ror__(self, value: CountingBloomFilter, /) -> CountingBloomFilter: ...
@@ -795,8 +729,6 @@ class CountingBloomFilter:
     @property
     def error_rate(self) -> float | None: ...
     @property
-    def bits(self) -> int: ...
-    @property
     def hashes(self) -> int: ...
     @property
     def counter_bits(self) -> int: ...
@@ -805,7 +737,7 @@ class CountingBloomFilter:
     @property
     def policy(self) -> _Policy: ...
     @property
-    def derivation(self) -> _Derivation: ...
+    def derivation(self) -> Derivation: ...
     @property
     def hash(self) -> _HashName: ...
     @property
@@ -822,7 +754,7 @@ class TimeDecayingBloomFilter:
         half_life: _Duration | None = None,
         decay: float | None = None,
         epoch: _Duration | None = None,
-        layout: _DecayLayout = "basic",
+        storage: _DecayStorage = "basic",
         rounding: _Rounding = "strict",
         policy: _Policy = "plain",
         counter_bits: int = 32,
@@ -831,10 +763,10 @@ class TimeDecayingBloomFilter:
         pool_cells: SupportsIndex | None = None,
         origin: _Instant = 0,
         clock: _Clock | None = None,
-        placement: _Layout | None = None,
+        layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: SupportsIndex | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
         secret: bytes | None = None,
@@ -848,7 +780,7 @@ class TimeDecayingBloomFilter:
         half_life: _Duration | None = None,
         decay: float | None = None,
         epoch: _Duration | None = None,
-        layout: _DecayLayout = "basic",
+        storage: _DecayStorage = "basic",
         rounding: _Rounding = "strict",
         policy: _Policy = "plain",
         counter_bits: int = 32,
@@ -856,10 +788,10 @@ class TimeDecayingBloomFilter:
         pool: _Pool = "grow",
         pool_cells: SupportsIndex | None = None,
         origin: _Instant = 0,
-        placement: _Layout | None = None,
+        layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: SupportsIndex | None = None,
-        derivation: _Derivation = "enhanced",
+        paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
     def from_plan(
@@ -960,15 +892,15 @@ class TimeDecayingBloomFilter:
     @property
     def pool_cells(self) -> int | None: ...
     @property
-    def layout(self) -> _DecayLayout: ...
+    def storage(self) -> _DecayStorage: ...
     @property
-    def placement(self) -> _Layout: ...
+    def layout(self) -> _Layout: ...
     @property
     def rounding(self) -> _Rounding: ...
     @property
     def policy(self) -> _Policy: ...
     @property
-    def derivation(self) -> _Derivation: ...
+    def derivation(self) -> Derivation: ...
     @property
     def hash(self) -> _HashName: ...
     @property

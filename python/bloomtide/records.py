@@ -22,10 +22,7 @@ class Plan:
     error_rate: float | None
     """Target false-positive rate at capacity; None when the sizes were given instead."""
     layout: str
-    """`"blocked"` (all cells of a key in one block) or `"classic"` (independent positions).
-
-    Time-decaying only: what holds the cells, `"basic"` or `"optimized"`; where they lie is
-    `placement`."""
+    """`"blocked"` (all cells of a key in one block) or `"classic"` (independent positions)."""
     derivation: str
     """How positions come from the digest: `"enhanced"`, `"double"` or `"slices"`."""
     cells: int
@@ -60,8 +57,9 @@ class Plan:
     """Spectral filters only: mean bits of a counter at the expected load."""
     on_full: str | None = None
     """Spectral filters only: `"grow"` or `"saturate"`."""
-    placement: str | None = None
-    """Time-decaying only: `"blocked"` or `"classic"`."""
+    storage: str | None = None
+    """What holds the counters: `"dynamic"` or `"spectral"`; time-decaying: `"basic"` or
+    `"optimized"`."""
     half_life: float | None = None
     """Time-decaying only: seconds in which a count halves, if that was given."""
     decay: float | None = None

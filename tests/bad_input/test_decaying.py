@@ -69,12 +69,12 @@ def test_an_unknown_word_is_a_type_error() -> None:
     ("name", "words"),
     [
         ("pool", {"pool": "saturate"}),
-        ("layout", {"layout": "tiered"}),
-        ("pool", {"pool": "shrink", "layout": "optimized"}),
-        ("pool_cells", {"pool_cells": 10, "layout": "optimized"}),
-        ("pool_cells", {"pool": "fail", "pool_cells": 0, "layout": "optimized"}),
-        ("pool_cells", {"pool": "fail", "pool_cells": 10**9, "layout": "optimized"}),
-        ("pool_cells", {"pool": "fail", "pool_cells": 1.5, "layout": "optimized"}),
+        ("storage", {"storage": "tiered"}),
+        ("pool", {"pool": "shrink", "storage": "optimized"}),
+        ("pool_cells", {"pool_cells": 10, "storage": "optimized"}),
+        ("pool_cells", {"pool": "fail", "pool_cells": 0, "storage": "optimized"}),
+        ("pool_cells", {"pool": "fail", "pool_cells": 10**9, "storage": "optimized"}),
+        ("pool_cells", {"pool": "fail", "pool_cells": 1.5, "storage": "optimized"}),
     ],
 )
 def test_a_pool_belongs_to_the_optimized_layout_and_has_a_size(
@@ -84,7 +84,7 @@ def test_a_pool_belongs_to_the_optimized_layout_and_has_a_size(
 
 
 def test_the_pool_is_half_of_the_cells_and_filters_of_other_pools_do_not_merge() -> None:
-    words: dict[str, Any] = {"half_life": "1h", "layout": "optimized"}
+    words: dict[str, Any] = {"half_life": "1h", "storage": "optimized"}
     saturating = made(**words, pool="saturate")
     assert saturating.pool_cells == saturating.stats().cells // 2
     assert made(**words).pool_cells is None
@@ -96,7 +96,7 @@ def test_the_pool_is_half_of_the_cells_and_filters_of_other_pools_do_not_merge()
 
 
 def test_a_batch_that_is_refused_says_how_far_it_came() -> None:
-    small = made(half_life="1h", layout="optimized", pool="fail", pool_cells=100)
+    small = made(half_life="1h", storage="optimized", pool="fail", pool_cells=100)
     error = refused(PoolError, lambda: small.add_many(range(50), at=1e9), limit=100)
     assert error.added is not None
     assert 0 < error.added < 50
@@ -106,7 +106,7 @@ def test_a_batch_that_is_refused_says_how_far_it_came() -> None:
 
 
 def test_a_hot_list_stays_in_step_with_a_filter_that_refuses() -> None:
-    both = made(half_life="1h", layout="optimized", pool="fail", pool_cells=100).with_hot_list(60)
+    both = made(half_life="1h", storage="optimized", pool="fail", pool_cells=100).with_hot_list(60)
     error = refused(PoolError, lambda: both.add_many(range(50), at=1e9), limit=100)
     assert error.added is not None
     counts = [both.hot.count(key, at=1e9) for key in range(50)]

@@ -297,7 +297,6 @@ OUT_OF_RANGE: list[tuple[list[Any], str, list[Any]]] = [
     (KINDS, "hashes", [0, -1, 65, 2**40, 1.5]),
     (KINDS, "cells", [0, 1000, 2**80]),
     (KINDS, "layout", ["striped", "", "Blocked"]),
-    (KINDS, "derivation", ["triple", ""]),
 ]
 
 
@@ -329,8 +328,9 @@ def test_cells_beside_an_error_rate(kind: Any) -> None:
 def test_a_filter_in_one_piece_knows_no_partitions(kind: Any) -> None:
     with pytest.raises(TypeError):
         kind(100, 0.01, partitions=7)
-    assert not hasattr(kind, "repartition")
-    assert kind(100, 0.01).partitions == 1
+    made = kind(100, 0.01)
+    refused(errors.ParameterError, lambda: made.repartition(7), name="partitions")
+    assert made.partitions == 1
 
 
 # --- Merging ----------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ DIFFERENT: list[tuple[list[Any], dict[str, Any], str]] = [
     (SPECTRAL, {"policy": "recurring_minimum"}, "policy"),
     (KINDS, {"cells": 1025}, "cells"),
     (KINDS, {"hashes": 5}, "hashes"),
-    (KINDS, {"derivation": "slices"}, "derivation"),
+    (KINDS, {"paper": {"derivation": "slices"}}, "derivation"),
     (KINDS, {"seed": 1}, "seed"),
     (KINDS, {"hash": "keyed", "secret": bytes(16)}, "hash"),
     (PARTITIONED, {"partitions": 8}, "partitions"),

@@ -15,13 +15,13 @@ from tests.bad_input.refusal import refused
 SECRET = bytes(range(16))
 
 BLOOM: dict[str, Any] = {"bits": 4096, "hashes": 5}
-COUNTING: dict[str, Any] = {"bits": 4096, "hashes": 5, "counter_bits": 4}
-BLOCKED: dict[str, Any] = {"bits": 4096, "hashes": 4, "layout": "blocked"}
+COUNTING: dict[str, Any] = {"cells": 1024, "hashes": 5, "counter_bits": 4}
+BLOCKED: dict[str, Any] = {"cells": 1024, "hashes": 4, "layout": "blocked"}
 GOAL: dict[str, Any] = {"capacity": 100, "error_rate": 0.01}
 MISMATCHES = [
     (BloomFilter, BLOOM, {**BLOOM, "bits": 8192}, "bits"),
     (BloomFilter, BLOOM, {**BLOOM, "hashes": 6}, "hashes"),
-    (BloomFilter, BLOOM, {**BLOOM, "derivation": "double"}, "derivation"),
+    (BloomFilter, BLOOM, {**BLOOM, "paper": {"derivation": "double"}}, "derivation"),
     (BloomFilter, BLOOM, {**BLOOM, "seed": 1}, "seed"),
     (BloomFilter, BLOOM, {**BLOOM, "layout": "blocked"}, "layout"),
     (BloomFilter, BLOOM, {**BLOOM, "hash": "keyed", "secret": SECRET}, "hash"),
@@ -31,16 +31,16 @@ MISMATCHES = [
         {**BLOOM, "hash": "keyed", "secret": SECRET},
         "secret",
     ),
-    (CountingBloomFilter, COUNTING, {**COUNTING, "bits": 8192}, "bits"),
+    (CountingBloomFilter, COUNTING, {**COUNTING, "cells": 2048}, "cells"),
     (CountingBloomFilter, COUNTING, {**COUNTING, "hashes": 4}, "hashes"),
     (CountingBloomFilter, COUNTING, {**COUNTING, "seed": 5}, "seed"),
-    (CountingBloomFilter, COUNTING, {**COUNTING, "derivation": "slices"}, "derivation"),
+    (CountingBloomFilter, COUNTING, {**COUNTING, "paper": {"derivation": "slices"}}, "derivation"),
     (CountingBloomFilter, COUNTING, {**COUNTING, "policy": "conservative"}, "policy"),
     (CountingBloomFilter, BLOCKED, {**BLOCKED, "layout": "classic"}, "layout"),
     (CountingBloomFilter, GOAL, {**GOAL, "layout": "classic"}, "layout"),
-    (CountingBloomFilter, GOAL, {**GOAL, "derivation": "double"}, "layout"),
+    (CountingBloomFilter, GOAL, {**GOAL, "paper": {"derivation": "double"}}, "layout"),
     (CountingBloomFilter, BLOCKED, {**BLOCKED, "hashes": 8}, "hashes"),
-    (CountingBloomFilter, BLOCKED, {**BLOCKED, "bits": 4100}, "bits"),
+    (CountingBloomFilter, BLOCKED, {**BLOCKED, "cells": 1025}, "cells"),
     (CountingBloomFilter, COUNTING, {**COUNTING, "counter_bits": 8}, "counter_bits"),
 ]
 

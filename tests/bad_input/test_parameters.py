@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import math
 import pickle
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter, err
 from tests.bad_input.refusal import refused
 
 KINDS: list[Any] = [BloomFilter, ScalableBloomFilter, CountingBloomFilter]
+SIZED: list[Any] = [(BloomFilter, "bits"), (CountingBloomFilter, "cells")]
+"""What their sizes are called."""
 SECRET = bytes(range(16))
 NAN, INF = math.nan, math.inf
 
@@ -84,15 +87,15 @@ def test_an_absurdly_small_error_rate_never_crashes(kind: Any, rate: float) -> N
         assert plan.predicted_error <= rate
 
 
-@pytest.mark.parametrize("kind", [BloomFilter, CountingBloomFilter])
-@pytest.mark.parametrize("bits", [2**50, 2**53])
-def test_bits_that_do_not_fit_memory(kind: Any, bits: int) -> None:
-    found = refused(errors.CapacityError, lambda: kind(bits=bits, hashes=5))
-    assert found.needed >= bits // 8
+@pytest.mark.parametrize(("kind", "size"), SIZED)
+@pytest.mark.parametrize("cells", [2**49, 2**51])
+def test_cells_that_do_not_fit_memory(kind: Any, size: str, cells: int) -> None:
+    found = refused(errors.CapacityError, lambda: kind(**{size: cells}, hashes=5))
+    assert found.needed >= cells // 8
     assert 0 < found.limit < found.needed
 
 
-@pytest.mark.parametrize("kind", [BloomFilter, CountingBloomFilter])
+@pytest.mark.parametrize(("kind", "size"), SIZED)
 @pytest.mark.parametrize(
     ("options", "name"),
     [
@@ -106,8 +109,8 @@ def test_bits_that_do_not_fit_memory(kind: Any, bits: int) -> None:
         ({"bits": 1024, "hashes": 2**70}, "hashes"),
         ({"bits": 1024, "hashes": 3, "seed": -1}, "seed"),
         ({"bits": 1024, "hashes": 3, "seed": 2**64}, "seed"),
-        ({"bits": 1024, "hashes": 3, "derivation": "triple"}, "derivation"),
-        ({"bits": 1000, "hashes": 3, "derivation": "slices"}, "bits"),
+        ({"bits": 1024, "hashes": 3, "paper": {"derivation": "triple"}}, "derivation"),
+        ({"bits": 1000, "hashes": 3, "paper": {"derivation": "slices"}}, "bits"),
         ({"bits": 1024, "hashes": 3, "hash": "md5"}, "hash"),
         ({"bits": 1024}, "hashes"),
         ({"hashes": 3}, "bits"),
@@ -115,7 +118,11 @@ def test_bits_that_do_not_fit_memory(kind: Any, bits: int) -> None:
     ],
     ids=lambda value: _name(value) if isinstance(value, dict) else "",
 )
-def test_sizes_names_and_combinations(kind: Any, options: dict[str, Any], name: str) -> None:
+def test_sizes_names_and_combinations(
+    kind: Any, size: str, options: dict[str, Any], name: str
+) -> None:
+    options = {size if word == "bits" else word: value for word, value in options.items()}
+    name = size if name == "bits" else name
     refused(errors.ParameterError, lambda: kind(**options), name=name)
 
 
@@ -138,40 +145,43 @@ def test_a_layout_that_does_not_go_with_the_sizes() -> None:
         name="hashes",
     )
     for hashes in (3, 5, 6, 7, 9, 64):
-        options: dict[str, Any] = {"layout": "blocked", "bits": 1024, "hashes": hashes}
+        options: dict[str, Any] = {"layout": "blocked", "cells": 1024, "hashes": hashes}
         refused(errors.ParameterError, lambda o=options: CountingBloomFilter(**o), name="hashes")
 
 
 @pytest.mark.parametrize("derivation", ["double", "slices"])
-@pytest.mark.parametrize("size", [{"capacity": 10}, {"bits": 1024, "hashes": 4}], ids=_name)
+@pytest.mark.parametrize("size", [{"capacity": 10}, {"cells": 1024, "hashes": 4}], ids=_name)
 def test_blocks_of_counters_have_their_own_derivation(size: Any, derivation: Any) -> None:
     for make in (CountingBloomFilter, CountingBloomFilter.plan):
         refused(
             errors.ParameterError,
-            lambda make=make: make(**size, layout="blocked", derivation=derivation),
+            lambda make=make: make(**size, layout="blocked", paper={"derivation": derivation}),
             name="derivation",
         )
-    assert CountingBloomFilter(**size, derivation=derivation).layout == "classic"
+    assert CountingBloomFilter(**size, paper={"derivation": derivation}).layout == "classic"
 
 
 @pytest.mark.parametrize(
-    ("bits", "width", "cells"),
-    [(4, 4, 128), (511, 4, 128), (512, 4, 128), (516, 4, 256), (1030, 8, 128), (33, 32, 128)],
+    ("asked", "width", "cells"),
+    [(1, 4, 128), (127, 4, 128), (128, 4, 128), (129, 4, 256), (128, 8, 128), (1, 32, 128)],
 )
 def test_blocks_of_counters_are_whole_and_the_filter_says_so(
-    bits: int, width: Any, cells: int
+    asked: int, width: Any, cells: int
 ) -> None:
-    options: dict[str, Any] = {"bits": bits, "hashes": 4, "counter_bits": width}
+    options: dict[str, Any] = {"cells": asked, "hashes": 4, "counter_bits": width}
     made = CountingBloomFilter(**options, layout="blocked")
     plan = CountingBloomFilter.plan(**options, layout="blocked")
-    assert made.bits == cells * width == len(made.cells()) * width
-    assert made.stats().cells == plan.cells == cells
+    assert made.stats().cells == len(made.cells()) == plan.cells == cells
     assert made.stats().bytes == plan.bytes == cells * width // 8
 
 
 @pytest.mark.parametrize(
     ("changes", "name"),
-    [({"cells": 639}, "bits"), ({"hashes": 3}, "hashes"), ({"derivation": "double"}, "derivation")],
+    [
+        ({"cells": 639}, "cells"),
+        ({"hashes": 3}, "hashes"),
+        ({"derivation": "double"}, "derivation"),
+    ],
 )
 def test_a_plan_that_was_changed_by_hand_is_checked_again(
     changes: dict[str, Any], name: str
@@ -185,7 +195,16 @@ def test_a_plan_that_was_changed_by_hand_is_checked_again(
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_hashes_and_derivations(kind: Any) -> None:
     refused(errors.ParameterError, lambda: kind(10, 0.1, hash="XXH3"), name="hash")
-    refused(errors.ParameterError, lambda: kind(10, 0.1, derivation=""), name="derivation")
+    for name, paper in (
+        ("derivation", {"derivation": ""}),
+        ("paper", {"bind": "xor"}),
+        ("paper", {"derivation": 5}),
+        ("paper", {5: "double"}),
+        ("paper", "double"),
+    ):
+        for make in (kind, kind.plan):
+            act = partial(make, 10, 0.1, paper=paper)
+            refused(errors.ParameterError, act, name=name)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -74,8 +74,8 @@ def test_a_measured_sample_sizes_the_layers() -> None:
 
 @pytest.mark.parametrize("bind", ["salted_xor", "ordered", "xor"])
 def test_memory_is_that_of_the_plan_headers_included(bind: Any) -> None:
-    plan = UrlFilter.plan(200_000, 0.01, bind=bind)
-    made = UrlFilter(200_000, 0.01, bind=bind)
+    plan = UrlFilter.plan(200_000, 0.01, paper={"bind": bind})
+    made = UrlFilter(200_000, 0.01, paper={"bind": bind})
     made.add("http://h/1/2/3/4/5/6/7/8/9")  # as deep as all layers
     assert made.stats().bytes == plan.bytes
     assert plan.bytes <= len(made.to_bytes()) <= plan.bytes * 1.02

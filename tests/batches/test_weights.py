@@ -14,14 +14,22 @@ import pytest
 
 from bloomtide import (
     BloomFilter,
+    CountingBloomFilter,
     DynamicCountFilter,
+    HotList,
     PartitionedDynamicCountFilter,
     PartitionedSpectralBloomFilter,
+    ScalableBloomFilter,
     SpectralBloomFilter,
+    TimeDecayingBloomFilter,
+    UrlFilter,
     errors,
 )
 
 MAKERS: list[Callable[[], Any]] = [
+    lambda: CountingBloomFilter(64, 0.05, counter_bits=32),
+    lambda: CountingBloomFilter(64, 0.05, counter_bits=32, layout="classic"),
+    lambda: CountingBloomFilter(64, 0.05, counter_bits=32, policy="conservative"),
     lambda: SpectralBloomFilter(64, 0.05, total=64),
     lambda: SpectralBloomFilter(64, 0.05, layout="classic", policy="recurring_minimum"),
     lambda: DynamicCountFilter(64, 0.05, counter_bits=1, layout="classic"),
@@ -47,7 +55,7 @@ def agrees(batch: Callable[[], tuple[Any, ...]], keys: list[Any], counts: list[i
             assert answers.tolist() == added
             assert many.to_bytes() == single.to_bytes()
             found = many.count_many(keys, nulls=nulls, threads=threads)
-            assert found.dtype == np.uint64
+            assert found.dtype == (np.uint32 if "Counting" in type(many).__name__ else np.uint64)
             assert found.tolist() == [0 if key is None else single.count(key) for key in keys]
             if many.policy != "conservative":
                 assert many.remove_many(*batch(), nulls=nulls) is None
@@ -213,6 +221,24 @@ def test_a_filter_without_counts_refuses_a_mapping(mapping: Any) -> None:
 def test_pairs_of_key_and_count_are_refused() -> None:
     for make in MAKERS:
         counted = make()
-        with pytest.raises(errors.KeyTypeError):
+        with pytest.raises(errors.KeyTypeError, match=r"keys\[0\].*tuple") as caught:
             counted.add_many([("a", 3)])
+        assert caught.value.index == 0
+        assert "counts=" in caught.value.hint
+        assert "mapping" in caught.value.hint
         assert not counted.cells().any()
+
+
+def test_every_structure_adds_the_counts_of_a_mapping_or_refuses_it() -> None:
+    now = 1_700_000_000
+    fading = TimeDecayingBloomFilter(64, half_life="1h", clock=lambda: now)
+    hot = HotList(4, clock=lambda: now)
+    for made in (*(make() for make in MAKERS), fading, hot):
+        made.add_many({"a": 3, "b": 1})
+        assert made.count("a") == 3
+        with pytest.raises(errors.KeyTypeError, match=r"keys\[0\]"):
+            made.add_many([("a", 3)])
+    for seen in (BloomFilter(64), ScalableBloomFilter(64), UrlFilter(64)):
+        with pytest.raises(errors.ParameterError, match="keys alone"):
+            seen.add_many({"http://a/": 3})  # type: ignore[attr-defined]
+        assert "http://a/" not in seen

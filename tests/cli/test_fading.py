@@ -25,10 +25,10 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_new_filter_has_what_was_asked_for(tmp_path: Path) -> None:
     run("new", tmp_path / "f", "--kind", "tbf", "--items", "1k", "--decay", "0.5", "--epoch", "15m",
-        "--rounding", "expiring", "--placement", "classic", "--counter-bits", "16", "--policy",
-        "conservative", "--layout", "basic", "--seed", "7")  # fmt: skip
+        "--rounding", "expiring", "--layout", "classic", "--counter-bits", "16", "--policy",
+        "conservative", "--storage", "basic", "--seed", "7")  # fmt: skip
     wanted = TimeDecayingBloomFilter(
-        1000, 0.01, decay=0.5, epoch=900, rounding="expiring", placement="classic",
+        1000, 0.01, decay=0.5, epoch=900, rounding="expiring", layout="classic",
         counter_bits=16, policy="conservative", seed=7,
     )  # fmt: skip
     assert (tmp_path / "f").read_bytes() == wanted.to_bytes()

@@ -45,7 +45,6 @@ def test_json_describes_the_merged_filter(tmp_path: Path) -> None:
     ("options", "field"),
     [
         (["--seed", "7"], "seed"),
-        (["--derivation", "double"], "derivation"),
         (["--layout", "blocked", "--error", "1%"], "layout"),
         (["--kind", "counting"], "kind"),
     ],

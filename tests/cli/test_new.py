@@ -16,9 +16,9 @@ from tests.cli.command import refused, run
 def test_a_new_filter_has_what_was_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "f.bloom"
     run("new", file, "--items", "5k", "--error", "0.1%", "--layout", "classic",
-        "--derivation", "double", "--seed", "7")  # fmt: skip
+        "--seed", "7")  # fmt: skip
     made = BloomFilter.load(file)
-    wanted = BloomFilter(5000, 0.001, layout="classic", derivation="double", seed=7)
+    wanted = BloomFilter(5000, 0.001, layout="classic", seed=7)
     assert made.to_bytes() == wanted.to_bytes()
 
 
@@ -43,10 +43,11 @@ def test_the_layout_of_counters_can_be_chosen(
     run("new", tmp_path / "goal", "--items", "100", "--kind", "counting", "--layout", layout)
     wanted = CountingBloomFilter(100, 0.01, layout=layout)
     assert (tmp_path / "goal").read_bytes() == wanted.to_bytes()
-    told = run("new", tmp_path / "sizes", "--bits", "5000", "--hashes", "4", "--kind", "counting",
+    told = run("new", tmp_path / "sizes", "--cells", "1250", "--hashes", "4", "--kind", "counting",
                "--layout", layout, "--json").stdout  # fmt: skip
-    told = json.loads(told)["parameters"]
-    assert (told["layout"], told["bits"]) == (layout, 5120 if layout == "blocked" else 5000)
+    told = json.loads(told)
+    assert told["parameters"]["layout"] == layout
+    assert told["stats"]["cells"] == (1280 if layout == "blocked" else 1250)
 
 
 def test_a_scalable_filter_needs_no_size(tmp_path: Path) -> None:
@@ -102,7 +103,10 @@ def test_json_tells_what_was_made(tmp_path: Path) -> None:
         (["--items", "5", "--shared", "--kind", "counting"], "--shared"),
         (["--items", "5", "--policy", "plain"], "--policy"),
         (["--items", "5", "--layout", "blocked", "--kind", "scalable"], "--layout"),
-        (["--bits", "999", "--hashes", "3", "--layout", "blocked", "--kind", "counting"], "hashes"),
+        (
+            ["--cells", "999", "--hashes", "3", "--layout", "blocked", "--kind", "counting"],
+            "hashes",
+        ),
         (["--items", "5", "--seed", "-1"], "seed"),
         (["--items", "5", "--seed", "18446744073709551616"], "seed"),
         (["--items", "5", "--seed", "x"], "--seed"),

@@ -46,10 +46,9 @@ def test_the_plan_is_the_librarys_plan() -> None:
             ScalableBloomFilter.plan(5000, 0.01, growth=4, tightening=0.8),
         ),
         (
-            ["--kind", "url", "--max-layers", "4", "--bind", "ordered", "--layer-sizes", "9,1k"],
-            UrlFilter.plan(5000, 0.01, 4, bind="ordered", layer_sizes=[9, 1000]),
+            ["--kind", "url", "--max-layers", "4", "--layer-sizes", "9,1k"],
+            UrlFilter.plan(5000, 0.01, 4, layer_sizes=[9, 1000]),
         ),
-        (["--derivation", "double"], BloomFilter.plan(5000, 0.01, derivation="double")),
     ],
 )
 def test_every_option_reaches_the_planner(options: list[str], plan: Plan) -> None:

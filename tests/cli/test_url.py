@@ -21,12 +21,11 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_new_filter_has_what_was_asked_for(tmp_path: Path) -> None:
     run("new", tmp_path / "f", "--items", "1k", "--error", "0.1%", "--kind", "url", "--seed", "7",
-        "--max-layers", "4", "--bind", "ordered", "--layer-sizes", "10,1k")  # fmt: skip
-    wanted = UrlFilter(1000, 0.001, 4, bind="ordered", layer_sizes=[10, 1000], seed=7)
+        "--max-layers", "4", "--layer-sizes", "10,1k")  # fmt: skip
+    wanted = UrlFilter(1000, 0.001, 4, layer_sizes=[10, 1000], seed=7)
     assert (tmp_path / "f").read_bytes() == wanted.to_bytes()
-    run("new", tmp_path / "g", "--items", "1k", "--kind", "url", "--bind", "xor",
-        "--layer-sizes", "uniform")  # fmt: skip
-    assert (tmp_path / "g").read_bytes() == UrlFilter(1000, bind="xor").to_bytes()
+    run("new", tmp_path / "g", "--items", "1k", "--kind", "url", "--layer-sizes", "uniform")
+    assert (tmp_path / "g").read_bytes() == UrlFilter(1000, layer_sizes="uniform").to_bytes()
 
 
 def test_lines_are_urls_in_any_spelling(file: Path) -> None:
@@ -68,8 +67,8 @@ def test_filters_of_urls_merge(file: Path, tmp_path: Path) -> None:
     both = UrlFilter.load(tmp_path / "both")
     assert both.contains_many(["http://a.example/x", "http://c.example/1/2/3"]).all()
     differs = tmp_path / "differs.bloom"
-    run("new", differs, "--items", "1k", "--kind", "url", "--bind", "ordered")
-    assert "bind" in refused("merge", tmp_path / "no", file, differs)
+    run("new", differs, "--items", "1k", "--kind", "url", "--max-layers", "4")
+    assert "max_layers" in refused("merge", tmp_path / "no", file, differs)
 
 
 def test_plan_counts_every_layer() -> None:

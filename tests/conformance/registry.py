@@ -6,6 +6,7 @@ class without `merge` is spared the laws of merging, and one that gains it gets 
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -45,11 +46,17 @@ class Structure:
     def traits(self) -> frozenset[str]:
         """The verbs that exist, the words among the parameters, "mapped", "decays" and "urls"."""
         verbs = {verb for verb in dir(self.cls) if callable(getattr(self.cls, verb))}
-        words = {value for value in self.parameters.values() if isinstance(value, str)}
+        verbs -= set() if self.takes("partitions") else {"repartition"}
+        given = self.parameters | self.parameters.get("paper", {})
+        words = {value for value in given.values() if isinstance(value, str)}
         more = {"mapped"} if self.mapped else set()
         more |= {"decays"} if hasattr(self.cls, "decay") else set()
         more |= {"urls"} if self.takes_urls else set()
         return frozenset(verbs | words | more)
+
+    def takes(self, parameter: str) -> bool:
+        """Whether the constructor has that parameter."""
+        return parameter in inspect.signature(self.cls).parameters
 
     @property
     def takes_urls(self) -> bool:
@@ -66,7 +73,9 @@ class Structure:
         """The parameters as a filter shows them: chosen partitions as their number."""
         chosen = self.parameters.get("partitions") in ("auto", "adaptive")
         plan = self.cls.plan(**self.sizing)
-        return self.parameters | ({"partitions": plan.partitions} if chosen else {})
+        paper: dict[str, Any] = self.parameters.get("paper", {})
+        given = {name: v for name, v in self.parameters.items() if name != "paper"} | paper
+        return given | ({"partitions": plan.partitions} if chosen else {})
 
     @property
     def hashing(self) -> dict[str, Any]:
@@ -170,7 +179,9 @@ STRUCTURES: tuple[Structure, ...] = (
     ),
     *(
         Structure(
-            f"bloom-classic-{how}", BloomFilter, GOAL | {"layout": "classic", "derivation": how}
+            f"bloom-classic-{how}",
+            BloomFilter,
+            GOAL | {"layout": "classic", "paper": {"derivation": how}},
         )
         for how in ("enhanced", "double", "slices")
     ),
@@ -234,14 +245,14 @@ STRUCTURES: tuple[Structure, ...] = (
     Structure("pdcf-paper", PartitionedDynamicCountFilter, PAPER),
     *(
         Structure(
-            f"tbf-{layout}-{placement}-{width}-{rounding}-{policy}",
+            f"tbf-{storage}-{layout}-{width}-{rounding}-{policy}",
             TimeDecayingBloomFilter,
             GOAL
             | AGES
-            | {"layout": layout, "placement": placement, "counter_bits": width}
+            | {"storage": storage, "layout": layout, "counter_bits": width}
             | {"rounding": rounding, "policy": policy},
         )
-        for layout, placement, width, rounding, policy in (
+        for storage, layout, width, rounding, policy in (
             ("basic", "blocked", 32, "strict", "plain"),
             ("basic", "blocked", 16, "expiring", "plain"),
             ("basic", "blocked", 16, "strict", "conservative"),
@@ -256,8 +267,8 @@ STRUCTURES: tuple[Structure, ...] = (
         Structure(f"url-{how}", UrlFilter, GOAL | parameters)
         for how, parameters in (
             ("salted", {}),
-            ("ordered", {"bind": "ordered", "layer_sizes": [500, 9000]}),
-            ("paper", {"bind": "xor", "layer_sizes": "uniform"}),
+            ("ordered", {"paper": {"bind": "ordered"}, "layer_sizes": [500, 9000]}),
+            ("paper", {"paper": {"bind": "xor"}, "layer_sizes": "uniform"}),
             ("shallow", {"max_layers": 2, "layer_sizes": "measured"}),
             ("keyed", {"hash": "keyed", "secret": SECRET, "error_rate": 1e-4}),
         )

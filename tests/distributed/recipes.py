@@ -37,7 +37,7 @@ EXACT: dict[str, Recipe] = {
     "pdcf": Recipe.of(PartitionedDynamicCountFilter.plan(**SIZE)),  # type: ignore[arg-type]
     **{
         f"tbf-{layout}": Recipe.of(
-            TimeDecayingBloomFilter.plan(**SIZE, half_life="1h", layout=layout),  # type: ignore[arg-type]
+            TimeDecayingBloomFilter.plan(**SIZE, half_life="1h", storage=layout),  # type: ignore[arg-type]
             at=NOW,
         )
         for layout in ("basic", "optimized")

@@ -15,7 +15,7 @@ FADING = sorted(path.stem for path in FOLDER.glob("tbf-*.bloom"))
 REST = PRELUDE + 64
 NAN, INFINITE = struct.pack("<d", float("nan")), struct.pack("<d", float("inf"))
 PARAMETERS = {
-    "layout": (REST, [b"\0", b"\x09", b"\xff"]),
+    "storage": (REST, [b"\0", b"\x09", b"\xff"]),
     "rounding": (REST + 1, [b"\0", b"\3", b"\xff"]),
     "fraction_bits": (REST + 2, [b"\x1d", b"\xff"]),
     "time": (REST + 3, [b"\2", b"\xff"]),
@@ -25,7 +25,7 @@ PARAMETERS = {
     "origin": (REST + 24, [NAN, INFINITE, struct.pack("<d", -1)]),
     "half_life": (REST + 32, [NAN, INFINITE, struct.pack("<d", -1)]),
     "now": (REST + 40, [struct.pack("<q", 2**62), struct.pack("<q", -(2**62))]),
-    "placement": (PRELUDE + 2, [b"\0", b"\3"]),
+    "layout": (PRELUDE + 2, [b"\0", b"\3"]),
     "policy": (PRELUDE + 3, [b"\0", b"\3"]),
     "counter_bits": (PRELUDE + 4, [b"\0", b"\4", b"\x08", b"\x40"]),
 }

@@ -35,7 +35,7 @@ def _create(path: Path, *keys: Any) -> None:
         {"capacity": 1000, "error_rate": 0.01},
         {"capacity": 1000, "error_rate": 0.1},
         {"capacity": 1000, "error_rate": 1e-6},
-        {"bits": 10_007, "hashes": 4, "derivation": "double", "seed": 3},
+        {"bits": 10_007, "hashes": 4, "paper": {"derivation": "double"}, "seed": 3},
         {"capacity": 1000, "error_rate": 0.01, "hash": "keyed", "secret": SECRET},
     ],
     ids=["blocked", "few hashes", "classic", "sizes", "keyed"],

@@ -245,8 +245,8 @@ COUNTING = path_of("counting-blocked").read_bytes()
         (1, 1, 2, "derivation"),
         (1, 1, 3, "derivation"),
         *((8, 4, hashes, "hashes") for hashes in (0, 3, 5, 6, 7, 16, 64)),
-        (16, 8, 639, "bits"),  # 640 counters are five blocks, and the section has room for them
-        (16, 8, 513, "bits"),
+        (16, 8, 639, "cells"),  # 640 counters are five blocks, and the section has room for them
+        (16, 8, 513, "cells"),
     ],
 )
 def test_blocked_counters_that_no_constructor_makes(

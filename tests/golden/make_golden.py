@@ -140,13 +140,19 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "bloom-blocked-keyed": lambda: _fill(BloomFilter(100, 0.01, hash="keyed", secret=SECRET)),
     "bloom-classic": lambda: _fill(BloomFilter(100, 1e-5)),
     "bloom-classic-odd": lambda: _fill(BloomFilter(bits=1021, hashes=3, seed=2**64 - 1)),
-    "bloom-classic-double": lambda: _fill(BloomFilter(**SIZES, derivation="double")),
-    "bloom-classic-slices": lambda: _fill(BloomFilter(**SIZES, derivation="slices")),
+    "bloom-classic-double": lambda: _fill(BloomFilter(**SIZES, paper={"derivation": "double"})),
+    "bloom-classic-slices": lambda: _fill(BloomFilter(**SIZES, paper={"derivation": "slices"})),
     "bloom-classic-keyed": lambda: _fill(BloomFilter(**SIZES, hash="keyed", secret=SECRET)),
     "scalable": lambda: _fill(ScalableBloomFilter(8, 0.05)),
     "scalable-keyed": lambda: _fill(
         ScalableBloomFilter(
-            10, 0.02, growth=3.0, tightening=0.75, derivation="double", hash="keyed", secret=SECRET
+            10,
+            0.02,
+            growth=3.0,
+            tightening=0.75,
+            paper={"derivation": "double"},
+            hash="keyed",
+            secret=SECRET,
         )
     ),
     "counting-4": lambda: _fill_counting(CountingBloomFilter(60, 0.02, layout="classic")),
@@ -157,7 +163,7 @@ MAKERS: dict[str, Callable[[], Filter]] = {
         CountingBloomFilter(60, 0.05, counter_bits=16, layout="classic")
     ),
     "counting-32": lambda: _fill_counting(
-        CountingBloomFilter(bits=8192, hashes=3, counter_bits=32, derivation="slices")
+        CountingBloomFilter(cells=256, hashes=3, counter_bits=32, paper={"derivation": "slices"})
     ),
     "counting-conservative": lambda: _fill_counting(
         CountingBloomFilter(
@@ -170,7 +176,7 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "counting-blocked": lambda: _fill_counting(CountingBloomFilter(60, 0.02)),
     "counting-blocked-conservative": lambda: _fill_counting(
         CountingBloomFilter(
-            bits=7000,
+            cells=875,
             hashes=8,
             counter_bits=8,
             policy="conservative",
@@ -197,7 +203,7 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     ),
     "psbf-recurring-minimum": lambda: _crowd(
         PartitionedSpectralBloomFilter(
-            cells=256, hashes=5, derivation="slices", policy="recurring_minimum"
+            cells=256, hashes=5, paper={"derivation": "slices"}, policy="recurring_minimum"
         )
     ),
     "dcf-empty": lambda: DynamicCountFilter(10, 0.01),
@@ -232,25 +238,33 @@ MAKERS: dict[str, Callable[[], Filter]] = {
         )
     ),
     "tbf-optimized-blocked": lambda: _fill_fading(
-        TimeDecayingBloomFilter(60, 0.02, layout="optimized", **FADE)
+        TimeDecayingBloomFilter(60, 0.02, storage="optimized", **FADE)
     ),
     "tbf-optimized-saturated": lambda: _fill_fading(
-        TimeDecayingBloomFilter(60, 0.02, layout="optimized", pool="saturate", **FADE)
+        TimeDecayingBloomFilter(60, 0.02, storage="optimized", pool="saturate", **FADE)
     ),
     "tbf-optimized-pool": lambda: _fill_fading(
-        TimeDecayingBloomFilter(60, 0.02, layout="optimized", pool="fail", pool_cells=3000, **FADE)
+        TimeDecayingBloomFilter(60, 0.02, storage="optimized", pool="fail", pool_cells=3000, **FADE)
     ),
     "pdcf-keyed": lambda: _fill_growing(
         PartitionedDynamicCountFilter(
-            60, 0.02, partitions=503, shrink=0.25, derivation="double", hash="keyed", secret=SECRET
+            60,
+            0.02,
+            partitions=503,
+            shrink=0.25,
+            paper={"derivation": "double"},
+            hash="keyed",
+            secret=SECRET,
         )
     ),
     "url-empty": lambda: UrlFilter(10, 0.01),
     "url": lambda: _fill_urls(UrlFilter(40, 0.02)),
     "url-ordered-keyed": lambda: _fill_urls(
-        UrlFilter(40, 1e-5, 4, bind="ordered", layer_sizes=[3, 20], hash="keyed", secret=SECRET)
+        UrlFilter(
+            40, 1e-5, 4, paper={"bind": "ordered"}, layer_sizes=[3, 20], hash="keyed", secret=SECRET
+        )
     ),
-    "url-xor": lambda: _fill_urls(UrlFilter(40, 0.02, 3, bind="xor", seed=7)),
+    "url-xor": lambda: _fill_urls(UrlFilter(40, 0.02, 3, paper={"bind": "xor"}, seed=7)),
     "hot-empty": lambda: HotList(10, half_life=60),
     "hot": lambda: _fill_hot(HotList(40)),
     "hot-decaying": lambda: _fill_hot(HotList(40, half_life="10m", seed=7)),

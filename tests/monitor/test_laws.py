@@ -38,7 +38,7 @@ def test_every_structure_is_as_if_it_had_been_fed_alone() -> None:
     parts = monitor.structures
     seen = bloomtide.BloomFilter(2000, 0.01)
     counts = bloomtide.PartitionedDynamicCountFilter(2000, 0.01)
-    heat = bloomtide.TimeDecayingBloomFilter(2000, 0.01, half_life="10m", layout="optimized")
+    heat = bloomtide.TimeDecayingBloomFilter(2000, 0.01, half_life="10m", storage="optimized")
     hot = bloomtide.HotList(40, half_life="10m")
     new = 0
     for key, count, at in stream:

@@ -24,8 +24,8 @@ from bloomtide.reference.positions import BLOCK_COUNTERS, counter_blocked, doubl
 SIZES: list[dict[str, Any]] = [
     {"cells": 61, "hashes": 3, "layout": "classic"},
     {"cells": 3, "hashes": 5, "layout": "classic"},
-    {"cells": 64, "hashes": 4, "layout": "classic", "derivation": "double"},
-    {"cells": 16, "hashes": 9, "layout": "classic", "derivation": "slices"},
+    {"cells": 64, "hashes": 4, "layout": "classic", "paper": {"derivation": "double"}},
+    {"cells": 16, "hashes": 9, "layout": "classic", "paper": {"derivation": "slices"}},
     {"cells": 128, "hashes": 8, "layout": "blocked"},
     {"cells": 640, "hashes": 4, "layout": "blocked"},
     {"cells": 384, "hashes": 2, "layout": "blocked", "hash": "keyed", "secret": bytes(16)},
@@ -46,7 +46,7 @@ def filters(
     spectral: Any = {"policy": policy, "slack": slack}
     cut: Any = {"partitions": partitions}
     same = {name: value for name, value in size.items() if name != "cells"}
-    counting: Any = {"bits": 32 * size["cells"], "counter_bits": 32, "policy": policy}
+    counting: Any = {"cells": size["cells"], "counter_bits": 32, "policy": policy}
     return {
         "dcf": DynamicCountFilter(**size, **dynamic),
         "sbf": SpectralBloomFilter(**size, **spectral),

@@ -19,8 +19,8 @@ from tests.property.keys import batches, keys, threads
 PARAMETERS: list[dict[str, Any]] = [
     {"bits": 97, "hashes": 3},
     {"bits": 1, "hashes": 2},
-    {"bits": 128, "hashes": 4, "derivation": "double"},
-    {"bits": 256, "hashes": 20, "derivation": "slices"},
+    {"bits": 128, "hashes": 4, "paper": {"derivation": "double"}},
+    {"bits": 256, "hashes": 20, "paper": {"derivation": "slices"}},
     {"capacity": 40, "error_rate": 0.3},
     {"capacity": 60, "error_rate": 0.01},
     {"capacity": 30, "error_rate": 1e-5},

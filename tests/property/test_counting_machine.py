@@ -16,13 +16,13 @@ from bloomtide.reference import ReferenceCountingBloomFilter
 from tests.property.keys import batches, keys, threads
 
 SIZES: list[dict[str, Any]] = [
-    {"bits": 32 * 61, "hashes": 3},
-    {"bits": 32 * 3, "hashes": 5},
-    {"bits": 32 * 64, "hashes": 4, "derivation": "double"},
-    {"bits": 32 * 16, "hashes": 9, "derivation": "slices"},
+    {"cells": 61, "hashes": 3},
+    {"cells": 3, "hashes": 5},
+    {"cells": 64, "hashes": 4, "paper": {"derivation": "double"}},
+    {"cells": 16, "hashes": 9, "paper": {"derivation": "slices"}},
     {"capacity": 25, "error_rate": 0.05, "layout": "classic"},
-    {"bits": 32, "hashes": 8, "layout": "blocked"},
-    {"bits": 32 * 130, "hashes": 2, "layout": "blocked"},
+    {"cells": 1, "hashes": 8, "layout": "blocked"},
+    {"cells": 130, "hashes": 2, "layout": "blocked"},
     {"capacity": 25, "error_rate": 0.05},
     {"capacity": 25, "error_rate": 0.05, "hash": "keyed", "secret": bytes(range(16))},
 ]

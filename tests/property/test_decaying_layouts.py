@@ -31,7 +31,7 @@ class LayoutsMachine(RuleBasedStateMachine):
     def start(self, size: dict[str, Any], **options: Any) -> None:
         layouts = ("basic", "optimized")
         make = [
-            TimeDecayingBloomFilter(**size, **options, epoch=EPOCH, layout=layout)  # type: ignore[arg-type]
+            TimeDecayingBloomFilter(**size, **options, epoch=EPOCH, storage=layout)  # type: ignore[arg-type]
             for layout in layouts
         ]
         self.pair, self.others = make, [made.copy() for made in make]
@@ -125,7 +125,7 @@ def test_on_zipf_traffic_optimized_takes_about_half_the_memory_or_a_quarter_less
         "fraction_bits": fraction_bits,
     }
     basic, optimized = (
-        traffic(TimeDecayingBloomFilter(20_000, layout=layout, **options), 12, 20_000, 40_000)
+        traffic(TimeDecayingBloomFilter(20_000, storage=layout, **options), 12, 20_000, 40_000)
         for layout in ("basic", "optimized")
     )
     assert basic.cells(basic.time).tolist() == optimized.cells(basic.time).tolist()
@@ -139,7 +139,8 @@ def test_at_any_decay_and_load_optimized_is_at_most_a_tenth_larger(
 ) -> None:
     options: dict[str, Any] = {"decay": decay, "epoch": EPOCH, "counter_bits": counter_bits}
     basic, optimized = (
-        TimeDecayingBloomFilter(2000, layout=layout, **options) for layout in ("basic", "optimized")
+        TimeDecayingBloomFilter(2000, storage=layout, **options)
+        for layout in ("basic", "optimized")
     )
     draw = np.random.default_rng(6)
     for epoch in range(20):
@@ -149,7 +150,7 @@ def test_at_any_decay_and_load_optimized_is_at_most_a_tenth_larger(
 
 
 def test_memory_comes_back_when_the_traffic_ends() -> None:
-    made = TimeDecayingBloomFilter(2000, decay=0.5, epoch=EPOCH, layout="optimized")
+    made = TimeDecayingBloomFilter(2000, decay=0.5, epoch=EPOCH, storage="optimized")
     empty = made.stats().bytes
     made.add_many(range(20_000), [1000] * 20_000, at=START)
     assert made.stats(made.time).bytes > 2 * empty

@@ -21,10 +21,10 @@ from tests.property.keys import batches, keys, threads
 SIZES: list[dict[str, Any]] = [
     {"cells": 300, "hashes": 3},
     {"cells": 3, "hashes": 5},
-    {"cells": 256, "hashes": 4, "derivation": "double"},
-    {"cells": 512, "hashes": 9, "derivation": "slices"},
-    {"cells": 128, "hashes": 8, "placement": "blocked"},
-    {"cells": 1300, "hashes": 2, "placement": "blocked"},
+    {"cells": 256, "hashes": 4, "paper": {"derivation": "double"}},
+    {"cells": 512, "hashes": 9, "paper": {"derivation": "slices"}},
+    {"cells": 128, "hashes": 8, "layout": "blocked"},
+    {"cells": 1300, "hashes": 2, "layout": "blocked"},
     {"capacity": 60, "error_rate": 0.05},
     {"capacity": 60, "error_rate": 0.05, "hash": "keyed", "secret": bytes(range(16))},
 ]
@@ -67,7 +67,7 @@ class DecayingMachine(RuleBasedStateMachine):
         # A cell borrows up to 7 digits; no pool may have more than all of them.
         if size.get("cells") == 3 and pool:
             pool = pool | {"pool_cells": 9}
-        layout: dict[str, Any] = {"layout": "optimized"} | pool if pool else {}
+        layout: dict[str, Any] = {"storage": "optimized"} | pool if pool else {}
         self.clock = 2_000_000.0
 
         def pair() -> tuple[TimeDecayingBloomFilter, ReferenceTimeDecayingBloomFilter]:

@@ -33,7 +33,7 @@ VARIANTS = [
     ]
 ] + [
     pytest.param(
-        {"error_rate": rate, "layout": "classic", "derivation": derivation},
+        {"error_rate": rate, "layout": "classic", "paper": {"derivation": derivation}},
         trials,
         id=f"classic-{derivation}-{rate:g}",
     )
@@ -72,7 +72,7 @@ def test_fill_errors_and_target(options: dict[str, Any], trials: int) -> None:
         KEYS,
         options["error_rate"],
         layout=options.get("layout"),
-        derivation=options.get("derivation", "enhanced"),
+        paper=options.get("paper"),
     )
     assert plan.predicted_error is not None
     assert plan.predicted_error <= options["error_rate"]

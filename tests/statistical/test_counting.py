@@ -52,8 +52,8 @@ def _check_noise(filter: CountingBloomFilter, layout: str, hashes: int) -> None:
         {"counter_bits": 16, "hash": "keyed", "secret": SECRET},
         {"counter_bits": 8, "policy": "conservative"},
         {"counter_bits": 4, "layout": "classic"},
-        {"counter_bits": 8, "derivation": "double"},
-        {"counter_bits": 32, "derivation": "slices"},
+        {"counter_bits": 8, "paper": {"derivation": "double"}},
+        {"counter_bits": 32, "paper": {"derivation": "slices"}},
         {"counter_bits": 8, "policy": "conservative", "layout": "classic"},
     ],
     ids=lambda options: "-".join(str(value) for value in options.values() if value != SECRET),
@@ -61,7 +61,7 @@ def _check_noise(filter: CountingBloomFilter, layout: str, hashes: int) -> None:
 @pytest.mark.parametrize("rate", [0.2, 0.05, 0.01, 0.005])
 def test_fill_errors_and_target(options: dict[str, Any], rate: float) -> None:
     filled = CountingBloomFilter(KEYS, rate, **options)
-    assert filled.layout == ("classic" if {"layout", "derivation"} & {*options} else "blocked")
+    assert filled.layout == ("classic" if {"layout", "paper"} & {*options} else "blocked")
     filled.add_many(present_keys(KEYS))
     stats = filled.stats()
     assert stats.fill == np.count_nonzero(filled.cells()) / stats.cells
@@ -188,7 +188,7 @@ def test_the_lower_bound_takes_off_what_noise_rarely_exceeds(layout: Any) -> Non
 
 def test_broken_one_probe_too_few_fails_every_check() -> None:
     whole = CountingBloomFilter.plan(KEYS, 0.01, layout="classic")
-    lazy = CountingBloomFilter(bits=whole.cells * 4, hashes=whole.hashes - 1)
+    lazy = CountingBloomFilter(cells=whole.cells, hashes=whole.hashes - 1)
     lazy.add_many(present_keys(KEYS))
     assert lazy.stats().cells == whole.cells
     with pytest.raises(AssertionError, match="set cells"):
@@ -204,7 +204,7 @@ def test_broken_half_the_groups_fail_every_check() -> None:
     whole = CountingBloomFilter.plan(MANY, 0.01)
     assert (whole.layout, whole.hashes) == ("blocked", 4)
     assert whole.predicted_error is not None
-    lazy = CountingBloomFilter(bits=whole.cells * 4, hashes=2, layout="blocked")
+    lazy = CountingBloomFilter(cells=whole.cells, hashes=2, layout="blocked")
     lazy.add_many(present_keys(MANY))
     assert lazy.stats().cells == whole.cells
     with pytest.raises(AssertionError, match="set cells"):
@@ -231,7 +231,7 @@ def test_broken_prediction_that_forgets_the_blocks_is_too_low() -> None:
 def test_broken_plan_of_too_few_blocks_misses_the_target() -> None:
     plan = CountingBloomFilter.plan(MANY, 0.01)
     assert plan.predicted_error is not None
-    small = CountingBloomFilter(bits=plan.cells * 4 * 9 // 10, hashes=4, layout="blocked")
+    small = CountingBloomFilter(cells=plan.cells * 9 // 10, hashes=4, layout="blocked")
     small.add_many(present_keys(MANY))
     with pytest.raises(AssertionError, match="false positives"):
         check_errors(small, plan.predicted_error, FEW_TRIALS)

@@ -64,7 +64,7 @@ def test_broken_one_biased_digest_bit_fails() -> None:
 
 @pytest.mark.parametrize("derivation", ["enhanced", "double", "slices"])
 def test_classic_probes_are_uniform_and_pairwise_independent(derivation: Any) -> None:
-    made = BloomFilter(bits=1 << 20, hashes=7, derivation=derivation)
+    made = BloomFilter(bits=1 << 20, hashes=7, paper={"derivation": derivation})
     table = _positions(made)
     _check_uniform(table, made.bits)
     _check_pairs(table, made.bits)
@@ -72,7 +72,7 @@ def test_classic_probes_are_uniform_and_pairwise_independent(derivation: Any) ->
 
 @pytest.mark.parametrize("derivation", ["enhanced", "double"])
 def test_classic_probes_are_uniform_over_an_odd_number_of_cells(derivation: Any) -> None:
-    made = BloomFilter(bits=1_000_003, hashes=5, derivation=derivation)
+    made = BloomFilter(bits=1_000_003, hashes=5, paper={"derivation": derivation})
     _check_uniform(_positions(made), made.bits)
 
 

@@ -48,7 +48,7 @@ def _count_errors(cells: int, keys: int, hashes: int, filters: int) -> int:
     inside = present_keys(keys)
     wrong = 0
     for seed in range(filters):
-        tiny = BloomFilter(bits=cells, hashes=hashes, derivation="slices", seed=seed)
+        tiny = BloomFilter(bits=cells, hashes=hashes, paper={"derivation": "slices"}, seed=seed)
         tiny.add_many(inside)
         wrong += FIRST_ABSENT in tiny
     return wrong

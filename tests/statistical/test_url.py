@@ -75,7 +75,7 @@ QUERIES: dict[str, tuple[list[str], tuple[int, ...]]] = {
 def filled(bind: Any, sizes: Any = "uniform", **more: Any) -> UrlFilter:
     """Filled to its capacity."""
     urls = known()
-    made = UrlFilter(len(urls), RATE, bind=bind, layer_sizes=sizes, **more)
+    made = UrlFilter(len(urls), RATE, paper={"bind": bind}, layer_sizes=sizes, **more)
     made.add_many(urls)
     return made
 

@@ -76,7 +76,7 @@ impl Filter for BloomFilter {
 
 impl Filter for CountingBloomFilter {
     fn add(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
-        self.add_many(keys, out, crew);
+        self.add_many(keys, None, out, crew);
     }
     fn ask(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         self.contains_many(keys, out, crew);

@@ -111,16 +111,14 @@ impl Placement {
         Placement { layout, derivation, cells, hashes }
     }
 
-    /// The placement, if every field is one that can be built. `name` is what the caller's size is
-    /// called, and `width` how many of it a cell takes.
-    pub fn checked(self, name: &'static str, width: u32) -> Result<Self> {
+    /// The placement, if every field is one that can be built.
+    pub fn checked(self) -> Result<Self> {
         check_hashes(self.hashes, MAX_HASHES)?;
-        let size = self.cells.saturating_mul(u64::from(width));
         if self.cells < 1 || self.cells > MAX_CELLS {
             return Err(Error::parameter(
-                name,
-                size,
-                "room for between 1 and 2**51 counters",
+                "cells",
+                self.cells,
+                "between 1 and 2**51",
                 "about 10 counters a key give 1 % error",
             ));
         }
@@ -135,9 +133,9 @@ impl Placement {
             }
             if !self.cells.is_multiple_of(BLOCK_CELLS) {
                 return Err(Error::parameter(
-                    name,
-                    size,
-                    "room for a multiple of 128 counters in the blocked layout",
+                    "cells",
+                    self.cells,
+                    "a multiple of 128 in the blocked layout",
                     "round it up to whole blocks",
                 ));
             }
@@ -152,9 +150,9 @@ impl Placement {
         }
         if self.derivation == Derivation::Slices && !self.cells.is_power_of_two() {
             return Err(Error::parameter(
-                name,
-                size,
-                "room for a power of two of counters with derivation=\"slices\"",
+                "cells",
+                self.cells,
+                "a power of two with derivation \"slices\"",
                 "a slice of b bits names one of 2**b counters",
             ));
         }
@@ -265,8 +263,8 @@ impl Placement {
         }
     }
 
-    /// Refuses to go on when `other` places keys elsewhere. `name` and `width` as for `checked`.
-    pub fn require_same(&self, other: &Placement, name: &'static str, width: u32) -> Result<()> {
+    /// Refuses to go on when `other` places keys elsewhere.
+    pub fn require_same(&self, other: &Placement) -> Result<()> {
         if self.layout != other.layout {
             return Err(Error::incompatible("layout", self.layout.name(), other.layout.name()));
         }
@@ -276,8 +274,7 @@ impl Placement {
             return Err(Error::incompatible("derivation", a, b));
         }
         if self.cells != other.cells {
-            let size = |placement: &Placement| placement.cells * u64::from(width);
-            return Err(Error::incompatible(name, size(self), size(other)));
+            return Err(Error::incompatible("cells", self.cells, other.cells));
         }
         if self.hashes != other.hashes {
             return Err(Error::incompatible("hashes", self.hashes, other.hashes));
@@ -304,7 +301,7 @@ mod tests {
             for p in [0.5, 0.1, 0.01, 1e-3, 1e-6] {
                 for n in [1u64, 10, 1000, 1_000_000, 1_000_000_000] {
                     let placement = Placement::for_goal(n, p, Some(layout), Derivation::Enhanced)
-                        .and_then(|placement| placement.checked("bits", 4))
+                        .and_then(|placement| placement.checked())
                         .unwrap_or_else(|e| unreachable!("{e}"));
                     assert!(placement.error_at(n as f64) <= p * 1.000_001, "{placement:?}");
                 }

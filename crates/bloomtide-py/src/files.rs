@@ -10,26 +10,15 @@ use crate::instants::Clock;
 use crate::scalable::ScalableBloomFilter;
 use crate::url::UrlFilter;
 use crate::{count, params};
+use bloomtide_core::Result;
 use bloomtide_core::snapshot::{self, Kind, Loaded, RealDisk, Snapshot};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use std::path::Path;
 
-pub(crate) fn save(
-    py: Python<'_>,
-    filter: &(dyn Snapshot + Sync),
-    path: &Bound<'_, PyAny>,
-) -> PyResult<()> {
-    let path = params::path(path)?;
-    py.detach(|| snapshot::save(filter, &path, &RealDisk)).or_raise(py)
-}
-
-pub(crate) fn to_bytes<'py>(
-    py: Python<'py>,
-    filter: &(dyn Snapshot + Sync),
-) -> PyResult<Bound<'py, PyBytes>> {
-    let bytes = py.detach(|| snapshot::to_bytes(filter)).or_raise(py)?;
-    Ok(PyBytes::new(py, &bytes))
+/// Replaces the file by a snapshot.
+pub(crate) fn save(filter: &(dyn Snapshot + Sync), path: &Path) -> Result<()> {
+    snapshot::save(filter, path, &RealDisk)
 }
 
 pub(crate) fn load(path: &Bound<'_, PyAny>, wanted: Option<Kind>) -> PyResult<Loaded> {
@@ -57,8 +46,13 @@ pub(crate) fn replace(path: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
     py.detach(|| snapshot::replace(&RealDisk, &path, &mut |out| out.write_all(data))).or_raise(py)
 }
 
-/// The Python object of a loaded filter.
-pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
+/// The Python object of a loaded structure, which goes by that clock if it has a time.
+pub(crate) fn to_object(
+    py: Python<'_>,
+    loaded: Loaded,
+    clock: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let clock = Clock::parse(clock)?;
     Ok(match loaded {
         Loaded::Bloom(core) => Py::new(py, BloomFilter::new(core))?.into_any(),
         Loaded::Scalable(core) => Py::new(py, ScalableBloomFilter::new(core))?.into_any(),
@@ -66,9 +60,9 @@ pub(crate) fn to_object(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
         Loaded::Dynamic(core) => count::to_object(py, count::Any::Dynamic(core))?,
         Loaded::Spectral(core) => count::to_object(py, count::Any::Spectral(core))?,
         Loaded::Decaying(core) => {
-            Py::new(py, TimeDecayingBloomFilter::new(*core, Clock::System))?.into_any()
+            Py::new(py, TimeDecayingBloomFilter::new(*core, clock))?.into_any()
         }
         Loaded::Url(core) => Py::new(py, UrlFilter::new(*core))?.into_any(),
-        Loaded::Hot(core) => Py::new(py, HotList::new(core, Clock::System))?.into_any(),
+        Loaded::Hot(core) => Py::new(py, HotList::new(core, clock))?.into_any(),
     })
 }

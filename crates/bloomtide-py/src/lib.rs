@@ -28,8 +28,10 @@ mod records;
 mod resp;
 mod scalable;
 mod short_calls;
+mod structure;
 mod url;
 mod weights;
+mod words;
 mod writers;
 
 use pyo3::IntoPyObjectExt;
@@ -123,12 +125,12 @@ mod _core {
     /// Reads a snapshot file of whatever kind.
     #[pyfunction]
     fn load(path: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        files::to_object(path.py(), files::load(path, None)?)
+        files::to_object(path.py(), files::load(path, None)?, None)
     }
 
     /// Reads a snapshot of whatever kind from bytes.
     #[pyfunction]
     fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        files::to_object(data.py(), files::from_bytes(data, None)?)
+        files::to_object(data.py(), files::from_bytes(data, None)?, None)
     }
 }

@@ -3,78 +3,37 @@
 use crate::bloom::plan_of;
 use crate::errors::{OrRaise, parameter, to_python, with_path};
 use crate::params;
+use crate::words::Words;
 use bloomtide_core::snapshot::{Access, SharedFile};
 use bloomtide_core::{BloomFilter as Core, Derivation, Error, Hasher, Layout, Result};
 use pyo3::prelude::*;
 use std::path::Path;
 
-/// The keywords of `open`, each as given or left out.
-pub(crate) struct Words<'a, 'py> {
-    pub(crate) capacity: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) error_rate: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) layout: Option<&'a str>,
-    pub(crate) bits: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) hashes: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) derivation: Option<&'a str>,
-    pub(crate) hash: Option<&'a str>,
-    pub(crate) seed: Option<i128>,
-    pub(crate) secret: Option<&'a Bound<'py, PyAny>>,
-}
+/// The keyword that only `open` has.
+pub(crate) const OPENING: &[&str] = &["mode"];
 
-impl Words<'_, '_> {
-    /// The hash function they name; None if they leave it to the file.
-    fn hasher(&self, py: Python<'_>) -> PyResult<Option<Hasher>> {
-        if self.seed.is_none() && self.secret.is_none() {
-            return Ok(None);
-        }
-        // A secret or a seed alone already says which function it belongs to.
-        let implied = if self.secret.is_some() { "keyed" } else { "xxh3" };
-        let hash = self.hash.unwrap_or(implied);
-        params::hasher(py, hash, self.seed.unwrap_or(0), self.secret).map(Some)
+/// The hash function that the words name; None if they leave it to the file.
+fn hasher_of(words: &Words<'_, '_>) -> PyResult<Option<Hasher>> {
+    let (seed, secret) = (words.word("seed")?, words.word("secret")?);
+    if seed.is_none() && secret.is_none() {
+        return Ok(None);
     }
-
-    /// Makes the file they describe.
-    fn create(&self, py: Python<'_>, path: &Path) -> PyResult<()> {
-        let goal = params::goal(py, self.capacity, self.error_rate, self.bits, self.hashes)?;
-        let plan = plan_of(py, goal, self.layout, self.derivation.unwrap_or("enhanced"))?;
-        let hasher = match self.hasher(py)? {
-            Some(hasher) => hasher,
-            None => params::hasher(py, self.hash.unwrap_or("xxh3"), 0, None)?,
-        };
-        py.detach(|| SharedFile::create(path, plan, hasher)).or_raise(py)?;
-        Ok(())
-    }
-
-    fn given(&self, py: Python<'_>) -> PyResult<Given> {
-        Ok(Given {
-            capacity: params::maybe_whole("capacity", self.capacity)?,
-            error_rate: self
-                .error_rate
-                .map(|value| params::rate("error_rate", value))
-                .transpose()?,
-            layout: self.layout.map(Layout::parse).transpose().or_raise(py)?.map(Layout::name),
-            bits: params::maybe_whole("bits", self.bits)?,
-            hashes: self.hashes.map(|value| params::small("hashes", value)).transpose()?,
-            derivation: self
-                .derivation
-                .map(Derivation::parse)
-                .transpose()
-                .or_raise(py)?
-                .map(Derivation::name),
-            hash: self.hash.map(str::to_owned),
-            hasher: self.hasher(py)?,
-        })
-    }
+    // A secret or a seed alone already says which function it belongs to.
+    let implied = if secret.is_some() { "keyed" } else { "xxh3" };
+    let hash = words.text("hash", implied)?;
+    params::hasher(words.py, &hash, words.get("seed", 0)?, secret.as_ref()).map(Some)
 }
 
 /// Maps the file, after making it if the mode says so.
-pub(crate) fn open_shared(
-    py: Python<'_>,
+pub(crate) fn open_shared<'py>(
+    words: &Words<'_, 'py>,
     path: &Path,
-    mode: &str,
-    words: &Words<'_, '_>,
+    capacity: Option<&Bound<'py, PyAny>>,
+    error_rate: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Core> {
-    let access = match mode {
+    let py = words.py;
+    let mode = words.text("mode", "r")?;
+    let access = match mode.as_str() {
         "r" => Access::Read,
         "r+" | "c" => Access::Write,
         _ => {
@@ -82,9 +41,23 @@ pub(crate) fn open_shared(
             return Err(parameter(py, "mode", mode, "\"r\", \"r+\" or \"c\"", hint));
         }
     };
-    let given = words.given(py)?;
+    let given = Given {
+        capacity: params::maybe_whole("capacity", capacity)?,
+        error_rate: error_rate.map(|value| params::rate("error_rate", value)).transpose()?,
+        layout: words.layout()?.map(Layout::name),
+        bits: words.whole("bits")?,
+        hashes: words.small("hashes")?,
+        derivation: match words.paper("derivation")? {
+            Some(name) => Some(Derivation::parse(&name).or_raise(py)?.name()),
+            None => None,
+        },
+        hash: words.get("hash", None)?,
+        hasher: hasher_of(words)?,
+    };
     if mode == "c" && !path.exists() {
-        words.create(py, path)?;
+        let plan = plan_of(words, capacity, error_rate)?;
+        let hasher = given.hasher.map_or_else(|| words.hasher(), Ok)?;
+        py.detach(|| SharedFile::create(path, plan, hasher)).or_raise(py)?;
     }
     let core = py
         .detach(|| SharedFile::open(path, access))

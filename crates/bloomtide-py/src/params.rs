@@ -1,7 +1,8 @@
 //! Parameters that several classes share, from Python's words to the core's.
 
-use crate::errors::{OrRaise, parameter};
-use bloomtide_core::{Derivation, Hasher};
+use crate::errors::parameter;
+use crate::words::DEFAULT_ERROR_RATE;
+use bloomtide_core::Hasher;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 use std::path::PathBuf;
@@ -99,65 +100,18 @@ fn sixteen_bytes(secret: &Bound<'_, PyAny>) -> PyResult<[u8; 16]> {
     })
 }
 
-/// How positions are derived.
-pub(crate) fn derivation(py: Python<'_>, name: &str) -> PyResult<Derivation> {
-    Derivation::parse(name).or_raise(py)
+/// The error rate that is given, or the usual one.
+pub(crate) fn error_rate(value: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+    value.map_or(Ok(DEFAULT_ERROR_RATE), |value| rate("error_rate", value))
 }
 
-/// `capacity` and `error_rate`, or `bits` and `hashes`: exactly one of the two ways.
-pub(crate) enum Goal {
-    Keys { capacity: u64, error_rate: f64 },
-    Sizes { bits: u64, hashes: u32 },
-}
-
-/// The error rate when none is given.
-pub(crate) const DEFAULT_ERROR_RATE: f64 = 0.01;
-
-pub(crate) fn goal(
-    py: Python<'_>,
-    capacity: Option<&Bound<'_, PyAny>>,
-    error_rate: Option<&Bound<'_, PyAny>>,
-    bits: Option<&Bound<'_, PyAny>>,
-    hashes: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Goal> {
-    match (capacity, bits, hashes) {
-        (Some(capacity), None, None) => Ok(Goal::Keys {
-            capacity: whole("capacity", capacity)?,
-            error_rate: error_rate
-                .map_or(Ok(DEFAULT_ERROR_RATE), |value| rate("error_rate", value))?,
-        }),
-        (None, Some(bits), Some(hashes)) if error_rate.is_none() => {
-            Ok(Goal::Sizes { bits: whole("bits", bits)?, hashes: small("hashes", hashes)? })
-        }
-        (None, None, None) => Err(parameter(
-            py,
-            "capacity",
-            "nothing",
-            "given, or else `bits` and `hashes`",
-            "capacity=1_000_000, error_rate=0.01 is a good start",
-        )),
-        (None, Some(_), None) => Err(parameter(
-            py,
-            "hashes",
-            "nothing",
-            "given together with `bits`",
-            "about 0.7 times the bits per key is best",
-        )),
-        (None, None, Some(_)) => Err(parameter(
-            py,
-            "bits",
-            "nothing",
-            "given together with `hashes`",
-            "or give `capacity` and `error_rate` instead of both",
-        )),
-        _ => Err(parameter(
-            py,
-            "bits",
-            "goals and sizes at once",
-            "left out when `capacity` or `error_rate` is given",
-            "give either `capacity` and `error_rate`, or `bits` and `hashes`",
-        )),
+/// Refuses what is no probability.
+pub(crate) fn check_confidence(py: Python<'_>, confidence: f64) -> PyResult<()> {
+    if confidence > 0.0 && confidence < 1.0 {
+        return Ok(());
     }
+    let hint = "0.95 is right in 19 of 20 cases";
+    Err(parameter(py, "confidence", confidence, "between 0 and 1", hint))
 }
 
 /// A field of a `Plan` record.

@@ -40,7 +40,9 @@ def made(way: str, bits: int, phase: int) -> BloomFilter:
     if way == "blocked":
         return BloomFilter(bits=bits, hashes=phase, layout="blocked")
     if way == "slices":
-        return BloomFilter(bits=bits, hashes=phase, layout="classic", derivation="slices")
+        return BloomFilter(
+            bits=bits, hashes=phase, layout="classic", paper={"derivation": "slices"}
+        )
     return BloomFilter(bits=bits, hashes=phase, layout="classic")
 
 

@@ -14,8 +14,10 @@ Bind = Literal["xor", "salted_xor", "ordered"]
 def url_filter(bind: Bind, urls: int, error_rate: float) -> UrlFilter:
     """`xor` as the paper has it, with layers of one size; the others as they come."""
     if bind == "xor":
-        return UrlFilter(urls, error_rate, max_layers=LAYERS, bind="xor", layer_sizes="uniform")
-    return UrlFilter(urls, error_rate, max_layers=LAYERS, bind=bind)
+        return UrlFilter(
+            urls, error_rate, max_layers=LAYERS, paper={"bind": "xor"}, layer_sizes="uniform"
+        )
+    return UrlFilter(urls, error_rate, max_layers=LAYERS, paper={"bind": bind})
 
 
 def flat_filter(bits: int, urls: int) -> BloomFilter:
@@ -40,7 +42,7 @@ class CoreFlat:
 
 
 class CoreLayered(CoreFlat):
-    """`UrlFilter(bind="xor")`, likewise: every layer and X have the power of two that fits."""
+    """The paper's `UrlFilter`, likewise: every layer and X have the power of two that fits."""
 
     def __init__(self, urls: int, error_rate: float) -> None:
         self.filter = url_filter("xor", urls, error_rate)

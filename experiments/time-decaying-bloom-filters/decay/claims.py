@@ -18,12 +18,12 @@ from trials.outcome import Claim, Outcome, Row
 
 FRACTION_BITS = 8
 KINDS: tuple[dict[str, Any], ...] = (
-    {"layout": "basic", "rounding": "strict", "policy": "plain", "placement": "classic"},
-    {"layout": "basic", "rounding": "expiring", "policy": "plain", "placement": "classic"},
-    {"layout": "basic", "rounding": "expiring", "policy": "plain", "placement": "blocked"},
-    {"layout": "basic", "rounding": "strict", "policy": "conservative", "placement": "classic"},
-    {"layout": "optimized", "rounding": "strict", "policy": "plain", "placement": "classic"},
-    {"layout": "optimized", "rounding": "expiring", "policy": "plain", "placement": "classic"},
+    {"storage": "basic", "rounding": "strict", "policy": "plain", "layout": "classic"},
+    {"storage": "basic", "rounding": "expiring", "policy": "plain", "layout": "classic"},
+    {"storage": "basic", "rounding": "expiring", "policy": "plain", "layout": "blocked"},
+    {"storage": "basic", "rounding": "strict", "policy": "conservative", "layout": "classic"},
+    {"storage": "optimized", "rounding": "strict", "policy": "plain", "layout": "classic"},
+    {"storage": "optimized", "rounding": "expiring", "policy": "plain", "layout": "classic"},
 )
 
 
@@ -63,7 +63,7 @@ def e3(shape: tuple[int, int, int], decays: tuple[float, ...], probes: int, ever
         text = f"lambda {decay:g}: counts above those of the eager pass, strict"
         claims.append(Claim(text, "", str(above), above == 0))
         for row in of[:2]:
-            kind = f"{row['layout']}, {row['rounding']}"
+            kind = f"{row['storage']}, {row['rounding']}"
             text = f"lambda {decay:g}, {kind}: error rate over Eq. 5 with n_eff"
             share = row["error_rate"] / row["equation_5"]
             told = f"{row['error_rate']:.3%} and {row['equation_5']:.3%}, {share:.2f}x"

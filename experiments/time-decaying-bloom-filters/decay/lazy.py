@@ -47,7 +47,7 @@ def eager_pass(cells: Cells32) -> None:
 
 def _filled(cells: int, layout: str) -> Filter:
     """A filter with a key for each ten cells, so that no page of memory is new to a later call."""
-    options: dict[str, Any] = {"layout": layout, "cells": cells, "hashes": HASHES}
+    options: dict[str, Any] = {"storage": layout, "cells": cells, "hashes": HASHES}
     filter = TimeDecayingBloomFilter(decay=DECAY, epoch=EPOCH, **options)
     for first in range(0, cells // 10, 1_000_000):
         filter.add_many(np.arange(first, min(first + 1_000_000, cells // 10)), at=0)

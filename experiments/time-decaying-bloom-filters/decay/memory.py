@@ -44,7 +44,7 @@ def _figures(stream: Traffic, setting: str, decay: float) -> Row:
     """The layouts side by side: their memory, and every answer beside that of the first."""
     options = SETTINGS[setting]
     filters = {
-        layout: Fading(stream.distinct, decay, layout=layout, **options) for layout in LAYOUTS
+        layout: Fading(stream.distinct, decay, storage=layout, **options) for layout in LAYOUTS
     }
     first = filters["basic"]
     seen: dict[str, list[float]] = {}
@@ -79,7 +79,7 @@ def _figures(stream: Traffic, setting: str, decay: float) -> Row:
 
 def _create(stream: Traffic, setting: str, decay: float, layout: str) -> float:
     """Seconds for all visits."""
-    filter = Fading(stream.distinct, decay, layout=layout, **SETTINGS[setting])
+    filter = Fading(stream.distinct, decay, storage=layout, **SETTINGS[setting])
     epochs = list(stream.by_epoch())
 
     def create() -> None:
@@ -156,7 +156,7 @@ def space(shape: tuple[int, int, int], decays: tuple[float, ...], drift: float) 
     claims: list[Claim] = []
     for decay in decays:
         for layout in LAYOUTS:
-            filter = Fading(stream.distinct, decay, layout=layout, rounding="expiring")
+            filter = Fading(stream.distinct, decay, storage=layout, rounding="expiring")
             visits = 0
             of: list[Row] = []
             for epoch, pages, look in _watched(stream):
@@ -164,7 +164,7 @@ def space(shape: tuple[int, int, int], decays: tuple[float, ...], drift: float) 
                 visits += len(pages)
                 if look:
                     size = filter.stats().bytes
-                    of.append({"decay": decay, "layout": layout, "visits": visits, "bytes": size})
+                    of.append({"decay": decay, "storage": layout, "visits": visits, "bytes": size})
             rows += of
             half = len(of) // 2
             first = max(row["bytes"] for row in of[:half])

@@ -62,7 +62,7 @@ def _e2(rows: list[Row]) -> Any:
 
 def _e3(rows: list[Row]) -> Any:
     figure, (left, right) = two_plots()
-    plain = [row for row in rows if row["layout"] == "basic" and row["placement"] == "classic"]
+    plain = [row for row in rows if row["storage"] == "basic" and row["layout"] == "classic"]
     for rounding, colour in (("strict", BLUE), ("expiring", ORANGE)):
         of = _of(plain, rounding=rounding, policy="plain")
         _line(left, of, "decay", "error_rate", color=colour, label=f"{rounding}, measured")
@@ -72,7 +72,7 @@ def _e3(rows: list[Row]) -> Any:
     decays = list(dict.fromkeys(row["decay"] for row in rows))
     of = _of(rows, decay=decays[-1])
     labels = [
-        ", ".join(str(row[key]) for key in ("layout", "rounding", "policy", "placement"))
+        ", ".join(str(row[key]) for key in ("storage", "rounding", "policy", "layout"))
         for row in of
     ]
     right.barh(labels[::-1], [row["mean_excess"] for row in of][::-1], color=BLUE)
@@ -85,7 +85,7 @@ def _space(rows: list[Row]) -> Any:
     figure, axes = one_plot()
     for layout, colour in (("basic", BLUE), ("optimized", ORANGE)):
         for decay, style in zip(dict.fromkeys(row["decay"] for row in rows), "-:", strict=False):
-            of = _of(rows, layout=layout, decay=decay)
+            of = _of(rows, storage=layout, decay=decay)
             text = f"{layout}, lambda {decay:g}"
             _line(axes, of, "visits", "bytes", color=colour, linestyle=style, label=text)
     axes.set(xlabel="visits", ylabel="bytes", ylim=(0, None))

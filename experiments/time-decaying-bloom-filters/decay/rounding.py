@@ -95,7 +95,7 @@ def rounding(pages: int, epochs: int, decays: tuple[float, ...]) -> Outcome:
 def _rows(pages: int, epochs: int, decay: float) -> list[Row]:
     random = np.random.default_rng(SEED)
     cells = CELLS_PER_PAGE * pages
-    options = {"cells": cells, "hashes": HASHES, "placement": "classic", "layout": "basic"}
+    options = {"cells": cells, "hashes": HASHES, "layout": "classic", "storage": "basic"}
     ours = {name: Fading(pages, decay, rounding=mode, **options) for name, mode in LAZY.items()}
     positions = ours["ours, strict"].positions()
     eager = {

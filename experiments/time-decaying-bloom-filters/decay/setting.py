@@ -24,7 +24,7 @@ EPOCH = 3600
 LAYOUTS = ("basic", "optimized")
 """Those that are measured. They must give the same answers."""
 
-PAPER = {"counter_bits": 16, "fraction_bits": 0, "placement": "classic"}
+PAPER = {"counter_bits": 16, "fraction_bits": 0, "layout": "classic"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "paper": PAPER,
     "paper, expiring": {**PAPER, "rounding": "expiring"},

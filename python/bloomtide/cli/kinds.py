@@ -39,22 +39,22 @@ class Kind:
     takes: frozenset[str]
 
 
-_COUNTERS = frozenset({"layout", "policy", "hashes", "derivation"})
-_GROWING = _COUNTERS | {"total", "cells"}
+_COUNTERS = frozenset({"layout", "policy", "cells", "hashes"})
+_GROWING = _COUNTERS | {"total"}
 _SPECTRAL = _GROWING | {"slack", "on_full"}
 _DYNAMIC = _GROWING | {"counter_bits", "shrink"}
-_FADING = frozenset({"half_life", "decay", "epoch", "rounding", "placement"})
+_FADING = frozenset({"half_life", "decay", "epoch", "rounding", "storage"})
 
 KINDS = {
-    "bloom": Kind(BloomFilter, frozenset({"layout", "bits", "hashes", "derivation"})),
-    "scalable": Kind(ScalableBloomFilter, frozenset({"growth", "tightening", "derivation"})),
-    "counting": Kind(CountingBloomFilter, _COUNTERS | {"counter_bits", "bits"}),
+    "bloom": Kind(BloomFilter, frozenset({"layout", "bits", "hashes"})),
+    "scalable": Kind(ScalableBloomFilter, frozenset({"growth", "tightening"})),
+    "counting": Kind(CountingBloomFilter, _COUNTERS | {"counter_bits"}),
     "sbf": Kind(SpectralBloomFilter, _SPECTRAL),
     "dcf": Kind(DynamicCountFilter, _DYNAMIC),
     "psbf": Kind(PartitionedSpectralBloomFilter, _SPECTRAL | {"partitions"}),
     "pdcf": Kind(PartitionedDynamicCountFilter, _DYNAMIC | {"partitions"}),
-    "tbf": Kind(TimeDecayingBloomFilter, _COUNTERS | {"cells", "counter_bits"} | _FADING),
-    "url": Kind(UrlFilter, frozenset({"max_layers", "bind", "layer_sizes"})),
+    "tbf": Kind(TimeDecayingBloomFilter, _COUNTERS | {"counter_bits"} | _FADING),
+    "url": Kind(UrlFilter, frozenset({"max_layers", "layer_sizes"})),
 }
 
 EVERY_KIND_TAKES = frozenset({"capacity", "error_rate", "hash", "seed"})

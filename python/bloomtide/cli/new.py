@@ -29,12 +29,12 @@ from bloomtide.cli.quantities import parse_items, show_bytes
 @filter_file
 @goals
 @shape
-@option("--bits", metavar="N", type=parse_items, help="Size in bits, instead of --items.")
+@option("--bits", metavar="N", type=parse_items, help="bloom: size in bits, instead of --items.")
 @option(
     "--cells",
     metavar="N",
     type=parse_items,
-    help="sbf, dcf, psbf, pdcf, tbf: number of counters, instead of --items.",
+    help="Of counters: how many, instead of --items.",
 )
 @choice(
     "--hash",

@@ -123,10 +123,9 @@ shape = together(
     ),
     choice(
         "--layout",
-        of=("blocked", "classic", "basic", "optimized"),
+        of=("blocked", "classic"),
         metavar="LAYOUT",
-        help="Not scalable: blocked is faster, classic smaller at low error rates."
-        " tbf: basic or optimized, what holds its cells.",
+        help="Not scalable: blocked is faster, classic smaller at low error rates.",
     ),
     option(
         "--hashes",
@@ -173,12 +172,6 @@ shape = together(
         type=float,
         help="scalable: factor of each new layer's error rate.",
     ),
-    choice(
-        "--derivation",
-        of=("enhanced", "double", "slices"),
-        metavar="NAME",
-        help="How positions come from a key's digest: enhanced, double or slices.",
-    ),
     option(
         "--half-life",
         metavar="TIME",
@@ -202,22 +195,16 @@ shape = together(
         help="tbf: strict never counts too little, expiring reaches zero.",
     ),
     choice(
-        "--placement",
-        of=("blocked", "classic"),
-        metavar="WHERE",
-        help="tbf: where the cells of a key lie, blocked or classic, as --layout of others.",
+        "--storage",
+        of=("basic", "optimized"),
+        metavar="WHAT",
+        help="tbf: what holds its cells, basic or optimized.",
     ),
     option(
         "--max-layers",
         metavar="N",
         type=int,
         help="url: depths that are told apart, 1 to 64; 8 if not given.",
-    ),
-    choice(
-        "--bind",
-        of=("salted_xor", "ordered", "xor"),
-        metavar="HOW",
-        help="url: how segments are bound: salted_xor, ordered, or xor, the paper to the letter.",
     ),
     option(
         "--layer-sizes",

@@ -177,7 +177,7 @@ def _plan_table(plan: Plan) -> Table:
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column(style="dim")
-    form = ", ".join(word for word in (plan.layout, plan.placement, plan.policy) if word)
+    form = ", ".join(word for word in (plan.layout, plan.storage, plan.policy) if word)
     table.add_row("kind", plan.kind, form)
     table.add_row("keys", show_count(plan.capacity), "distinct, at capacity")
     cell = f"counters of {plan.counter_bits} bits"

@@ -55,7 +55,7 @@ class Structures:
             return cls(seen, counts, None, None, None)
         # A quarter of the memory of plain cells, and no slower.
         heat = TimeDecayingBloomFilter(
-            capacity, error_rate, half_life=half_life, layout="optimized"
+            capacity, error_rate, half_life=half_life, storage="optimized"
         )
         hot = HotList(settings.hot, half_life=half_life)
         return cls(seen, counts, heat, hot, HotList(settings.hot, half_life=SLOWER * half_life))

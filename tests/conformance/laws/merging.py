@@ -134,9 +134,9 @@ def and_has_every_key_of_both_and_leaves_both_operands_alone(subject: Subject) -
 CHANGES: dict[str, tuple[str, Any]] = {
     "seed": ("seed", 99),
     "secret": ("secret", bytes(16)),
-    "derivation": ("derivation", "double"),
+    "derivation": ("paper", {"derivation": "double"}),
     "layout": ("layout", "classic"),
-    "placement": ("placement", "classic"),
+    "storage": ("storage", "optimized"),
     "rounding": ("rounding", "expiring"),
     "fraction_bits": ("fraction_bits", 7),
     "decay": ("half_life", 10**11),
@@ -148,7 +148,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
     "bits": ("bits", 100_004),
     "cells": ("cells", 100_004),
     "partitions": ("partitions", 11),
-    "bind": ("bind", "ordered"),
+    "bind": ("paper", {"bind": "ordered"}),
     "capacity": ("capacity", 10_001),
     "error_rate": ("error_rate", 0.02),
     "max_layers": ("max_layers", 5),
@@ -164,23 +164,21 @@ def differing(subject: Subject) -> dict[str, Any]:
     fields = ["secret"] if "keyed" in structure.traits else ["seed"]
     decays = "decays" in structure.traits
     if hasattr(structure.cls, "layout") and not classic:
-        fields.append("placement" if decays else "layout")
+        fields.append("layout")
     elif "urls" in structure.traits:
         fields += ["bind", "capacity", "error_rate", "max_layers"]
         fields += [] if "xor" in structure.traits else ["layer_sizes"]
-    elif structure.parameters.get("derivation") not in ("double", "slices"):
+    elif not {"double", "slices"} & structure.traits:
         fields.append("derivation")
-    fields += [name for name in ("policy", "counter_bits") if hasattr(structure.cls, name)]
-    fading = ["layout", "rounding", "fraction_bits", "decay", "epoch", "origin"]
+    fields += [name for name in ("policy", "counter_bits") if structure.takes(name)]
+    fading = ["storage", "rounding", "fraction_bits", "decay", "epoch", "origin"]
     fields += fading if decays else []
-    fields += ["partitions"] if hasattr(structure.cls, "repartition") else []
+    fields += ["partitions"] if structure.takes("partitions") else []
     fields += [name for name in ("bits", "cells") if name in structure.parameters]
     fields += ["hashes"] if {"bits", "cells"} & structure.parameters.keys() else []
     found = {}
     for name in fields:
         parameter, value = CHANGES[name]
-        if decays and name == "layout":
-            value = "basic" if structure.parameters[name] == "optimized" else "optimized"
         if structure.parameters.get(parameter) != value:
             found[name] = subject.new(**{parameter: value})
     return found

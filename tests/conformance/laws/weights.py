@@ -42,7 +42,9 @@ def a_weighted_batch_equals_adding_one_by_one_in_order(subject: Subject) -> None
 
 @law("remove_many", unless=("conservative", "saturate"))
 def removing_a_weighted_batch_leaves_nothing(subject: Subject) -> None:
-    keys, counts = weighted(5000)
+    # A counter that is full sticks, so narrow ones get counts that fit.
+    narrow = subject.limit < 2**32 - 1
+    keys, counts = (words(300), [3] * 300) if narrow else weighted(5000)
     filled = subject.new()
     filled.add_many(keys, counts)
     assert filled.remove_many(keys, counts) is None

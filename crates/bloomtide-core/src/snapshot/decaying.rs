@@ -106,7 +106,7 @@ impl Promised {
             origin: number(2),
             half_life: Some(number(3)).filter(|half_life| half_life.to_bits() != 0),
         };
-        let layout = LAYOUTS[one_of("layout", rest[0], LAYOUTS.len())?];
+        let layout = LAYOUTS[one_of("storage", rest[0], LAYOUTS.len())?];
         let rounding = ROUNDINGS[one_of("rounding", rest[1], ROUNDINGS.len())?];
         let fraction_bits = u32::from(rest[2]);
         let pool = match rest[4] {

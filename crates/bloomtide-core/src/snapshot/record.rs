@@ -199,7 +199,7 @@ impl Record {
         let none = |name| Error::Field { name, got: "none".to_owned() };
         let plan = DecayingPlan {
             placement: Placement {
-                layout: self.layout.ok_or(none("placement"))?,
+                layout: self.layout.ok_or(none("layout"))?,
                 derivation: self.derivation,
                 cells: self.cells,
                 hashes: self.hashes,

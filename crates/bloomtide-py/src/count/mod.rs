@@ -1,32 +1,160 @@
-//! The four filters of growing counters for Python: `SpectralBloomFilter`, `DynamicCountFilter` and both
-//! partitioned.
+//! `CountFilter` for Python: counters that grow, in one of two storages, whole or in partitions.
 //!
-//! They have the same verbs, so these are on one base class, `CountFilter`; a class of its own has what
-//! makes it: its constructor and its plan (`spectral.rs`,
-//! `dynamic.rs`).
+//! The paper's four names are its constructors: subclasses that fix the storage and whether there are
+//! partitions. Every object is of one of them, also when it was made by `CountFilter(...)`, so that its class
+//! tells which file it becomes.
 
-mod any;
-mod dynamic;
-mod goal;
-mod spectral;
+mod plan;
 
-pub(crate) use any::Any;
-pub(crate) use dynamic::{DynamicCountFilter, PartitionedDynamicCountFilter};
-pub(crate) use spectral::{PartitionedSpectralBloomFilter, SpectralBloomFilter};
+use crate::structure::prelude::*;
+use bloomtide_core::cells::{
+    DynamicCells, DynamicShape, GrowingCells, Rebuilds, SpectralCells, SpectralShape,
+};
+use bloomtide_core::filters::{CountFilter as Core, Measure};
+use bloomtide_core::snapshot::{Frozen, Loaded};
+use bloomtide_core::{Error, Estimate, KeyHash, KeySource, Placement, Policy, epoch};
+use plan::AnyPlan;
+use std::sync::OnceLock;
+use std::time::Instant;
 
-use crate::errors::{OrRaise, parameter};
-use crate::key::hash_key;
-use crate::keys::{self, Options, Part, Verb, to_numpy};
-use crate::records::record;
-use crate::{files, params, weights, writers};
-use any::Common;
-use bloomtide_core::snapshot::Kind;
-use bloomtide_core::{Crew, KeyHash, epoch};
-use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use std::sync::atomic::AtomicUsize;
+/// A filter of one of the two storages; whole or partitioned is in its plan.
+pub(crate) enum Any {
+    Dynamic(Core<DynamicCells>),
+    Spectral(Core<SpectralCells>),
+}
 
-/// Counts keys under skew: what the spectral and dynamic count filters have in common.
+/// The same expression for both.
+macro_rules! each {
+    ($any:expr, $filter:ident => $do:expr) => {
+        match $any {
+            Any::Dynamic($filter) => $do,
+            Any::Spectral($filter) => $do,
+        }
+    };
+}
+
+/// The same verb of both, between two filters of one kind.
+macro_rules! between {
+    ($one:expr, $other:expr, $verb:ident) => {
+        match ($one, $other) {
+            (Any::Dynamic(one), Any::Dynamic(other)) => one.$verb(other),
+            (Any::Spectral(one), Any::Spectral(other)) => one.$verb(other),
+            (one, other) => one.require_kind(other),
+        }
+    };
+}
+
+/// Verbs that both have.
+macro_rules! forward {
+    ($($(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
+        impl Any {
+            $(
+                $(#[$attribute])*
+                pub(crate) fn $name(&self, $($argument: $type),*) $(-> $answer)? {
+                    each!(self, filter => filter.$name($($argument),*))
+                }
+            )*
+        }
+    };
+}
+
+/// A row that failed, after all rows before it went well.
+type Outcome = std::result::Result<(), (usize, Error)>;
+
+forward! {
+    fn kind() -> Kind;
+    #[inline(always)]
+    fn hasher() -> &Hasher;
+    #[inline(always)]
+    fn add(hash: KeyHash, count: u64) -> Result<bool>;
+    fn add_many(keys: &dyn KeySource, counts: Option<&[u64]>, out: &mut [bool], crew: &mut Crew) -> Outcome;
+    fn remove(hash: KeyHash, count: u64) -> Result<()>;
+    fn remove_many(keys: &dyn KeySource, counts: Option<&[u64]>) -> Outcome;
+    fn change_many(keys: &dyn KeySource, changes: &[i64], out: &mut [u64]) -> Outcome;
+    #[inline(always)]
+    fn count(hash: KeyHash, guard: &epoch::Guard) -> u64;
+    fn count_many(keys: &dyn KeySource, out: &mut [u64], crew: &mut Crew);
+    fn contains_many(keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew);
+    fn estimate(hash: KeyHash, confidence: f64) -> Estimate;
+    fn positions(hash: KeyHash) -> Vec<u64>;
+    fn clear() -> Result<()>;
+    fn measure() -> Measure;
+    fn bytes() -> u64;
+    fn rebuilds() -> Rebuilds;
+    fn validate() -> Result<()>;
+    fn freeze() -> Result<Frozen>;
+}
+
+impl Any {
+    fn shapes(&self) -> (Option<DynamicShape>, Option<SpectralShape>) {
+        match self {
+            Any::Dynamic(filter) => (Some(filter.plan().shape), None),
+            Any::Spectral(filter) => (None, Some(filter.plan().shape)),
+        }
+    }
+
+    /// Every counter, in order.
+    fn values(&self) -> Vec<u64> {
+        each!(self, filter => filter.look(|cells, guard| {
+            (0..cells.len()).map(|cell| cells.get(cell, guard)).collect()
+        }))
+    }
+
+    fn copy(&self) -> Result<Any> {
+        match self {
+            Any::Dynamic(filter) => filter.copy().map(Any::Dynamic),
+            Any::Spectral(filter) => filter.copy().map(Any::Spectral),
+        }
+    }
+
+    fn require_kind(&self, other: &Any) -> Result<()> {
+        if self.kind() == other.kind() {
+            return Ok(());
+        }
+        Err(Error::incompatible("kind", self.kind().name(), other.kind().name()))
+    }
+
+    fn require_compatible(&self, other: &Any) -> Result<()> {
+        self.require_kind(other)?;
+        between!(self, other, require_compatible)
+    }
+
+    fn merge(&self, other: &Any) -> Result<()> {
+        self.require_kind(other)?;
+        between!(self, other, merge)
+    }
+
+    fn same_as(&self, other: &Any) -> bool {
+        self.kind() == other.kind()
+            && match (self, other) {
+                (Any::Dynamic(one), Any::Dynamic(other)) => one.same_as(other),
+                (Any::Spectral(one), Any::Spectral(other)) => one.same_as(other),
+                _ => false,
+            }
+    }
+}
+
+/// What both plans have.
+struct Common {
+    placement: Placement,
+    policy: Policy,
+    partitions: u64,
+    total: u64,
+    capacity: Option<u64>,
+    error_rate: Option<f64>,
+}
+
+/// Nanoseconds since the first call.
+fn clock() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(Instant::now);
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Counts keys under skew: counters take the bits that their counts need.
+///
+/// storage="dynamic" is the faster one, "spectral" takes fewer bits. With partitions a hot key widens the
+/// counters of its partition only.
 #[pyclass(frozen, subclass, module = "bloomtide")]
 pub(crate) struct CountFilter {
     core: Any,
@@ -34,19 +162,20 @@ pub(crate) struct CountFilter {
     writers: AtomicUsize,
 }
 
+shared!(CountFilter, Any, |_this, py, made| to_object(py, made), |core| core.freeze()?);
+whole!(CountFilter);
+merged!(CountFilter);
+asked!(CountFilter);
+counted!(CountFilter, u64);
+
 impl CountFilter {
-    pub(crate) fn new(core: Any) -> Self {
-        any::each!(&core, filter => filter.set_clock(any::clock));
+    fn new(core: Any) -> Self {
+        each!(&core, filter => filter.set_clock(clock));
         CountFilter { core, writers: AtomicUsize::new(0) }
     }
 
     pub(crate) fn core(&self) -> &Any {
         &self.core
-    }
-
-    /// For who adds without holding the interpreter.
-    pub(crate) fn register(&self) -> writers::Registered<'_> {
-        writers::Registered::new(&self.writers)
     }
 
     /// `count`, which `short_calls.rs` puts on the classes.
@@ -60,18 +189,13 @@ impl CountFilter {
         Ok(self.core.count(hash, &epoch::pin()))
     }
 
-    /// `add` of one occurrence, which `short_calls.rs` puts on the classes.
-    #[inline(always)]
-    pub(crate) fn add_one(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.add_times(key, 1)
-    }
-
     #[inline(always)]
     fn add_times(&self, key: &Bound<'_, PyAny>, count: u64) -> PyResult<bool> {
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers)
+            && let Any::Dynamic(filter) = &self.core
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
-            && let Some(new) = unsafe { self.core.add_shortly(hash, count) }
+            && let Some(new) = unsafe { filter.add_shortly(hash, count) }
         {
             return Ok(new);
         }
@@ -83,7 +207,7 @@ impl CountFilter {
     fn add_longer(&self, py: Python<'_>, hash: KeyHash, count: u64) -> PyResult<bool> {
         let added = if writers::alone(&self.writers) {
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
-            unsafe { self.core.add_unsynchronised(hash, count) }
+            each!(&self.core, filter => unsafe { filter.add_unsynchronised(hash, count) })
         } else {
             self.core.add(hash, count)
         };
@@ -91,55 +215,105 @@ impl CountFilter {
     }
 
     fn common(&self) -> Common {
-        self.core.common()
+        each!(&self.core, filter => {
+            let plan = filter.plan();
+            Common {
+                placement: plan.placement,
+                policy: plan.policy,
+                partitions: plan.cut().partitions(),
+                total: plan.total,
+                capacity: plan.capacity,
+                error_rate: plan.error_rate,
+            }
+        })
+    }
+}
+
+/// What was read through a class, refused if it is of another kind than the class.
+fn checked(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
+    match &loaded {
+        Loaded::Dynamic(_) | Loaded::Spectral(_) => files::to_object(py, loaded, None),
+        other => {
+            let got = other.kind().name().to_owned();
+            Err(to_python(py, Error::Kind { expected: "dcf, pdcf, sbf or psbf", got }))
+        }
     }
 }
 
 #[pymethods]
 impl CountFilter {
-    /// Adds `count` occurrences of the key; True iff it was certainly absent before.
+    #[new]
+    #[classmethod]
+    #[pyo3(
+        signature = (capacity=None, error_rate=None, **words),
+        text_signature = "(capacity=None, error_rate=None, *, storage='dynamic', partitions=1, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)"
+    )]
+    fn py_new<'py>(
+        cls: &Bound<'py, PyType>,
+        capacity: Option<&Bound<'py, PyAny>>,
+        error_rate: Option<&Bound<'py, PyAny>>,
+        words: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = cls.py();
+        let kind = kind_of(cls)?;
+        let words = plan::words(py, words, kind, HASHING)?;
+        let plan = AnyPlan::of(&words, kind, capacity, error_rate)?;
+        to_object(py, plan.make(py, words.hasher()?)?)
+    }
+
+    /// Sizes, memory and predicted error for a goal; allocates nothing.
     ///
-    /// Calls with the key alone take a shorter way, see `short_calls.rs`.
-    #[pyo3(signature = (key, count=None), text_signature = "($self, key, count=1)")]
-    fn add(&self, key: &Bound<'_, PyAny>, count: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        self.add_times(key, params::maybe_whole("count", count)?.unwrap_or(1))
-    }
-
-    /// Adds every key, once or as often as `counts` says, in order; a NumPy array of what `add` would
-    /// have answered.
-    #[pyo3(signature = (keys, counts=None, *, nulls="refuse", threads=1))]
-    fn add_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        counts: Option<&Bound<'py, PyAny>>,
-        nulls: &str,
-        threads: i64,
+    /// On one of the paper's names: without `storage`, and with `partitions` where the name has them.
+    #[classmethod]
+    #[pyo3(
+        signature = (capacity=None, error_rate=None, **words),
+        text_signature = "($type, capacity=None, error_rate=None, *, storage=None, partitions=None, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None)"
+    )]
+    fn plan<'py>(
+        cls: &Bound<'py, PyType>,
+        capacity: Option<&Bound<'py, PyAny>>,
+        error_rate: Option<&Bound<'py, PyAny>>,
+        words: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = Options::parse(keys.py(), nulls, threads)?;
-        let (keys, counts) = weights::of(keys, counts)?;
-        let add = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
-            let counts = counts.as_deref().map(|all| part.of(all));
-            self.core.add_many(part.keys, counts.as_deref(), out, crew)
-        };
-        keys::run(&Verb::new(self.core.hasher(), &add).writers(&self.writers), &keys, options)
+        let kind = kind_of(cls)?;
+        let words = plan::words(cls.py(), words, kind, &[])?;
+        AnyPlan::of(&words, kind, capacity, error_rate)?.to_record(cls.py())
     }
 
-    /// Removes every key, once or as often as `counts` says, in order, until one is absent.
-    #[pyo3(signature = (keys, counts=None, *, nulls="refuse"))]
-    fn remove_many(
-        &self,
-        keys: &Bound<'_, PyAny>,
-        counts: Option<&Bound<'_, PyAny>>,
-        nulls: &str,
-    ) -> PyResult<()> {
-        let options = Options::parse(keys.py(), nulls, 1)?;
-        let (keys, counts) = weights::of(keys, counts)?;
-        let remove = |part: Part<'_>, out: &mut [bool], _: &mut Crew| {
-            let counts = counts.as_deref().map(|all| part.of(all));
-            self.core.remove_many(part.keys, counts.as_deref(), out)
-        };
-        let verb = Verb::new(self.core.hasher(), &remove).writers(&self.writers);
-        keys::run(&verb, &keys, options).map(|_| ())
+    /// An empty filter of a plan's sizes.
+    #[classmethod]
+    #[pyo3(signature = (plan, *, hash="xxh3", seed=0, secret=None))]
+    fn from_plan(
+        cls: &Bound<'_, PyType>,
+        plan: &Bound<'_, PyAny>,
+        hash: &str,
+        seed: i128,
+        secret: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = cls.py();
+        match kind_of(cls)? {
+            Some(kind) => params::require_kind(plan, kind.name())?,
+            None => {
+                let got: String = field(plan, "kind")?;
+                if !["dcf", "pdcf", "sbf", "psbf"].contains(&got.as_str()) {
+                    params::require_kind(plan, "dcf")?;
+                }
+            }
+        }
+        let hasher = params::hasher(py, hash, seed, secret)?;
+        to_object(py, AnyPlan::of_record(plan)?.make(py, hasher)?)
+    }
+
+    /// Reads a file that `save` wrote.
+    #[classmethod]
+    fn load(cls: &Bound<'_, PyType>, path: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        checked(cls.py(), files::load(path, kind_of(cls)?)?)
+    }
+
+    /// Reads what `to_bytes` returned.
+    #[classmethod]
+    fn from_bytes(cls: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        checked(cls.py(), files::from_bytes(data, kind_of(cls)?)?)
     }
 
     /// Adds (above zero), removes (below) or only counts (zero), in order, until a key to remove is absent.
@@ -159,136 +333,34 @@ impl CountFilter {
         keys::run(&Verb::new(self.core.hasher(), &change).writers(&self.writers), &keys, options)
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.count_one(key)? != 0)
-    }
-
-    /// `key in filter` for every key, as a NumPy array.
-    #[pyo3(signature = (keys, *, nulls="refuse", threads=1))]
-    fn contains_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
-            self.core.contains_many(part.keys, out, crew);
-            Ok(())
-        };
-        let options = Options::parse(keys.py(), nulls, threads)?;
-        keys::run(&Verb::new(self.core.hasher(), &ask), keys, options)
-    }
-
-    /// How often the key was added: never too small, unless a counter is stuck, see `estimate`.
-    fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
-        self.count_one(key)
-    }
-
-    /// `count` for every key, as a NumPy array.
-    #[pyo3(signature = (keys, *, nulls="refuse", threads=1))]
-    fn count_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let ask = |part: Part<'_>, out: &mut [u64], crew: &mut Crew| {
-            self.core.count_many(part.keys, out, crew);
-            Ok(())
-        };
-        let options = Options::parse(keys.py(), nulls, threads)?;
-        keys::run(&Verb::new(self.core.hasher(), &ask), keys, options)
-    }
-
-    /// The count with its bounds: at most `upper` for certain, at least `lower` with `confidence`.
-    #[pyo3(signature = (key, *, confidence=0.95))]
-    fn estimate<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        confidence: f64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = key.py();
-        if !(confidence > 0.0 && confidence < 1.0) {
-            let hint = "0.95 is right in 19 of 20 cases";
-            return Err(parameter(py, "confidence", confidence, "between 0 and 1", hint));
-        }
-        let hash = hash_key(self.core.hasher(), key, None)?;
-        let estimate = py.detach(|| self.core.estimate(hash, confidence));
-        record(py, "Estimate", |fields| {
-            fields.set_item("value", estimate.value)?;
-            fields.set_item("lower", estimate.lower)?;
-            fields.set_item("upper", (!estimate.saturated).then_some(estimate.value))?;
-            fields.set_item("confidence", confidence)?;
-            fields.set_item("saturated", estimate.saturated)
+    /// Cuts the cells into `partitions` other partitions; every count stays the same.
+    fn repartition(&self, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = partitions.py();
+        let (partitions, adaptive) = plan::partitions(partitions, self.common().placement.cells)?;
+        let _registered = self.register();
+        py.detach(|| match &self.core {
+            Any::Dynamic(filter) => {
+                filter.repartition(partitions, |shape| DynamicShape { adaptive, ..shape })
+            }
+            Any::Spectral(filter) => filter.repartition(partitions, |shape| shape),
         })
-    }
-
-    /// Takes `count` occurrences away again, from all of the key's counters or from none.
-    #[pyo3(signature = (key, count=None), text_signature = "($self, key, count=1)")]
-    fn remove(&self, key: &Bound<'_, PyAny>, count: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let count = params::maybe_whole("count", count)?.unwrap_or(1);
-        let hash = hash_key(self.core.hasher(), key, None)?;
-        self.core.remove(hash, count).or_raise(key.py())
-    }
-
-    fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let other = &other.get().core;
-        self.core.require_compatible(other).or_raise(py)?;
-        let made = py.detach(|| self.core.copy().and_then(|copy| copy.merge(other).map(|()| copy)));
-        to_object(py, made.or_raise(py)?)
-    }
-
-    fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.merge(py, other)
-    }
-
-    /// Adds the other's counters to these.
-    fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        let other = &other.get().core;
-        let _registered = writers::Registered::new(&self.writers);
-        py.detach(|| self.core.merge(other)).or_raise(py)
-    }
-
-    /// A copy.
-    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let made = py.detach(|| self.core.copy()).or_raise(py)?;
-        to_object(py, made)
-    }
-
-    /// Forgets every key.
-    fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        let _registered = writers::Registered::new(&self.writers);
-        py.detach(|| self.core.clear()).or_raise(py)
-    }
-
-    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> bool {
-        let other = &other.get().core;
-        py.detach(|| self.core.same_as(other))
-    }
-
-    /// Estimated number of distinct keys inside, from the fill; infinite when every counter is set.
-    fn estimated_items(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.core.measure().items)
+        .or_raise(py)
     }
 
     /// Fill, estimated keys, error rate now, memory, rebuilds and the longest pause.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let measure = py.detach(|| self.core.measure());
         let (common, rebuilds) = (self.common(), self.core.rebuilds());
-        // A spectral counter has one bit at least.
-        let counter_bits = self.core.dynamic().map_or(1, |shape| shape.width);
-        record(py, "Stats", |fields| {
-            fields.set_item("kind", self.core.kind().name())?;
-            fields.set_item("items", measure.items)?;
-            fields.set_item("capacity", common.capacity)?;
-            fields.set_item("error_rate", common.error_rate)?;
-            fields.set_item("predicted_error", measure.error)?;
-            fields.set_item("fill", measure.fill)?;
-            fields.set_item("cells", common.placement.cells)?;
-            fields.set_item("hashes", common.placement.hashes)?;
-            fields.set_item("counter_bits", counter_bits)?;
-            fields.set_item("bytes", self.core.bytes())?;
-            fields.set_item("saturated", measure.saturated)?;
+        let sizes = Sizes {
+            kind: self.core.kind().name(),
+            capacity: common.capacity,
+            error_rate: common.error_rate,
+            placement: common.placement,
+            // A spectral counter has one bit at least.
+            counter_bits: self.core.shapes().0.map_or(1, |shape| shape.width),
+            bytes: self.core.bytes(),
+        };
+        sizes.stats(py, &measure, |fields| {
             fields.set_item("partitions", common.partitions)?;
             fields.set_item("rebuilds", rebuilds.count)?;
             fields.set_item("moved", rebuilds.moved)?;
@@ -297,141 +369,111 @@ impl CountFilter {
         })
     }
 
-    /// Checks every invariant.
-    fn validate(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.core.validate()).or_raise(py)
-    }
-
-    /// The counters of a key, each once, in the order they are derived.
-    fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        Ok(self.core.positions(hash_key(self.core.hasher(), key, None)?))
-    }
-
-    /// Every counter's value, as a NumPy array.
-    fn cells<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let values = py.detach(|| self.core.values());
-        to_numpy(py, &values, "uint64")
-    }
-
-    /// Replaces the file by a snapshot, atomically and durably.
-    fn save(&self, path: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = path.py();
-        let frozen = py.detach(|| self.core.freeze()).or_raise(py)?;
-        files::save(py, &frozen, path)
-    }
-
-    /// The snapshot as bytes.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let frozen = py.detach(|| self.core.freeze()).or_raise(py)?;
-        files::to_bytes(py, &frozen)
-    }
-
-    fn __reduce__<'py>(
-        this: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let py = this.py();
-        Ok((this.get_type().getattr("from_bytes")?, (this.get().to_bytes(py)?,)))
-    }
-
-    fn __copy__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.copy(py)
-    }
-
-    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let _ = memo;
-        self.copy(py)
-    }
-
     fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
         let common = this.get().common();
-        let goal = match (common.capacity, common.error_rate) {
-            (Some(capacity), Some(rate)) => format!("capacity={capacity} error_rate={rate} "),
-            _ => String::new(),
-        };
-        let placement = common.placement;
-        let core = &this.get().core;
-        let dynamic = core
-            .dynamic()
-            .map(|shape| format!("counter_bits={} shrink={} ", shape.width, shape.shrink));
-        let spectral = core.spectral().map(|shape| {
-            format!("slack={} on_full={} ", shape.slack, goal::on_full_name(shape.on_full))
+        let (dynamic, spectral) = this.get().core.shapes();
+        let dynamic =
+            dynamic.map(|shape| format!("counter_bits={} shrink={} ", shape.width, shape.shrink));
+        let spectral = spectral.map(|shape| {
+            format!("slack={} on_full={} ", shape.slack, plan::on_full_name(shape.on_full))
         });
         Ok(format!(
-            "<{} {goal}total={} {}layout={} policy={} partitions={} cells={} hashes={}>",
+            "<{} {}total={} {}layout={} policy={} partitions={} cells={} hashes={}>",
             this.get_type().name()?,
+            shown_goal(common.capacity, common.error_rate),
             common.total,
             dynamic.or(spectral).unwrap_or_default(),
-            placement.layout.name(),
+            common.placement.layout.name(),
             common.policy.name(),
             common.partitions,
-            placement.cells,
-            placement.hashes,
+            common.placement.cells,
+            common.placement.hashes,
         ))
-    }
-
-    #[getter]
-    fn capacity(&self) -> Option<u64> {
-        self.common().capacity
-    }
-
-    #[getter]
-    fn error_rate(&self) -> Option<f64> {
-        self.common().error_rate
-    }
-
-    #[getter]
-    fn total(&self) -> u64 {
-        self.common().total
-    }
-
-    #[getter]
-    fn hashes(&self) -> u32 {
-        self.common().placement.hashes
-    }
-
-    #[getter]
-    fn partitions(&self) -> u64 {
-        self.common().partitions
-    }
-
-    #[getter]
-    fn layout(&self) -> &'static str {
-        self.common().placement.layout.name()
-    }
-
-    #[getter]
-    fn policy(&self) -> &'static str {
-        self.common().policy.name()
-    }
-
-    #[getter]
-    fn derivation(&self) -> &'static str {
-        self.common().placement.derivation.name()
-    }
-
-    #[getter]
-    fn hash(&self) -> &'static str {
-        self.core.hasher().name()
-    }
-
-    #[getter]
-    fn seed(&self) -> u64 {
-        self.core.hasher().seed()
     }
 }
 
-/// The Python object of a filter.
-pub(crate) fn to_object(py: Python<'_>, core: Any) -> PyResult<Py<PyAny>> {
-    let kind = core.kind();
-    let base = PyClassInitializer::from(CountFilter::new(core));
-    Ok(match kind {
-        Kind::Spectral => Py::new(py, base.add_subclass(SpectralBloomFilter))?.into_any(),
-        Kind::PartitionedSpectral => {
-            Py::new(py, base.add_subclass(PartitionedSpectralBloomFilter))?.into_any()
+getters!(CountFilter, this =>
+    capacity: Option<u64> = this.common().capacity;
+    error_rate: Option<f64> = this.common().error_rate;
+    total: u64 = this.common().total;
+    hashes: u32 = this.common().placement.hashes;
+    partitions: u64 = this.common().partitions;
+    layout: &'static str = this.common().placement.layout.name();
+    policy: &'static str = this.common().policy.name();
+    derivation: &'static str = this.common().placement.derivation.name();
+    storage: &'static str = if matches!(this.core, Any::Dynamic(_)) { "dynamic" } else { "spectral" };
+    /// Dynamic only, as `shrink` and `adaptive`.
+    counter_bits: Option<u32> = this.core.shapes().0.map(|shape| shape.width);
+    shrink: Option<f64> = this.core.shapes().0.map(|shape| shape.shrink);
+    adaptive: Option<bool> = this.core.shapes().0.map(|shape| shape.adaptive);
+    /// Spectral only, as `on_full`.
+    slack: Option<f64> = this.core.shapes().1.map(|shape| shape.slack);
+    on_full: Option<&'static str> = this.core.shapes().1.map(|shape| plan::on_full_name(shape.on_full));
+);
+
+/// The paper's names: each is a kind, and the signature of its constructor.
+macro_rules! named {
+    ($($(#[$doc:meta])* $name:ident, $kind:ident, $signature:tt;)*) => {
+        $(
+            $(#[$doc])*
+            #[pyclass(frozen, extends = CountFilter, module = "bloomtide")]
+            pub(crate) struct $name;
+
+            #[pymethods]
+            impl $name {
+                #[new]
+                #[pyo3(signature = (capacity=None, error_rate=None, **words), text_signature = $signature)]
+                fn py_new<'py>(
+                    py: Python<'py>,
+                    capacity: Option<&Bound<'py, PyAny>>,
+                    error_rate: Option<&Bound<'py, PyAny>>,
+                    words: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Py<PyAny>> {
+                    let kind = Some(Kind::$kind);
+                    let words = plan::words(py, words, kind, HASHING)?;
+                    let plan = AnyPlan::of(&words, kind, capacity, error_rate)?;
+                    to_object(py, plan.make(py, words.hasher()?)?)
+                }
+            }
+        )*
+
+        /// The kind that a class fixes; None for `CountFilter`.
+        fn kind_of(class: &Bound<'_, PyType>) -> PyResult<Option<Kind>> {
+            $(
+                if class.is(class.py().get_type::<$name>()) {
+                    return Ok(Some(Kind::$kind));
+                }
+            )*
+            if class.is(class.py().get_type::<CountFilter>()) {
+                return Ok(None);
+            }
+            let hint = "wrap the filter instead of inheriting from it";
+            Err(parameter(class.py(), "cls", class.name()?, "CountFilter or one of its names", hint))
         }
-        Kind::PartitionedDynamic => {
-            Py::new(py, base.add_subclass(PartitionedDynamicCountFilter))?.into_any()
+
+        /// The Python object of a filter.
+        pub(crate) fn to_object(py: Python<'_>, core: Any) -> PyResult<Py<PyAny>> {
+            let kind = core.kind();
+            let base = PyClassInitializer::from(CountFilter::new(core));
+            match kind {
+                $(Kind::$kind => Ok(Py::new(py, base.add_subclass($name))?.into_any()),)*
+                other => Err(to_python(py, Error::Kind { expected: "dcf", got: other.name().to_owned() })),
+            }
         }
-        _ => Py::new(py, base.add_subclass(DynamicCountFilter))?.into_any(),
-    })
+    };
+}
+
+named! {
+    /// Counts keys in counters of two parts, of which the upper one grows with the largest count.
+    DynamicCountFilter, Dynamic,
+    "(capacity=None, error_rate=None, *, total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)";
+    /// A dynamic count filter in partitions: a hot key widens the counters of its partition only.
+    PartitionedDynamicCountFilter, PartitionedDynamic,
+    "(capacity=None, error_rate=None, *, partitions='auto', total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)";
+    /// Counts keys in counters that each take the bits they need.
+    SpectralBloomFilter, Spectral,
+    "(capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)";
+    /// A spectral Bloom filter in partitions: a rebuild touches one of them.
+    PartitionedSpectralBloomFilter, PartitionedSpectral,
+    "(capacity=None, error_rate=None, *, partitions='auto', total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)";
 }

@@ -1,22 +1,16 @@
 //! `TimeDecayingBloomFilter` for Python. The clock is read here; the core gets epochs.
 
-mod answers;
 mod goal;
 mod moments;
 mod row_times;
 
-use crate::errors::{OrRaise, parameter, to_python};
 use crate::instants::Clock;
-use crate::key::hash_key;
-use crate::keys::{self, Options, Part, Verb, to_numpy};
-use crate::{files, params, weights, writers};
+use crate::keys::to_numpy;
+use crate::records::estimate_record;
+use crate::structure::prelude::*;
+use bloomtide_core::TimeDecayingBloomFilter as Core;
 use bloomtide_core::filters::{Added, When};
-use bloomtide_core::snapshot::{Kind, Loaded};
-use bloomtide_core::{Crew, Error, TimeDecayingBloomFilter as Core};
-use goal::{MAKING, SIZING, Words, plan_of, plan_record, repr};
-use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
-use std::sync::atomic::AtomicUsize;
+use goal::{SIZING, plan_of, plan_of_record, plan_record, repr, sizes_of};
 
 /// Counts keys, and lets the counts fade: how hot is it now?
 ///
@@ -29,19 +23,22 @@ pub(crate) struct TimeDecayingBloomFilter {
     pub(crate) writers: AtomicUsize,
 }
 
+shared!(
+    TimeDecayingBloomFilter,
+    Core,
+    |this, py, made| {
+        let made = TimeDecayingBloomFilter::new(made, this.clock.clone_ref(py));
+        Ok(Py::new(py, made)?.into_any())
+    },
+    |core| core.freeze()?
+);
+whole!(TimeDecayingBloomFilter);
+merged!(TimeDecayingBloomFilter);
+loaded!(TimeDecayingBloomFilter, Decaying, clock);
+
 impl TimeDecayingBloomFilter {
     pub(crate) fn new(core: Core, clock: Clock) -> Self {
         TimeDecayingBloomFilter { core, clock, writers: AtomicUsize::new(0) }
-    }
-
-    fn from_loaded(py: Python<'_>, loaded: Loaded, clock: Clock) -> PyResult<Self> {
-        match loaded {
-            Loaded::Decaying(core) => Ok(Self::new(*core, clock)),
-            other => {
-                let got = other.kind().name().to_owned();
-                Err(to_python(py, Error::Kind { expected: "tbf", got }))
-            }
-        }
     }
 
     /// `add` of one occurrence now, which `short_calls.rs` puts on the class.
@@ -79,16 +76,16 @@ impl TimeDecayingBloomFilter {
     #[new]
     #[pyo3(
         signature = (capacity=None, error_rate=None, **words),
-        text_signature = "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, layout='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, pool='grow', pool_cells=None, origin=0, clock=None, placement=None, cells=None, hashes=None, derivation='enhanced', hash='xxh3', seed=0, secret=None)"
+        text_signature = "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, pool='grow', pool_cells=None, origin=0, clock=None, layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)"
     )]
-    fn py_new(
-        py: Python<'_>,
-        capacity: Option<&Bound<'_, PyAny>>,
-        error_rate: Option<&Bound<'_, PyAny>>,
-        words: Option<&Bound<'_, PyDict>>,
+    fn py_new<'py>(
+        py: Python<'py>,
+        capacity: Option<&Bound<'py, PyAny>>,
+        error_rate: Option<&Bound<'py, PyAny>>,
+        words: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Self> {
-        let words = Words::new(py, words, &[SIZING, MAKING])?;
-        let plan = words.plan(capacity, error_rate)?;
+        let words = Words::new(py, words, &[SIZING, HASHING, &["clock"]])?;
+        let plan = plan_of(&words, capacity, error_rate)?;
         let hasher = words.hasher()?;
         let clock = words.word("clock")?;
         Ok(Self::new(Core::new(plan, hasher).or_raise(py)?, Clock::parse(clock.as_ref())?))
@@ -98,7 +95,7 @@ impl TimeDecayingBloomFilter {
     #[classmethod]
     #[pyo3(
         signature = (capacity=None, error_rate=None, **words),
-        text_signature = "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, layout='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, pool='grow', pool_cells=None, origin=0, placement=None, cells=None, hashes=None, derivation='enhanced')"
+        text_signature = "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, pool='grow', pool_cells=None, origin=0, layout=None, cells=None, hashes=None, paper=None)"
     )]
     fn plan<'py>(
         cls: &Bound<'py, PyType>,
@@ -107,7 +104,7 @@ impl TimeDecayingBloomFilter {
         words: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let words = Words::new(cls.py(), words, &[SIZING])?;
-        plan_record(cls.py(), &words.plan(capacity, error_rate)?)
+        plan_record(cls.py(), &plan_of(&words, capacity, error_rate)?)
     }
 
     /// The filter that a plan describes.
@@ -123,31 +120,7 @@ impl TimeDecayingBloomFilter {
     ) -> PyResult<Self> {
         let py = cls.py();
         let hasher = params::hasher(py, hash, seed, secret)?;
-        Ok(Self::new(Core::new(plan_of(plan)?, hasher).or_raise(py)?, Clock::parse(clock)?))
-    }
-
-    /// Reads a file that `save` wrote.
-    #[classmethod]
-    #[pyo3(signature = (path, *, clock=None))]
-    fn load(
-        cls: &Bound<'_, PyType>,
-        path: &Bound<'_, PyAny>,
-        clock: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let clock = Clock::parse(clock)?;
-        Self::from_loaded(cls.py(), files::load(path, Some(Kind::Decaying))?, clock)
-    }
-
-    /// Reads what `to_bytes` returned.
-    #[classmethod]
-    #[pyo3(signature = (data, *, clock=None))]
-    fn from_bytes(
-        cls: &Bound<'_, PyType>,
-        data: &Bound<'_, PyAny>,
-        clock: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let clock = Clock::parse(clock)?;
-        Self::from_loaded(cls.py(), files::from_bytes(data, Some(Kind::Decaying))?, clock)
+        Ok(Self::new(Core::new(plan_of_record(plan)?, hasher).or_raise(py)?, Clock::parse(clock)?))
     }
 
     /// Adds `count` occurrences of the key at an instant; True iff it was certainly absent before.
@@ -271,13 +244,11 @@ impl TimeDecayingBloomFilter {
         at: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
-        if !(confidence > 0.0 && confidence < 1.0) {
-            let hint = "0.95 is right in 19 of 20 cases";
-            return Err(parameter(py, "confidence", confidence, "between 0 and 1", hint));
-        }
+        params::check_confidence(py, confidence)?;
         let epoch = self.asked(py, at)?;
         let hash = hash_key(self.core.hasher(), key, None)?;
-        answers::estimate(py, &self.core, hash, epoch, confidence)
+        let found = py.detach(|| self.core.estimate(hash, epoch, confidence));
+        estimate_record(py, &found, confidence, |units| self.core.count_of(units))
     }
 
     /// Moves the filter's time on, to the clock's or to `now`, and brings some of its blocks up to it.
@@ -296,41 +267,6 @@ impl TimeDecayingBloomFilter {
         moments::beside_hot_list(this, k)
     }
 
-    fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Self> {
-        let other = &other.get().core;
-        self.core.require_compatible(other).or_raise(py)?;
-        let made = py.detach(|| self.core.copy().and_then(|copy| copy.merge(other).map(|()| copy)));
-        Ok(Self::new(made.or_raise(py)?, self.clock.clone_ref(py)))
-    }
-
-    fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.merge(py, other)
-    }
-
-    /// Adds the other's counts to these, at the later of both times.
-    fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        let other = &other.get().core;
-        let _registered = writers::Registered::new(&self.writers);
-        py.detach(|| self.core.merge(other)).or_raise(py)
-    }
-
-    /// A copy, with the same clock.
-    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        let copy = py.detach(|| self.core.copy()).or_raise(py)?;
-        Ok(Self::new(copy, self.clock.clone_ref(py)))
-    }
-
-    /// Forgets every key, and the time.
-    fn clear(&self, py: Python<'_>) {
-        let _registered = writers::Registered::new(&self.writers);
-        py.detach(|| self.core.clear());
-    }
-
-    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> bool {
-        let other = &other.get().core;
-        py.detach(|| self.core.same_as(other))
-    }
-
     /// Estimated number of distinct keys inside, from the fill; infinite when every cell is set.
     fn estimated_items(&self, py: Python<'_>) -> PyResult<f64> {
         let epoch = self.by_clock(py)?.epoch;
@@ -345,12 +281,12 @@ impl TimeDecayingBloomFilter {
         at: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let epoch = self.asked(py, at)?;
-        answers::stats(py, &self.core, epoch)
-    }
-
-    /// Checks every invariant.
-    fn validate(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.core.validate()).or_raise(py)
+        let measure = py.detach(|| self.core.measure(epoch));
+        let (late, clock_jumps) = self.core.history();
+        sizes_of(self.core.plan(), self.core.bytes()).stats(py, &measure, |fields| {
+            fields.set_item("late", late)?;
+            fields.set_item("clock_jumps", clock_jumps)
+        })
     }
 
     /// The cells of a key, each once, in the order they are derived.
@@ -370,132 +306,28 @@ impl TimeDecayingBloomFilter {
         to_numpy(py, &values, "float64")
     }
 
-    /// Replaces the file by a snapshot, atomically and durably.
-    fn save(&self, path: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = path.py();
-        let frozen = py.detach(|| self.core.freeze()).or_raise(py)?;
-        files::save(py, &frozen, path)
-    }
-
-    /// The snapshot as bytes.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let frozen = py.detach(|| self.core.freeze()).or_raise(py)?;
-        files::to_bytes(py, &frozen)
-    }
-
-    fn __reduce__<'py>(
-        this: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let py = this.py();
-        Ok((this.get_type().getattr("from_bytes")?, (this.get().to_bytes(py)?,)))
-    }
-
-    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.copy(py)
-    }
-
-    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let _ = memo;
-        self.copy(py)
-    }
-
     fn __repr__(&self) -> String {
         repr(self.core.plan())
     }
-
-    /// The filter's time: when the latest epoch began that it was told of, in seconds since 1970.
-    #[getter]
-    fn time(&self) -> Option<f64> {
-        self.core.now().map(|epoch| self.core.plan().fade.begin_of(epoch))
-    }
-
-    #[getter]
-    fn capacity(&self) -> Option<u64> {
-        self.core.plan().capacity
-    }
-
-    #[getter]
-    fn error_rate(&self) -> Option<f64> {
-        self.core.plan().error_rate
-    }
-
-    #[getter]
-    fn half_life(&self) -> Option<f64> {
-        self.core.plan().fade.half_life
-    }
-
-    #[getter]
-    fn decay(&self) -> f64 {
-        self.core.plan().fade.decay
-    }
-
-    #[getter]
-    fn epoch(&self) -> f64 {
-        self.core.plan().fade.epoch
-    }
-
-    #[getter]
-    fn origin(&self) -> f64 {
-        self.core.plan().fade.origin
-    }
-
-    #[getter]
-    fn hashes(&self) -> u32 {
-        self.core.plan().hashes()
-    }
-
-    #[getter]
-    fn counter_bits(&self) -> u32 {
-        self.core.plan().counter_bits
-    }
-
-    #[getter]
-    fn fraction_bits(&self) -> u32 {
-        self.core.plan().fraction_bits
-    }
-
-    #[getter]
-    fn pool(&self) -> &'static str {
-        self.core.plan().pool.name()
-    }
-
-    #[getter]
-    fn pool_cells(&self) -> Option<u64> {
-        self.core.plan().pool.digits()
-    }
-
-    #[getter]
-    fn layout(&self) -> &'static str {
-        self.core.plan().layout.name()
-    }
-
-    #[getter]
-    fn placement(&self) -> &'static str {
-        self.core.plan().placement.layout.name()
-    }
-
-    #[getter]
-    fn rounding(&self) -> &'static str {
-        self.core.plan().rounding.name()
-    }
-
-    #[getter]
-    fn policy(&self) -> &'static str {
-        self.core.plan().policy.name()
-    }
-
-    #[getter]
-    fn derivation(&self) -> &'static str {
-        self.core.plan().placement.derivation.name()
-    }
-
-    #[getter]
-    fn hash(&self) -> &'static str {
-        self.core.hasher().name()
-    }
-
-    #[getter]
-    fn seed(&self) -> u64 {
-        self.core.hasher().seed()
-    }
 }
+
+getters!(TimeDecayingBloomFilter, this =>
+    /// The filter's time: when the latest epoch began that it was told of, in seconds since 1970.
+    time: Option<f64> = this.core.now().map(|epoch| this.core.plan().fade.begin_of(epoch));
+    capacity: Option<u64> = this.core.plan().capacity;
+    error_rate: Option<f64> = this.core.plan().error_rate;
+    half_life: Option<f64> = this.core.plan().fade.half_life;
+    decay: f64 = this.core.plan().fade.decay;
+    epoch: f64 = this.core.plan().fade.epoch;
+    origin: f64 = this.core.plan().fade.origin;
+    hashes: u32 = this.core.plan().hashes();
+    counter_bits: u32 = this.core.plan().counter_bits;
+    fraction_bits: u32 = this.core.plan().fraction_bits;
+    pool: &'static str = this.core.plan().pool.name();
+    pool_cells: Option<u64> = this.core.plan().pool.digits();
+    storage: &'static str = this.core.plan().layout.name();
+    layout: &'static str = this.core.plan().placement.layout.name();
+    rounding: &'static str = this.core.plan().rounding.name();
+    policy: &'static str = this.core.plan().policy.name();
+    derivation: &'static str = this.core.plan().placement.derivation.name();
+);

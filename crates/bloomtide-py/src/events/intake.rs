@@ -8,6 +8,7 @@ use crate::history::HistoryBuffer;
 use crate::hot::HotList;
 use crate::logs::Chunk;
 use crate::records::record;
+use crate::structure::Structure;
 use crate::url::UrlFilter;
 use crate::writers::Registered;
 use bloomtide_core::events::{Block, Passed, Piece, Target, pass};
@@ -35,10 +36,10 @@ impl Part {
             return Ok((Part::Url(part.clone().unbind()), *part.get().hasher()));
         }
         if let Ok(part) = part.cast::<CountFilter>() {
-            return Ok((Part::Count(part.clone().unbind()), *part.get().core().hasher()));
+            return Ok((Part::Count(part.clone().unbind()), *part.get().hasher()));
         }
         if let Ok(part) = part.cast::<TimeDecayingBloomFilter>() {
-            return Ok((Part::Fading(part.clone().unbind()), *part.get().core.hasher()));
+            return Ok((Part::Fading(part.clone().unbind()), *part.get().hasher()));
         }
         if let Ok(part) = part.cast::<HotList>() {
             return Ok((Part::List(part.clone().unbind()), *part.get().hasher()));
@@ -151,7 +152,7 @@ impl Intake {
             Part::Bloom(filter) => {
                 filter.get().to_write(py).map(|(registered, _)| Some(registered))
             }
-            Part::Count(filter) => Ok(Some(filter.get().register())),
+            Part::Count(filter) => Ok(filter.get().register()),
             Part::Fading(filter) => Ok(Some(Registered::new(&filter.get().writers))),
             Part::Url(_) | Part::List(_) => Ok(None),
         });

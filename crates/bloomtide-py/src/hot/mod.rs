@@ -3,60 +3,33 @@
 //! One lock around the list. Nobody asks for the interpreter while holding it, so waiting for it cannot
 //! deadlock; so what a question answers is copied out before Python objects are made of it.
 
-use crate::errors::{OrRaise, to_python};
-use crate::files;
 use crate::instants::{self, Clock, Instants, require_near};
-use crate::key::{hash_key, to_object, with_key};
-use crate::keys::{self, Needs, Options, Part, Verb};
-use crate::params;
+use crate::key::{to_object, with_key};
+use crate::keys::Needs;
 use crate::records::record;
-use crate::weights;
-use bloomtide_core::snapshot::{Kind, Loaded};
-use bloomtide_core::{Crew, Error, Hasher, HotList as Core, HotPlan, OwnedKey, Times};
-use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyType};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::structure::prelude::*;
+use bloomtide_core::{HotList as Core, HotPlan, OwnedKey, Times};
+use pyo3::types::PyList;
+use std::sync::OnceLock;
 
 /// The keys that are hottest now, with counts that decay and bounds that hold.
 #[pyclass(frozen, module = "bloomtide")]
 pub(crate) struct HotList {
-    core: RwLock<Core>,
+    core: Locked<Core>,
     plan: HotPlan,
     hasher: Hasher,
     clock: Clock,
 }
 
+locked!(HotList, Core, |this, py, made| HotList::new(made, this.clock.clone_ref(py)));
+whole!(HotList);
+merged!(HotList);
+loaded!(HotList, Hot, clock);
+
 impl HotList {
     pub(crate) fn new(core: Core, clock: Clock) -> Self {
         let (plan, hasher) = (*core.plan(), *core.hasher());
-        HotList { core: RwLock::new(core), plan, hasher, clock }
-    }
-
-    // A poisoned lock means a panic inside the core, which has none; its data is still sound.
-    fn read(&self) -> RwLockReadGuard<'_, Core> {
-        self.core.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn hasher(&self) -> &Hasher {
-        &self.hasher
-    }
-
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Core> {
-        self.core.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn from_loaded(
-        py: Python<'_>,
-        loaded: Loaded,
-        clock: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        match loaded {
-            Loaded::Hot(core) => Ok(HotList::new(core, Clock::parse(clock)?)),
-            other => {
-                let got = other.kind().name().to_owned();
-                Err(to_python(py, Error::Kind { expected: "hot", got }))
-            }
-        }
+        HotList { core: Locked::new(core), plan, hasher, clock }
     }
 
     /// The instant that is said, or None for what the clock says.
@@ -115,28 +88,6 @@ impl HotList {
         let hasher = params::hasher(py, hash, seed, secret)?;
         let clock = Clock::parse(clock)?;
         Ok(HotList::new(Core::new(plan, hasher).or_raise(py)?, clock))
-    }
-
-    /// Reads a file that `save` wrote.
-    #[classmethod]
-    #[pyo3(signature = (path, *, clock=None))]
-    fn load(
-        cls: &Bound<'_, PyType>,
-        path: &Bound<'_, PyAny>,
-        clock: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        Self::from_loaded(cls.py(), files::load(path, Some(Kind::Hot))?, clock)
-    }
-
-    /// Reads what `to_bytes` returned.
-    #[classmethod]
-    #[pyo3(signature = (data, *, clock=None))]
-    fn from_bytes(
-        cls: &Bound<'_, PyType>,
-        data: &Bound<'_, PyAny>,
-        clock: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        Self::from_loaded(cls.py(), files::from_bytes(data, Some(Kind::Hot))?, clock)
     }
 
     /// Adds `count` occurrences of the key, at an instant or now. A late one weighs what is left of it.
@@ -291,48 +242,6 @@ impl HotList {
         moved.or_raise(py)
     }
 
-    fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Self> {
-        let made = self.copy(py)?;
-        made.merge(py, other)?;
-        Ok(made)
-    }
-
-    fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.merge(py, other)
-    }
-
-    /// Takes the other's events in; the guarantee is that of one list for both.
-    fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-        let other = other.get();
-        // One lock at a time: two lists merged both ways at once must not wait for each other.
-        let merged = py.detach(|| {
-            let theirs = other.read().copy()?;
-            self.write().merge(&theirs)
-        });
-        merged.or_raise(py)
-    }
-
-    /// A copy.
-    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        let core = py.detach(|| self.read().copy()).or_raise(py)?;
-        Ok(HotList::new(core, self.clock.clone_ref(py)))
-    }
-
-    /// Forgets every key, and the time.
-    fn clear(&self, py: Python<'_>) {
-        py.detach(|| self.write().clear());
-    }
-
-    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> bool {
-        let other = other.get();
-        py.detach(|| {
-            std::ptr::eq(self, other) || {
-                let theirs = other.read().copy();
-                theirs.is_ok_and(|theirs| self.read().same_as(&theirs))
-            }
-        })
-    }
-
     /// Keys listed, late events, clock jumps and memory.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (len, bytes, late, jumps) = {
@@ -356,69 +265,16 @@ impl HotList {
         })
     }
 
-    /// Checks every invariant.
-    fn validate(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.read().validate()).or_raise(py)
-    }
-
-    /// Replaces the file by a snapshot, atomically and durably.
-    fn save(&self, path: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = path.py();
-        let core = py.detach(|| self.read().copy()).or_raise(py)?;
-        files::save(py, &core, path)
-    }
-
-    /// The snapshot as bytes.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let core = py.detach(|| self.read().copy()).or_raise(py)?;
-        files::to_bytes(py, &core)
-    }
-
-    fn __reduce__<'py>(
-        this: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let py = this.py();
-        Ok((this.get_type().getattr("from_bytes")?, (this.get().to_bytes(py)?,)))
-    }
-
-    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.copy(py)
-    }
-
-    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let _ = memo;
-        self.copy(py)
-    }
-
     fn __repr__(&self) -> String {
         let HotPlan { k, half_life } = self.plan;
         let half_life = half_life.map_or_else(|| "None".to_owned(), |seconds| seconds.to_string());
         format!("<HotList k={k} half_life={half_life} keys={}>", self.read().len())
     }
-
-    #[getter]
-    fn k(&self) -> u64 {
-        self.plan.k
-    }
-
-    #[getter]
-    fn half_life(&self) -> Option<f64> {
-        self.plan.half_life
-    }
-
-    /// The latest instant, in seconds since 1970; None before the first.
-    #[getter]
-    fn time(&self) -> Option<f64> {
-        self.read().time()
-    }
-
-    #[getter]
-    fn hash(&self) -> &'static str {
-        self.hasher.name()
-    }
-
-    #[getter]
-    fn seed(&self) -> u64 {
-        self.hasher.seed()
-    }
 }
+
+getters!(HotList, this =>
+    k: u64 = this.plan.k;
+    half_life: Option<f64> = this.plan.half_life;
+    /// The latest instant, in seconds since 1970; None before the first.
+    time: Option<f64> = this.read().time();
+);

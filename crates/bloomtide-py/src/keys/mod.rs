@@ -158,6 +158,22 @@ pub(crate) fn run<'py, T: Item + Default + Send>(
     to_numpy(keys.py(), &answers.values[..answers.rows], T::DTYPE)
 }
 
+/// Asks one question about every key.
+pub(crate) fn ask<'py, T: Item + Default + Send>(
+    hasher: &Hasher,
+    keys: &Bound<'py, PyAny>,
+    nulls: &str,
+    threads: i64,
+    ask: impl Fn(&dyn KeySource, &mut [T], &mut Crew) + Sync,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = Options::parse(keys.py(), nulls, threads)?;
+    let ask = |part: Part<'_>, out: &mut [T], crew: &mut Crew| {
+        ask(part.keys, out, crew);
+        Ok(())
+    };
+    run(&Verb::new(hasher, &ask), keys, options)
+}
+
 /// The same, with the answers still to be taken.
 pub(crate) fn answers<T: Copy + Default + Send>(
     verb: &Verb<'_, T>,

@@ -2,37 +2,39 @@
 
 use crate::errors::{OrRaise, parameter};
 use crate::params::{self, field};
-use crate::records::{plan_record, record};
+use crate::records::{Sizes, plan_record};
+use crate::words::Words;
 use bloomtide_core::UrlPlan;
 use bloomtide_core::filters::{Bind, LayerSizes};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
+/// The keywords that a plan is made from.
+pub(super) const SIZING: &[&str] = &["layer_sizes", "paper"];
+
 /// Words of Python's that become a plan.
-pub(super) fn plan_of(
-    py: Python<'_>,
-    capacity: &Bound<'_, PyAny>,
-    error_rate: Option<&Bound<'_, PyAny>>,
-    max_layers: Option<&Bound<'_, PyAny>>,
-    bind: &str,
-    layer_sizes: Option<&Bound<'_, PyAny>>,
+pub(super) fn plan_of<'py>(
+    words: &Words<'_, 'py>,
+    capacity: &Bound<'py, PyAny>,
+    error_rate: Option<&Bound<'py, PyAny>>,
+    max_layers: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<UrlPlan> {
-    let bind = Bind::parse(bind).or_raise(py)?;
+    let bind = words.paper("bind")?;
+    let bind = Bind::parse(bind.as_deref().unwrap_or("salted_xor")).or_raise(words.py)?;
     UrlPlan {
         capacity: params::whole("capacity", capacity)?,
-        error_rate: error_rate
-            .map_or(Ok(params::DEFAULT_ERROR_RATE), |value| params::rate("error_rate", value))?,
+        error_rate: params::error_rate(error_rate)?,
         max_layers: layers_of(max_layers)?,
         bind,
-        layer_sizes: match (layer_sizes, bind) {
-            (Some(value), _) => sizes_of(value)?,
+        layer_sizes: match (words.word("layer_sizes")?, bind) {
+            (Some(value), _) => sizes_of(&value)?,
             (None, Bind::Xor) => LayerSizes::Uniform,
             (None, _) => LayerSizes::Measured,
         },
     }
     .checked()
-    .or_raise(py)
+    .or_raise(words.py)
 }
 
 /// How many layers there may be.
@@ -79,24 +81,20 @@ pub(super) fn to_record<'py>(py: Python<'py>, plan: &UrlPlan) -> PyResult<Bound<
     let layers = layers.or_raise(py)?;
     let records =
         layers.iter().map(|layer| plan_record(py, layer)).collect::<PyResult<Vec<_>>>()?;
-    let all = || layers.iter().chain([&whole]);
-    record(py, "Plan", |fields| {
-        fields.set_item("kind", "url")?;
-        fields.set_item("capacity", plan.capacity)?;
-        fields.set_item("error_rate", plan.error_rate)?;
-        fields.set_item("layout", whole.layout.name())?;
-        fields.set_item("derivation", whole.derivation.name())?;
-        fields.set_item("cells", all().map(|part| part.bits).sum::<u64>())?;
-        fields.set_item("hashes", whole.hashes)?;
-        fields.set_item("counter_bits", 1)?;
-        fields.set_item("bytes", all().map(|part| part.bytes()).sum::<u64>())?;
-        fields.set_item("predicted_error", whole.error_at(plan.capacity as f64))?;
-        fields.set_item("predicted_error_overfull", whole.error_at(plan.capacity as f64 * 2.0))?;
-        fields.set_item("max_layers", plan.max_layers)?;
-        fields.set_item("bind", plan.bind.name())?;
-        fields.set_item("layer_sizes", sizes_object(py, &plan.layer_sizes)?)?;
-        fields.set_item("layers", PyTuple::new(py, records)?)
-    })
+    let (capacity, error_rate) = (Some(plan.capacity), Some(plan.error_rate));
+    let mut sizes = Sizes { kind: "url", capacity, error_rate, ..Sizes::of_bloom(&whole) };
+    sizes.placement.cells += layers.iter().map(|layer| layer.bits).sum::<u64>();
+    sizes.bytes += layers.iter().map(|layer| layer.bytes()).sum::<u64>();
+    sizes.plan(
+        py,
+        |keys| whole.error_at(keys),
+        |fields| {
+            fields.set_item("max_layers", plan.max_layers)?;
+            fields.set_item("bind", plan.bind.name())?;
+            fields.set_item("layer_sizes", sizes_object(py, &plan.layer_sizes)?)?;
+            fields.set_item("layers", PyTuple::new(py, records)?)
+        },
+    )
 }
 
 /// The plan of a `Plan` record.

@@ -199,18 +199,12 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// Removes every key, in order, `counts[row]` times or once, until one is absent.
-    pub fn remove_many(
-        &self,
-        keys: &dyn KeySource,
-        counts: Option<&[u64]>,
-        out: &mut [bool],
-    ) -> Outcome {
+    pub fn remove_many(&self, keys: &dyn KeySource, counts: Option<&[u64]>) -> Outcome {
         self.by_groups(keys, 0..keys.len(), |rows, digests, _| {
             let mut turn = Turn::at(&self.gate);
             for (digest, row) in digests.iter().zip(rows) {
                 let count = counts.map_or(1, |counts| counts[row]);
                 self.remove_in(&mut turn, *digest, count).map_err(|error| (row, error))?;
-                out[row] = true;
             }
             Ok(())
         })

@@ -87,7 +87,7 @@ impl CountGoal {
                 "for example capacity=1_000_000, error_rate=0.01",
             )),
         }?
-        .checked("cells", 1)
+        .checked()
     }
 
     /// Distinct keys to be expected: as said, or as many as half fill the cells.
@@ -124,7 +124,7 @@ impl<S: Copy + PartialEq> CountPlan<S> {
         if let Some(error_rate) = self.error_rate {
             check_error_rate(error_rate)?;
         }
-        self.placement.checked("cells", 1)?;
+        self.placement.checked()?;
         if self.partitions < 1 || self.partitions > self.placement.cells {
             return Err(Error::parameter(
                 "partitions",
@@ -141,7 +141,7 @@ impl<S: Copy + PartialEq> CountPlan<S> {
                 "partitions",
                 self.partitions,
                 "1 in a filter that is not partitioned",
-                "use the partitioned class",
+                "make the filter with partitions=\"auto\", or with a number of them",
             ));
         }
         // Blocks are not cut, so there may be fewer than were asked for.
@@ -171,7 +171,7 @@ impl<S: Copy + PartialEq> CountPlan<S> {
 
     /// Refuses to go on when `other` counts elsewhere or otherwise.
     pub fn require_same(&self, other: &CountPlan<S>) -> Result<()> {
-        self.placement.require_same(&other.placement, "cells", 1)?;
+        self.placement.require_same(&other.placement)?;
         if self.policy != other.policy {
             return Err(Error::incompatible("policy", self.policy.name(), other.policy.name()));
         }

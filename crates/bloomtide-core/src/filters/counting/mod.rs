@@ -70,6 +70,11 @@ impl CountingBloomFilter {
         &self.hasher
     }
 
+    /// Every counter's value. Counters have at most 32 bits.
+    pub fn values(&self) -> Vec<u32> {
+        self.counters.values().map(|value| value as u32).collect()
+    }
+
     /// The cells.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -141,33 +146,49 @@ impl CountingBloomFilter {
         }
     }
 
-    /// Adds every key once, in order; `out[i]` as `add` would have answered, whatever the crew is.
-    pub fn add_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
+    /// Adds every key, in order, `counts[row]` times or once; `out[row]` as `add` would have answered,
+    /// whatever the crew is.
+    pub fn add_many(
+        &self,
+        keys: &dyn KeySource,
+        counts: Option<&[u64]>,
+        out: &mut [bool],
+        crew: &mut Crew,
+    ) {
         match self.plan.hashes() {
-            ..=FEW => self.add_many_of::<{ FEW as usize }>(keys, out, crew),
-            _ => self.add_many_of::<MOST>(keys, out, crew),
+            ..=FEW => self.add_many_of::<{ FEW as usize }>(keys, counts, out, crew),
+            _ => self.add_many_of::<MOST>(keys, counts, out, crew),
         }
     }
 
-    fn add_many_of<const K: usize>(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
+    fn add_many_of<const K: usize>(
+        &self,
+        keys: &dyn KeySource,
+        counts: Option<&[u64]>,
+        out: &mut [bool],
+        crew: &mut Crew,
+    ) {
+        let times = |row: usize| counts.map_or(1, |counts| counts[row]);
         let hands = crew.muster(keys.len());
         let plain = self.plan.policy == Policy::Plain;
         match self.plan.placement.layout {
             Layout::Blocked if hands.count() > 1 => {
-                return self.add_by_block::<K>(keys, out, hands);
+                return self.add_by_block::<K>(keys, times, out, &hands);
             }
             // A conservative add depends on all cells of its key, which have many owners.
             Layout::Classic if hands.count() > 1 && plain => {
-                return self.add_by_cell(keys, out, hands);
+                return self.add_by_cell(keys, times, out, &hands);
             }
-            _ if plain && self.goes_by_groups() => return self.add_groups(keys, out),
+            _ if plain && counts.is_none() && self.goes_by_groups() => {
+                return self.add_groups(keys, out);
+            }
             _ => (),
         }
         let prepare = |hash| self.prefetched(self.cells::<K>(hash));
         let probe = |row: usize, group: &[Cells<K>]| {
             let _entered = self.gate.enter();
-            for (cells, answer) in group.iter().zip(&mut out[row..]) {
-                *answer = self.raise(cells.as_slice(), 1);
+            for ((row, cells), answer) in (row..).zip(group).zip(&mut out[row..]) {
+                *answer = self.raise(cells.as_slice(), times(row));
             }
         };
         batch::pipeline_prepared(keys, &self.hasher, 0..keys.len(), prepare, probe);
@@ -177,28 +198,35 @@ impl CountingBloomFilter {
     fn add_by_block<const K: usize>(
         &self,
         keys: &dyn KeySource,
+        times: impl Fn(usize) -> u64 + Sync,
         out: &mut [bool],
-        hands: Hands<'_>,
+        hands: &Hands<'_>,
     ) {
         let owners = Owners::new(hands.count(), self.plan.cells() / BLOCK_CELLS);
         let deal = |deal: &mut Deal<'_, KeyHash>, row, hash| {
             deal.give(self.plan.placement.block(hash) / BLOCK_CELLS, row, hash);
         };
         let apply = |part: Part<'_, KeyHash>| {
-            let block = |hash| self.counters.prefetch(self.plan.placement.block(hash));
-            part.add(block, |group, new| {
-                for (hash, new) in group.iter().zip(new) {
-                    *new = self.raise(self.cells::<K>(*hash).as_slice(), 1);
+            let ahead = |hash| self.counters.prefetch(self.plan.placement.block(hash));
+            part.add_rows(ahead, |digests, row, new| {
+                for (at, hash) in digests.iter().enumerate() {
+                    new[at] = self.raise(self.cells::<K>(*hash).as_slice(), times(row(at)));
                 }
             });
         };
         let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1 };
-        dealing.run(out, &hands, || self.gate.enter(), deal, apply);
+        dealing.run(out, hands, || self.gate.enter(), deal, apply);
     }
 
     /// Threads for the classic layout: a key has cells of many owners, and is new if any of them finds a
     /// zero. Owners have whole lines, so that no word has two writers.
-    fn add_by_cell(&self, keys: &dyn KeySource, out: &mut [bool], hands: Hands<'_>) {
+    fn add_by_cell(
+        &self,
+        keys: &dyn KeySource,
+        times: impl Fn(usize) -> u64 + Sync,
+        out: &mut [bool],
+        hands: &Hands<'_>,
+    ) {
         let per_line = 512 / u64::from(self.plan.counter_bits);
         let owners = Owners::new(hands.count(), self.plan.cells().div_ceil(per_line));
         let deal = |deal: &mut Deal<'_, u64>, row, hash| {
@@ -207,27 +235,53 @@ impl CountingBloomFilter {
             }
         };
         let apply = |part: Part<'_, u64>| {
-            part.add(
+            part.add_rows(
                 |cell| self.counters.prefetch(cell),
-                |cells, new| {
-                    for (cell, new) in cells.iter().zip(new) {
-                        *new = self.counters.increment(*cell) == 0;
+                |cells, row, new| {
+                    for (at, cell) in cells.iter().enumerate() {
+                        new[at] = self.raise(&[*cell], times(row(at)));
                     }
                 },
             );
         };
         let per_key = self.plan.hashes() as usize;
         let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key };
-        dealing.run(out, &hands, || self.gate.enter(), deal, apply);
+        dealing.run(out, hands, || self.gate.enter(), deal, apply);
     }
 
     /// Takes `count` occurrences away again: all of its counters or none.
     pub fn remove(&self, hash: KeyHash, count: u64) -> Result<()> {
+        let _entered = self.gate.enter();
+        self.lower(&self.cells::<MOST>(hash), count)
+    }
+
+    /// Removes every key, in order, `counts[row]` times or once, until one is absent: the row that
+    /// failed, after all rows before it were removed.
+    pub fn remove_many(
+        &self,
+        keys: &dyn KeySource,
+        counts: Option<&[u64]>,
+    ) -> std::result::Result<(), (usize, Error)> {
+        let mut failed = None;
+        let prepare = |hash| self.prefetched(self.cells::<MOST>(hash));
+        let probe = |row: usize, group: &[Cells<MOST>]| {
+            let _entered = self.gate.enter();
+            for (row, cells) in (row..).zip(group) {
+                if failed.is_none() {
+                    let count = counts.map_or(1, |counts| counts[row]);
+                    failed = self.lower(cells, count).err().map(|error| (row, error));
+                }
+            }
+        };
+        batch::pipeline_prepared(keys, &self.hasher, 0..keys.len(), prepare, probe);
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Lowers a key's cells, all or none. The caller is inside the gate.
+    fn lower(&self, cells: &Cells<MOST>, count: u64) -> Result<()> {
         if self.plan.policy == Policy::Conservative {
             return Err(Error::Unsupported { verb: "remove", policy: "conservative" });
         }
-        let _entered = self.gate.enter();
-        let cells = self.cells::<MOST>(hash);
         let max = self.counters.max();
         let estimate = self.smallest(cells.as_slice());
         if estimate < max && estimate < count {

@@ -84,17 +84,15 @@ impl CountingPlan {
         CountingPlan { placement, counter_bits, policy, capacity, error_rate }.checked()
     }
 
-    /// A filter of given sizes: as many counters as fit into `bits` bits.
+    /// A filter of given sizes.
     pub fn for_sizes(
-        bits: u64,
+        cells: u64,
         hashes: u32,
         counter_bits: u32,
         policy: Policy,
         layout: Option<Layout>,
         derivation: Derivation,
     ) -> Result<Self> {
-        Counters::check_width(counter_bits)?;
-        let cells = bits / u64::from(counter_bits);
         let placement = Placement::for_sizes(cells, hashes, layout, derivation);
         CountingPlan { placement, counter_bits, policy, capacity: None, error_rate: None }.checked()
     }
@@ -109,7 +107,7 @@ impl CountingPlan {
         }
         Policy::parse(self.policy.name(), &Policy::USUAL)?;
         Counters::check_width(self.counter_bits)?;
-        self.placement.checked("bits", self.counter_bits)?;
+        self.placement.checked()?;
         Ok(self)
     }
 
@@ -139,7 +137,7 @@ impl CountingPlan {
             let (a, b) = (self.counter_bits, other.counter_bits);
             return Err(Error::incompatible("counter_bits", a, b));
         }
-        self.placement.require_same(&other.placement, "bits", self.counter_bits)?;
+        self.placement.require_same(&other.placement)?;
         if self.policy != other.policy {
             return Err(Error::incompatible("policy", self.policy.name(), other.policy.name()));
         }

@@ -34,8 +34,8 @@ impl DecayLayout {
     /// The layout of that name.
     pub fn parse(name: &str) -> Result<Self> {
         DecayLayout::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
-            let hint = "where the cells of a key lie is `placement`";
-            Error::parameter("layout", name, "\"basic\" or \"optimized\"", hint)
+            let hint = "where the cells of a key lie is `layout`";
+            Error::parameter("storage", name, "\"basic\" or \"optimized\"", hint)
         })
     }
 }
@@ -85,7 +85,7 @@ impl DecayingPlan {
             let hint = "8 bits behind the point round to 1/256 of an occurrence";
             return Err(Error::parameter("fraction_bits", self.fraction_bits, allowed, hint));
         }
-        self.placement.checked("cells", 1)?;
+        self.placement.checked()?;
         self.check_pool()?;
         Ok(self)
     }
@@ -93,8 +93,8 @@ impl DecayingPlan {
     fn check_pool(&self) -> Result<()> {
         let Some(digits) = self.pool.digits() else { return Ok(()) };
         if self.layout != DecayLayout::Optimized {
-            let hint = "only layout=\"optimized\" borrows digits from a pool";
-            let allowed = "\"grow\" with this layout";
+            let hint = "only storage=\"optimized\" borrows digits from a pool";
+            let allowed = "\"grow\" with this storage";
             return Err(Error::parameter("pool", self.pool.name(), allowed, hint));
         }
         if digits == 0 || digits > self.cells().saturating_mul(MOST_BORROWED) {
@@ -152,14 +152,9 @@ impl DecayingPlan {
     /// Refuses to go on when `other` has other parameters.
     pub fn require_same(&self, other: &DecayingPlan) -> Result<()> {
         let differ = |name, ours: &str, theirs: &str| Err(Error::incompatible(name, ours, theirs));
-        let (ours, theirs) = (self.placement.layout, other.placement.layout);
-        if ours != theirs {
-            // Called so here: `layout` is what holds the cells.
-            return differ("placement", ours.name(), theirs.name());
-        }
-        self.placement.require_same(&other.placement, "cells", 1)?;
+        self.placement.require_same(&other.placement)?;
         if self.layout != other.layout {
-            return differ("layout", self.layout.name(), other.layout.name());
+            return differ("storage", self.layout.name(), other.layout.name());
         }
         if self.counter_bits != other.counter_bits {
             let (a, b) = (self.counter_bits, other.counter_bits);

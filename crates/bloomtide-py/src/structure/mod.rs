@@ -1,0 +1,233 @@
+//! What the classes of several structures have in common, written once.
+//!
+//! A class implements `Structure`, which says how its core is read and changed. The macros then give it
+//! the methods, each as a `#[pymethods]` block of its own:
+//!
+//!   whole!        copy, clear, equality, validate, save, to_bytes, pickling, hash and seed
+//!   merged!       merge, `|` and `|=`
+//!   loaded!       load and from_bytes, with a clock where the class has one
+//!   planned!      the constructor, plan and from_plan
+//!   asked!        contains_many
+//!   counted!      add, remove, count_many, estimate: for counters without a time
+//!   getters!      properties
+
+mod methods;
+
+use crate::writers::Registered;
+use bloomtide_core::snapshot::Snapshot;
+use bloomtide_core::{Hasher, Result};
+use prelude::*;
+use std::ops::Deref;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// What the macros name, for the files of the classes.
+pub(crate) mod prelude {
+    pub(crate) use super::methods::{asked, counted, loaded, merged, planned, whole};
+    pub(crate) use super::{Done, Locked, Structure, getters, locked, shared};
+    pub(crate) use crate::errors::{OrRaise, parameter, to_python};
+    pub(crate) use crate::key::hash_key;
+    pub(crate) use crate::keys::{self, Options, Part, Verb};
+    pub(crate) use crate::params::{self, field};
+    pub(crate) use crate::records::{self, Sizes, shown_goal};
+    pub(crate) use crate::words::{HASHING, Words, placement_of};
+    pub(crate) use crate::{files, weights, writers};
+    pub(crate) use bloomtide_core::snapshot::{self, Kind, Snapshot};
+    pub(crate) use bloomtide_core::{Crew, Hasher, Result};
+    pub(crate) use pyo3::prelude::*;
+    pub(crate) use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+    pub(crate) use std::ops::Deref;
+    pub(crate) use std::sync::RwLockWriteGuard;
+    pub(crate) use std::sync::atomic::AtomicUsize;
+}
+
+/// A class around one structure of the core.
+pub(crate) trait Structure: Sized {
+    type Core;
+
+    fn hasher(&self) -> &Hasher;
+
+    /// The core as it is now, for a question.
+    fn read(&self) -> impl Deref<Target = Self::Core>;
+
+    /// Runs `work` on the core, holding no lock that another structure may wait for: two structures merged
+    /// or compared both ways at once must not wait for each other.
+    fn aside<T>(&self, work: impl FnOnce(&Self::Core) -> Result<T>) -> Result<T>;
+
+    /// Runs `work` on what a snapshot of this moment is written from.
+    fn frozen<T>(&self, work: impl FnOnce(&(dyn Snapshot + Sync)) -> Result<T>) -> Result<T>;
+
+    /// The Python object of another core, with this one's clock if it has one.
+    fn like(&self, py: Python<'_>, core: Self::Core) -> PyResult<Py<PyAny>>;
+
+    /// Counts those that write without holding the interpreter; None if a lock orders all writers.
+    fn writers(&self) -> Option<&AtomicUsize> {
+        None
+    }
+
+    /// Refuses use after `close`.
+    fn require_open(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+
+    /// Refuses changes after `close`, and to what is open for reading.
+    fn require_writable(&self, _: Python<'_>) -> PyResult<()> {
+        Ok(())
+    }
+
+    /// For a caller that changes the structure without holding the interpreter. It still holds it now.
+    fn register(&self) -> Option<Registered<'_>> {
+        self.writers().map(Registered::new)
+    }
+}
+
+/// A core behind one lock: many readers or one writer. Nobody asks for the interpreter while holding it, so
+/// waiting for it cannot deadlock.
+pub(crate) struct Locked<C>(RwLock<C>);
+
+impl<C> Locked<C> {
+    pub(crate) fn new(core: C) -> Self {
+        Locked(RwLock::new(core))
+    }
+
+    // A poisoned lock means a panic inside the core, which has none; its data is still sound.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, C> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, C> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `Structure` for a class whose `core` is `Locked`, with a `hasher` beside it.
+macro_rules! locked {
+    ($class:ident, $core:ty, |$this:ident, $py:ident, $made:ident| $like:expr) => {
+        impl Structure for $class {
+            type Core = $core;
+
+            fn hasher(&self) -> &Hasher {
+                &self.hasher
+            }
+
+            fn read(&self) -> impl Deref<Target = $core> {
+                self.core.read()
+            }
+
+            fn aside<T>(&self, work: impl FnOnce(&$core) -> Result<T>) -> Result<T> {
+                let copy = self.core.read().copy()?;
+                work(&copy)
+            }
+
+            fn frozen<T>(
+                &self,
+                work: impl FnOnce(&(dyn Snapshot + Sync)) -> Result<T>,
+            ) -> Result<T> {
+                self.aside(|core| work(core))
+            }
+
+            fn like(&self, $py: Python<'_>, $made: $core) -> PyResult<Py<PyAny>> {
+                let $this = self;
+                Ok(Py::new($py, $like)?.into_any())
+            }
+        }
+
+        impl $class {
+            pub(crate) fn write(&self) -> RwLockWriteGuard<'_, $core> {
+                self.core.write()
+            }
+        }
+    };
+}
+pub(crate) use locked;
+
+/// `Structure` for a class whose `core` orders its writers itself, with `writers` beside it. What a snapshot
+/// is written from is the core, or what its `freeze` answers.
+macro_rules! shared {
+    ($class:ident, $core:ty, |$this:ident, $py:ident, $made:ident| $like:expr,
+     |$own:ident| $frozen:expr $(, $more:item)*) => {
+        impl Structure for $class {
+            type Core = $core;
+
+            #[inline(always)]
+            fn hasher(&self) -> &Hasher {
+                self.core.hasher()
+            }
+
+            #[inline(always)]
+            fn read(&self) -> impl Deref<Target = $core> {
+                &self.core
+            }
+
+            fn aside<T>(
+                &self,
+                work: impl FnOnce(&$core) -> Result<T>,
+            ) -> Result<T> {
+                work(&self.core)
+            }
+
+            fn frozen<T>(
+                &self,
+                work: impl FnOnce(
+                    &(dyn Snapshot + Sync),
+                ) -> Result<T>,
+            ) -> Result<T> {
+                let $own = &self.core;
+                work(&$frozen)
+            }
+
+            fn like(&self, $py: Python<'_>, $made: $core) -> PyResult<Py<PyAny>> {
+                let $this = self;
+                $like
+            }
+
+            fn writers(&self) -> Option<&AtomicUsize> {
+                Some(&self.writers)
+            }
+
+            $($more)*
+        }
+
+        impl $class {
+            #[inline(always)]
+            fn write(&self) -> &$core {
+                &self.core
+            }
+        }
+    };
+}
+pub(crate) use shared;
+
+/// What a verb comes to that fails in some cores and cannot fail in others.
+pub(crate) trait Done<E> {
+    fn done(self) -> std::result::Result<(), E>;
+}
+
+impl<E> Done<E> for () {
+    fn done(self) -> std::result::Result<(), E> {
+        Ok(())
+    }
+}
+
+impl<E> Done<E> for std::result::Result<(), E> {
+    fn done(self) -> std::result::Result<(), E> {
+        self
+    }
+}
+
+/// Properties: `getters!(Class, this => name: type = expression; ...)`.
+macro_rules! getters {
+    ($class:ident, $this:ident => $($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)*) => {
+        #[pymethods]
+        impl $class {
+            $(
+                $(#[$doc])*
+                #[getter]
+                fn $name(&self) -> $type {
+                    let $this = self;
+                    $value
+                }
+            )*
+        }
+    };
+}
+pub(crate) use getters;
