@@ -18,129 +18,60 @@ use pyo3::{PyClass, ffi};
 
 type Object = *mut ffi::PyObject;
 
-unsafe extern "C" fn add(this: Object, key: Object) -> Object {
-    // SAFETY: called through the descriptor of that class.
-    unsafe { call::<BloomFilter, bool>(this, key, BloomFilter::add_one) }
+/// A method of a key alone.
+macro_rules! of_key {
+    ($name:ident, $class:ty, $method:ident) => {
+        unsafe extern "C" fn $name(this: Object, key: Object) -> Object {
+            // SAFETY: called through the descriptor of that class, or of one that extends it.
+            unsafe { call(this, key, <$class>::$method) }
+        }
+    };
 }
 
-unsafe extern "C" fn count(this: Object, key: Object) -> Object {
-    // SAFETY: called through the descriptor of that class.
-    unsafe { call::<CountingBloomFilter, u64>(this, key, CountingBloomFilter::count_one) }
+/// A method of a key, which hands a call that says more to PyO3's method of that name.
+macro_rules! of_key_or_more {
+    ($(#[$attribute:meta])* $name:ident, $class:ty, $method:ident, $full:ident) => {
+        $(#[$attribute])*
+        unsafe extern "C" fn $name(
+            this: Object,
+            arguments: *const Object,
+            positional: ffi::Py_ssize_t,
+            keywords: Object,
+        ) -> Object {
+            if positional == 1 && keywords.is_null() {
+                // SAFETY: called through the descriptor of that class, or of one that extends it, with
+                // one argument.
+                return unsafe { call(this, *arguments, <$class>::$method) };
+            }
+            // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
+            unsafe { call_with_all(this, arguments, positional, keywords, &$full) }
+        }
+    };
 }
 
-/// PyO3's `CountingBloomFilter.add`, for calls that say a count or use keywords.
+/// PyO3's methods, for calls that say a count, an instant or use keywords.
 static ADD_WITH_COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
-unsafe extern "C" fn add_counted(
-    this: Object,
-    arguments: *const Object,
-    positional: ffi::Py_ssize_t,
-    keywords: Object,
-) -> Object {
-    if positional == 1 && keywords.is_null() {
-        // SAFETY: called through the descriptor of that class, with one argument.
-        return unsafe {
-            call::<CountingBloomFilter, bool>(this, *arguments, CountingBloomFilter::add_one)
-        };
-    }
-    // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
-    unsafe { call_with_all(this, arguments, positional, keywords, &ADD_WITH_COUNT) }
-}
-
-unsafe extern "C" fn count_growing(this: Object, key: Object) -> Object {
-    // SAFETY: called through the descriptor of a class that extends this one.
-    unsafe { call::<CountFilter, u64>(this, key, CountFilter::count_one) }
-}
-
-/// PyO3's `CountFilter.add`, as above.
 static ADD_GROWING_WITH_COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
-unsafe extern "C" fn add_growing(
-    this: Object,
-    arguments: *const Object,
-    positional: ffi::Py_ssize_t,
-    keywords: Object,
-) -> Object {
-    // SAFETY: called by the interpreter through the descriptor of a class that extends this one.
-    unsafe { add_growing_with(this, arguments, positional, keywords) }
-}
-
-/// The same code for processors that shift and multiply without flags: hashing is mostly products, and
-/// counters are found by shifts.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "bmi1,bmi2,lzcnt")]
-unsafe extern "C" fn add_growing_newer(
-    this: Object,
-    arguments: *const Object,
-    positional: ffi::Py_ssize_t,
-    keywords: Object,
-) -> Object {
-    // SAFETY: as above.
-    unsafe { add_growing_with(this, arguments, positional, keywords) }
-}
-
-#[inline(always)]
-unsafe fn add_growing_with(
-    this: Object,
-    arguments: *const Object,
-    positional: ffi::Py_ssize_t,
-    keywords: Object,
-) -> Object {
-    if positional == 1 && keywords.is_null() {
-        // SAFETY: called through the descriptor of a class that extends this one, with one argument.
-        return unsafe {
-            let key = *arguments;
-            let (this, key) = given::<CountFilter>(&this, &key);
-            told(key.py(), this.add_one(key))
-        };
-    }
-    // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
-    unsafe { call_with_all(this, arguments, positional, keywords, &ADD_GROWING_WITH_COUNT) }
-}
-
-/// PyO3's `TimeDecayingBloomFilter.add` and `count`, for calls that say more than the key.
 static ADD_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static COUNT_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-unsafe extern "C" fn add_now(
-    this: Object,
-    arguments: *const Object,
-    positional: ffi::Py_ssize_t,
-    keywords: Object,
-) -> Object {
-    if positional == 1 && keywords.is_null() {
-        // SAFETY: called through the descriptor of that class, with one argument.
-        return unsafe {
-            call::<TimeDecayingBloomFilter, bool>(
-                this,
-                *arguments,
-                TimeDecayingBloomFilter::add_one,
-            )
-        };
-    }
-    // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
-    unsafe { call_with_all(this, arguments, positional, keywords, &ADD_AT) }
-}
-
-unsafe extern "C" fn count_now(
-    this: Object,
-    arguments: *const Object,
-    positional: ffi::Py_ssize_t,
-    keywords: Object,
-) -> Object {
-    if positional == 1 && keywords.is_null() {
-        // SAFETY: called through the descriptor of that class, with one argument.
-        return unsafe {
-            call::<TimeDecayingBloomFilter, f64>(
-                this,
-                *arguments,
-                TimeDecayingBloomFilter::count_one,
-            )
-        };
-    }
-    // SAFETY: the interpreter gives `positional` arguments and one more for each keyword.
-    unsafe { call_with_all(this, arguments, positional, keywords, &COUNT_AT) }
-}
+of_key!(add, BloomFilter, add_one);
+of_key!(count, CountingBloomFilter, count_one);
+of_key!(count_growing, CountFilter, count_one);
+of_key_or_more!(add_counted, CountingBloomFilter, add_one, ADD_WITH_COUNT);
+of_key_or_more!(add_growing, CountFilter, add_one, ADD_GROWING_WITH_COUNT);
+of_key_or_more!(
+    /// The same code for processors that shift and multiply without flags: hashing is mostly products, and
+    /// counters are found by shifts.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt")]
+    add_growing_newer,
+    CountFilter,
+    add_one,
+    ADD_GROWING_WITH_COUNT
+);
+of_key_or_more!(add_now, TimeDecayingBloomFilter, add_one, ADD_AT);
+of_key_or_more!(count_now, TimeDecayingBloomFilter, count_one, COUNT_AT);
 
 /// Calls PyO3's method with everything that was given.
 ///
@@ -186,34 +117,15 @@ where
     C: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
     T: for<'py> IntoPyObject<'py>,
 {
-    // SAFETY: the caller's promise.
-    let (this, key) = unsafe { given::<C>(&this, &key) };
-    told(key.py(), method(this, key))
-}
-
-/// What the interpreter gave.
-///
-/// # Safety
-/// As of `call`.
-#[inline(always)]
-unsafe fn given<'a, C>(this: &'a Object, key: &'a Object) -> (&'a C, &'a Bound<'a, PyAny>)
-where
-    C: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
-{
     // SAFETY: called by the interpreter, so this thread holds it.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the descriptor checked the type, and the interpreter keeps both objects alive.
     let (this, key) = unsafe {
-        let this = Bound::ref_from_ptr(py, this).cast_unchecked::<C>();
-        (this, Bound::ref_from_ptr(py, key))
+        let this = Bound::ref_from_ptr(py, &this).cast_unchecked::<C>();
+        (this, Bound::ref_from_ptr(py, &key))
     };
-    (this.get(), key)
-}
-
-/// What the interpreter gets.
-#[inline(always)]
-fn told<'py, T: IntoPyObject<'py>>(py: Python<'py>, answer: PyResult<T>) -> Object {
-    match answer.and_then(|answer| pyo3::IntoPyObjectExt::into_py_any(answer, py)) {
+    match method(this.get(), key).and_then(|answer| pyo3::IntoPyObjectExt::into_py_any(answer, py))
+    {
         Ok(answer) => answer.into_ptr(),
         Err(error) => {
             error.restore(py);
@@ -297,23 +209,27 @@ static COUNT_NOW: Definition = Definition(ffi::PyMethodDef {
 
 /// Puts the methods on their classes.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
-    let decaying = py.get_type::<TimeDecayingBloomFilter>();
-    let (add, count) = (decaying.getattr("add")?.unbind(), decaying.getattr("count")?.unbind());
-    ADD_AT.get_or_init(py, || add);
-    COUNT_AT.get_or_init(py, || count);
+    keep::<TimeDecayingBloomFilter>(py, "add", &ADD_AT)?;
+    keep::<TimeDecayingBloomFilter>(py, "count", &COUNT_AT)?;
+    keep::<CountingBloomFilter>(py, "add", &ADD_WITH_COUNT)?;
+    keep::<CountFilter>(py, "add", &ADD_GROWING_WITH_COUNT)?;
     put::<TimeDecayingBloomFilter>(py, "add", &ADD_NOW)?;
     put::<TimeDecayingBloomFilter>(py, "count", &COUNT_NOW)?;
-    let with_count = py.get_type::<CountingBloomFilter>().getattr("add")?.unbind();
-    ADD_WITH_COUNT.get_or_init(py, || with_count);
     put::<BloomFilter>(py, "add", &ADD)?;
     put::<CountingBloomFilter>(py, "add", &ADD_COUNTED)?;
     put::<CountingBloomFilter>(py, "count", &COUNT)?;
-    let with_count = py.get_type::<CountFilter>().getattr("add")?.unbind();
-    ADD_GROWING_WITH_COUNT.get_or_init(py, || with_count);
+    put_growing::<CountFilter>(py)?;
     put_growing::<SpectralBloomFilter>(py)?;
     put_growing::<DynamicCountFilter>(py)?;
     put_growing::<PartitionedSpectralBloomFilter>(py)?;
     put_growing::<PartitionedDynamicCountFilter>(py)
+}
+
+/// Keeps PyO3's method, which is about to be replaced.
+fn keep<C: PyClass>(py: Python<'_>, name: &str, kept: &PyOnceLock<Py<PyAny>>) -> PyResult<()> {
+    let method = py.get_type::<C>().getattr(name)?.unbind();
+    kept.get_or_init(py, || method);
+    Ok(())
 }
 
 /// On each class of its own: the interpreter takes its short way only where the descriptor's class is

@@ -12,6 +12,7 @@ use crate::key::{hash_key, to_object, with_key};
 use crate::keys::{Options, to_numpy};
 use crate::logs::Chunk;
 use crate::records::record;
+use crate::structure::getters;
 use crate::{params, weights};
 use bloomtide_core::Hasher;
 use bloomtide_core::history::{
@@ -289,24 +290,6 @@ impl HistoryBuffer {
         Ok((PyList::new(py, named)?, unlisted))
     }
 
-    /// Pairs of key and row that are held.
-    #[getter]
-    fn entries(&self) -> usize {
-        self.write().entries()
-    }
-
-    /// Bytes of memory, about.
-    #[getter]
-    fn nbytes(&self) -> u64 {
-        self.write().bytes()
-    }
-
-    /// The latest event so far, in microseconds.
-    #[getter]
-    fn newest(&self) -> Option<i64> {
-        self.write().newest()
-    }
-
     fn __repr__(&self) -> String {
         let core = self.write();
         let BufferPlan { rows_by, rows, .. } = core.plan();
@@ -330,3 +313,12 @@ fn require_rows(py: Python<'_>, at: &Micros, marks: &Marks) -> PyResult<()> {
         _ => Ok(()),
     }
 }
+
+getters!(HistoryBuffer, this =>
+    /// Pairs of key and row that are held.
+    entries: usize = this.write().entries();
+    /// Bytes of memory, about.
+    nbytes: u64 = this.write().bytes();
+    /// The latest event so far, in microseconds.
+    newest: Option<i64> = this.write().newest();
+);

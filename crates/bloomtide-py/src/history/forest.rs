@@ -6,6 +6,7 @@ use super::segment::HistorySegment;
 use crate::errors::{set, to_python};
 use crate::key::with_key;
 use crate::keys::to_numpy;
+use crate::structure::getters;
 use bloomtide_core::Error;
 use bloomtide_core::history::{Forest, Known, RangeCounts, RangePlan};
 use pyo3::prelude::*;
@@ -79,36 +80,6 @@ impl HistoryPlan {
         self.core.terms()
     }
 
-    /// How many rows are read.
-    #[getter]
-    fn rows(&self) -> usize {
-        self.core.rows
-    }
-
-    /// How many of them are partial and have no finer ones.
-    #[getter]
-    fn partial(&self) -> usize {
-        self.core.partial
-    }
-
-    /// Times that cannot be read.
-    #[getter]
-    fn missing(&self) -> Vec<(i64, i64)> {
-        self.core.missing.clone()
-    }
-
-    /// Segments that must be mapped before the plan can be finished.
-    #[getter]
-    fn unplanned(&self) -> Vec<u64> {
-        self.core.unplanned.clone()
-    }
-
-    /// Segments that must be mapped before a key can be asked for.
-    #[getter]
-    fn unread(&self) -> Vec<u64> {
-        self.core.unread().collect()
-    }
-
     /// The finest segments that are read, each with whether all of it is covered.
     fn finest(&self) -> Vec<(u64, bool)> {
         self.core.finest().collect()
@@ -158,3 +129,16 @@ fn damage(py: Python<'_>, (id, error): (u64, Error)) -> PyErr {
         Err(other) => other,
     }
 }
+
+getters!(HistoryPlan, this =>
+    /// How many rows are read.
+    rows: usize = this.core.rows;
+    /// How many of them are partial and have no finer ones.
+    partial: usize = this.core.partial;
+    /// Times that cannot be read.
+    missing: Vec<(i64, i64)> = this.core.missing.clone();
+    /// Segments that must be mapped before the plan can be finished.
+    unplanned: Vec<u64> = this.core.unplanned.clone();
+    /// Segments that must be mapped before a key can be asked for.
+    unread: Vec<u64> = this.core.unread().collect();
+);

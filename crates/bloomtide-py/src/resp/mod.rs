@@ -10,6 +10,7 @@ pub(crate) use session::Session;
 
 use crate::errors::{OrRaise, parameter, to_python, with_path};
 use crate::params;
+use crate::structure::getters;
 use bloomtide_resp::structure::{Structure, Summary};
 use bloomtide_resp::{Keyspace as Core, file};
 use pyo3::prelude::*;
@@ -223,32 +224,14 @@ impl Keyspace {
         locked(&self.0).set_loading(loading);
     }
 
-    /// Memory there may be, in bytes.
-    #[getter]
-    fn max_memory(&self) -> Option<u64> {
-        locked(&self.0).store.limit()
-    }
-
     #[setter]
     fn set_max_memory(&self, limit: Option<u64>) {
         locked(&self.0).store.set_limit(limit);
     }
 
-    /// Names there may be.
-    #[getter]
-    fn max_keys(&self) -> Option<u64> {
-        locked(&self.0).store.most()
-    }
-
     #[setter]
     fn set_max_keys(&self, most: Option<u64>) {
         locked(&self.0).store.set_most(most);
-    }
-
-    /// Whether changes are kept for `take_changes`.
-    #[getter]
-    fn journal(&self) -> bool {
-        locked(&self.0).changes.kept()
     }
 
     #[setter]
@@ -260,3 +243,12 @@ impl Keyspace {
         waited_for(py, &self.0).store.len()
     }
 }
+
+getters!(Keyspace, this =>
+    /// Memory there may be, in bytes.
+    max_memory: Option<u64> = locked(&this.0).store.limit();
+    /// Names there may be.
+    max_keys: Option<u64> = locked(&this.0).store.most();
+    /// Whether changes are kept for `take_changes`.
+    journal: bool = locked(&this.0).changes.kept();
+);

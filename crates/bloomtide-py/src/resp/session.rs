@@ -3,6 +3,7 @@
 use super::encode::encode;
 use super::locked;
 use crate::errors::parameter;
+use crate::structure::getters;
 use bloomtide_resp::wire::reply::Reply;
 use bloomtide_resp::{Keyspace as Core, Session as CoreSession};
 use pyo3::prelude::*;
@@ -99,51 +100,9 @@ impl Session {
         PyList::new(py, args.iter().map(|arg| PyBytes::new(py, arg))).map(Some)
     }
 
-    /// Whether there is more to do once these answers were sent: call `execute(b"", now)` then.
-    #[getter]
-    fn more(&self) -> bool {
-        locked(&self.core).more()
-    }
-
-    /// Send what was answered, then close.
-    #[getter]
-    fn closing(&self) -> bool {
-        locked(&self.core).state.closing
-    }
-
-    /// Bytes of requests that are not done.
-    #[getter]
-    fn buffered(&self) -> usize {
-        locked(&self.core).buffered()
-    }
-
-    /// Whether the client has shown who it is, or need not.
-    #[getter]
-    fn authenticated(&self) -> bool {
-        locked(&self.core).state.user.is_some()
-    }
-
-    /// The user, or an empty text.
-    #[getter]
-    fn user(&self) -> String {
-        locked(&self.core).state.user.clone().unwrap_or_default()
-    }
-
-    /// The name that the client gave itself.
-    #[getter]
-    fn name(&self) -> String {
-        locked(&self.core).state.name.clone()
-    }
-
     #[setter]
     fn set_name(&self, name: String) {
         locked(&self.core).state.name = name;
-    }
-
-    /// Name and version of the client's library.
-    #[getter]
-    fn library(&self) -> (String, String) {
-        locked(&self.core).state.library.clone()
     }
 
     #[setter]
@@ -151,20 +110,29 @@ impl Session {
         locked(&self.core).state.library = library;
     }
 
-    /// The protocol that it speaks, 2 or 3.
-    #[getter]
-    fn protocol(&self) -> u8 {
-        locked(&self.core).reply.protocol()
-    }
-
-    /// The client's number.
-    #[getter]
-    fn client(&self) -> i64 {
-        locked(&self.core).state.client
-    }
-
     /// Forgets what the client sent.
     fn discard(&self) {
         locked(&self.core).discard();
     }
 }
+
+getters!(Session, this =>
+    /// Whether there is more to do once these answers were sent: call `execute(b"", now)` then.
+    more: bool = locked(&this.core).more();
+    /// Send what was answered, then close.
+    closing: bool = locked(&this.core).state.closing;
+    /// Bytes of requests that are not done.
+    buffered: usize = locked(&this.core).buffered();
+    /// Whether the client has shown who it is, or need not.
+    authenticated: bool = locked(&this.core).state.user.is_some();
+    /// The user, or an empty text.
+    user: String = locked(&this.core).state.user.clone().unwrap_or_default();
+    /// The name that the client gave itself.
+    name: String = locked(&this.core).state.name.clone();
+    /// Name and version of the client's library.
+    library: (String, String) = locked(&this.core).state.library.clone();
+    /// The protocol that it speaks, 2 or 3.
+    protocol: u8 = locked(&this.core).reply.protocol();
+    /// The client's number.
+    client: i64 = locked(&this.core).state.client;
+);
