@@ -31,7 +31,7 @@ def places(address: int) -> list[int]:
 
 
 urls = ReferenceUrlFilter(
-    digest, digest, lambda address, depth: places(address), lambda depth: (BITS, HASHES)
+    digest, lambda address, depth: places(address), lambda depth: (BITS, HASHES)
 )
 figure, axes = one_plot()
 figure.set_size_inches(9.6, 2.7)

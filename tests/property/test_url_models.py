@@ -1,10 +1,12 @@
 """What the paper's multi-layer filter gets wrong, and that the repaired bindings get it right.
 
-On the models alone. Cells are so many that no address meets another by chance.
+On the models, whose cells are so many that no address meets another by chance; and the core
+answers as they do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import pytest
@@ -12,6 +14,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bloomtide import UrlFilter
 from bloomtide.reference import positions as model
 from bloomtide.reference.url import (
     ReferenceMultiLayerBloomFilter,
@@ -32,7 +35,6 @@ def literal(max_layers: int) -> ReferenceMultiLayerBloomFilter:
 
 def repaired(bind: Literal["salted_xor", "ordered"], max_layers: int) -> ReferenceUrlFilter:
     return ReferenceUrlFilter(
-        xxhash.xxh3_128_intdigest,
         xxhash.xxh3_128_intdigest,
         lambda address, depth: model.enhanced(address, BITS, HASHES),
         lambda depth: (BITS, HASHES),
@@ -123,6 +125,42 @@ def test_deeper_than_every_layer_is_absent(bind: Bind) -> None:
     filter.add(b"http://h/a")
     assert b"http://h/a/a/a" not in filter
     assert not filter.seen_prefix(b"http://h/a/a/a", 4)
+
+
+@pytest.mark.parametrize("bind", ["salted_xor", "ordered"])
+@pytest.mark.parametrize(("error_rate", "cells"), [(0.01, model.blocked), (1e-5, model.enhanced)])
+@pytest.mark.parametrize("seed", [0, 2**64 - 5])
+@given(urls=URLS)
+def test_the_core_has_the_cells_of_the_model(
+    bind: Literal["salted_xor", "ordered"],
+    error_rate: float,
+    cells: Callable[[int, int, int], list[int]],
+    seed: int,
+    urls: list[bytes],
+) -> None:
+    core = UrlFilter(60, error_rate, 5, bind=bind, layer_sizes=[7, 60], seed=seed)
+    plan = UrlFilter.plan(60, error_rate, 5, bind=bind, layer_sizes=[7, 60])
+    sizes = [(layer.cells, layer.hashes) for layer in plan.layers]
+    sizes.insert(0, (plan.cells - sum(layer.cells for layer in plan.layers), plan.hashes))
+    filter = ReferenceUrlFilter(
+        xxhash.xxh3_128_intdigest,
+        lambda address, depth: cells(address, *sizes[depth]),
+        sizes.__getitem__,
+        bind,
+        5,
+        seed,
+    )
+    for url in urls:
+        addresses = filter.addresses(url)
+        expected = [filter.positions(address, d) for d, address in enumerate(addresses, 1)]
+        expected.append(filter.positions(filter.mixed(addresses[-1], 2**64 - 1), 0))
+        assert core.positions(url) == expected
+    assert core.add_many(urls).tolist() == filter.add_many(urls)
+    asked = [url + b"/x" for url in urls] + urls
+    assert core.contains_many(asked).tolist() == filter.contains_many(asked)
+    for url in asked:
+        for depth in range(1, min(len(segments(url, 5)), 4) + 1):
+            assert core.seen_prefix(url, depth) == filter.seen_prefix(url, depth)
 
 
 def test_segments_are_the_host_and_the_path_with_the_query_at_its_end() -> None:

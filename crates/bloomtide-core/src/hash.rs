@@ -20,6 +20,9 @@ const UINT_DOMAIN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Seed change for integers < 0 (an odd constant unrelated to the first).
 const NEGATIVE_DOMAIN: u64 = 0xD1B5_4A32_D192_ED03;
 
+/// Seed change for each step of a salt (odd, unrelated to the others).
+const SALT_STEP: u64 = 0x8CB9_2BA7_2F3D_8DD7;
+
 /// A key's digest. `h1` is the low half of the 128-bit value, `h2` the high half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)] // vectors of them are read by lanes
@@ -96,6 +99,19 @@ impl Hasher {
         match self {
             Hasher::Xxh3 { seed } => KeyHash::from_u128(xxh3_128_with_seed(key, *seed)),
             Hasher::Keyed { secret } => keyed(secret, 0, key),
+        }
+    }
+
+    /// Hashes text or bytes by a function that differs for every salt; the one of zero is `bytes`.
+    #[inline(always)]
+    pub fn salted(&self, key: &[u8], salt: u64) -> KeyHash {
+        match self {
+            Hasher::Xxh3 { seed } => {
+                let seed = seed ^ salt.wrapping_mul(SALT_STEP);
+                KeyHash::from_u128(xxh3_128_with_seed(key, seed))
+            }
+            Hasher::Keyed { secret } if salt == 0 => keyed(secret, 0, key),
+            Hasher::Keyed { secret } => keyed(secret, 0, key).extend(salt),
         }
     }
 

@@ -51,4 +51,4 @@ pub use hash::{Hasher, KeyHash};
 pub use key::{Key, OwnedKey};
 pub use placement::{Layout, Placement};
 pub use positions::Derivation;
-pub use url::{Canon, canonical, segments};
+pub use url::{Canon, canonical};

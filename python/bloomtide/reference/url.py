@@ -30,6 +30,8 @@ from bloomtide.reference.positions import Rehash
 
 WHOLE = 2**64 - 1
 """X's seed: X and the deepest layer hold the same address, and shall not err together."""
+SALT_STEP = 0x8CB9_2BA7_2F3D_8DD7
+"""By how much the seeds of two neighbouring depths differ, before they are XORed with the filter's."""
 
 
 def segments(url: bytes, max_layers: int) -> list[bytes]:
@@ -119,15 +121,15 @@ class ReferenceUrlFilter:
 
     def __init__(
         self,
-        digest: Callable[[bytes], int],
-        rehash: Rehash,
+        digest: Rehash,
         positions: Callable[[int, int], Sequence[int]],
         size_of: Callable[[int], tuple[int, int]],
         bind: Literal["salted_xor", "ordered"] = "salted_xor",
         max_layers: int = 8,
+        seed: int = 0,
     ) -> None:
         self.digest = digest
-        self.rehash = rehash
+        self.seed = seed
         self.positions = positions
         self.size_of = size_of
         self.bind = bind
@@ -147,21 +149,22 @@ class ReferenceUrlFilter:
 
     def mixed(self, address: int, seed: int) -> int:
         """Another address, that differs for every seed."""
-        return self.rehash(address.to_bytes(16, "little"), seed)
+        return self.digest(address.to_bytes(16, "little"), seed)
 
     def addresses(self, url: bytes) -> list[int]:
         """Of the prefixes, from the host to the whole URL.
 
-        `salted_xor` is the paper's XOR, of digests that the depth is mixed into. `ordered` mixes
-        what there is with every segment, so that what came first was mixed most often.
+        `salted_xor` is the paper's XOR, of digests by a function of each depth's own. `ordered`
+        mixes what there is with every segment, so that what came first was mixed most often.
         """
         found: list[int] = []
         address = 0
         for depth, segment in enumerate(segments(url, self.max_layers), start=1):
             if self.bind == "salted_xor":
-                address ^= self.mixed(self.digest(segment), depth)
+                salt = depth * SALT_STEP % 2**64
+                address ^= self.digest(segment, self.seed ^ salt)
             else:
-                address = self.mixed(address ^ self.digest(segment), 0)
+                address = self.mixed(address ^ self.digest(segment, self.seed), 0)
             found.append(address)
         return found
 

@@ -28,7 +28,7 @@ pub(crate) use hot::HotState;
 pub use hot::{HotItem, HotList, HotPlan, Times};
 pub(crate) use scalable::Layer;
 pub use scalable::{ScalableBloomFilter, ScalablePlan};
-pub use url::{Bind, LayerSizes, MAX_LAYERS, PrefixCount, UrlFilter, UrlPlan};
+pub use url::{Bind, LayerSizes, MAX_LAYERS, PrefixCount, READ_FIRST, UrlFilter, UrlPlan};
 
 use crate::error::{Error, Result};
 use crate::positions::MAX_HASHES;

@@ -16,7 +16,7 @@ mod segments;
 mod tests;
 
 pub use names::{Names, SESSIONS, TRACKING};
-pub use segments::segments;
+pub use segments::Cutter;
 
 use crate::{Error, Result};
 
@@ -83,7 +83,7 @@ impl Canon {
 pub fn canonical<'a>(url: &'a [u8], options: &Canon, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
     let url = trimmed(url);
     if url.len() <= MAX_LENGTH
-        && let Some(plain) = plain::plain(url)
+        && let Some(plain) = plain::plain(url, |_| ())
         && (plain.len() == url.len() || !options.keep_fragment)
     {
         if !options.edits() || !edit::may_change(plain, options) {

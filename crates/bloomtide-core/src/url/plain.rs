@@ -2,79 +2,80 @@
 //!
 //! It may only say yes when `parse.rs` would give back the same bytes (but for the fragment, which is
 //! cut off); whenever it is in doubt it says no. Most URLs of a crawl pass here, at no allocation.
+//!
+//! Bytes are looked at by blocks of 64: each question about a byte becomes a mask with one bit for each, and the
+//! rest is arithmetic on masks.
 
 use super::percent::{PATH, QUERY, UNRESERVED, decoded, is};
-use memchr::memchr;
 
-/// The canonical form of the URL, if it is the URL itself up to its fragment.
-#[inline]
-pub fn plain(url: &[u8]) -> Option<&[u8]> {
-    let end = if url.len() > LANES {
-        canonical_end(url, url.len())?
-    } else {
-        let mut padded = [0; 2 * LANES];
-        padded[..url.len()].copy_from_slice(url);
-        canonical_end(&padded, url.len())?
-    };
-    Some(&url[..end])
+/// The canonical form of the URL, if it is the URL itself up to its fragment. `slash` gets the place of each
+/// slash of the path, in order, also when the answer is no.
+#[inline(always)]
+pub fn plain(url: &[u8], slash: impl FnMut(usize)) -> Option<&[u8]> {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
+        // SAFETY: the processor has the instructions.
+        return unsafe { plain_avx2(url, slash) };
+    }
+    scan::<Portable>(url, slash)
 }
 
-/// Where the canonical form of `text[..len]` ends; zeros may follow it.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1")]
+unsafe fn plain_avx2(url: &[u8], slash: impl FnMut(usize)) -> Option<&[u8]> {
+    scan::<avx2::Avx2>(url, slash)
+}
+
 #[inline(always)]
-fn canonical_end(text: &[u8], len: usize) -> Option<usize> {
-    let (after_scheme, default_port) = if text.starts_with(b"https://") {
-        (8, 443)
-    } else if text.starts_with(b"http://") {
-        (7, 80)
-    } else {
-        return None;
-    };
-    let mut path = host(text, after_scheme)?;
-    if text.get(path) == Some(&b':') {
-        path = port(text, path + 1, default_port)?;
+fn scan<W: Windows>(url: &[u8], slash: impl FnMut(usize)) -> Option<&[u8]> {
+    let (host, default_port) = scheme(url)?;
+    let first = Block::at::<W>(url, 0);
+    let mut path = host_end(url, &first, host)?;
+    if url.get(path) == Some(&b':') {
+        path = port(url, path + 1, default_port)?;
     }
-    if text.get(path) != Some(&b'/') {
+    if path >= BLOCK || url.get(path) != Some(&b'/') {
         return None;
     }
-    let (end, dotted) = path_and_query(text, path, len)?;
+    let (end, dotted) = path_and_query::<W>(url, first, path, slash)?;
     // An empty query goes, with its question mark.
-    if text[end - 1] == b'?' && memchr(b'?', &text[..end]) == Some(end - 1) {
+    if url[end - 1] == b'?' && !url[..end - 1].contains(&b'?') {
         return None;
     }
-    if dotted && has_dot_segments(&text[path..end]) {
+    if dotted && has_dot_segments(&url[path..end]) {
         return None;
     }
     // Not `any`: without a way out of the loop, many bytes are looked at together.
-    let control = text[end..len].iter().fold(false, |any, byte| any | byte.is_ascii_control());
-    (!control).then_some(end)
+    let control = url[end..].iter().fold(false, |any, byte| any | byte.is_ascii_control());
+    (!control).then(|| &url[..end])
+}
+
+/// Where the host starts, and the port that its scheme implies.
+#[inline(always)]
+fn scheme(url: &[u8]) -> Option<(usize, u32)> {
+    match url.first_chunk()? {
+        b"https://" => Some((8, 443)),
+        [b'h', b't', b't', b'p', b':', b'/', b'/', _] => Some((7, 80)),
+        _ => None,
+    }
 }
 
 /// The end of a host name that needs no second look: not an IP address, which has more spellings than
 /// one, and no label that might be punycode (`xn--`).
 #[inline(always)]
-fn host(text: &[u8], start: usize) -> Option<usize> {
-    let (mut at, mut label) = (start, start);
-    loop {
-        let window = Window::at(text, at);
-        let length = window.length(|byte| !is_host(byte));
-        let within = (1u64 << length) - 1;
-        // Two hyphens may be punycode, two dots an empty label.
-        let doubled =
-            window.flags(|byte, before| (byte == before) & ((byte == b'-') | (byte == b'.')));
-        if doubled & within != 0 {
-            return None;
-        }
-        let dots = window.flags(|byte, _| byte == b'.') & within;
-        if dots != 0 {
-            label = at + dots.ilog2() as usize + 1;
-        }
-        at += length;
-        if length < LANES {
-            break;
-        }
+fn host_end(url: &[u8], block: &Block, start: usize) -> Option<usize> {
+    let length = (!block.host >> start).trailing_zeros() as usize;
+    let end = start + length;
+    if end >= BLOCK {
+        return None;
     }
+    let within = (1 << end) - (1 << start);
+    // Two hyphens may be punycode, two dots an empty label.
+    let doubled = block.dot & block.dot << 1 | block.hyphen & block.hyphen << 1;
     // A host whose last label is a number is an IP address; a number starts with a digit.
-    (label < at && text[label].is_ascii_lowercase()).then_some(at)
+    let label = (block.dot & within).checked_ilog2().map_or(start, |dot| dot as usize + 1);
+    let named = label < end && url[label].is_ascii_lowercase();
+    (doubled & within == 0 && named).then_some(end)
 }
 
 /// The end of a port that is written as it must be.
@@ -89,113 +90,216 @@ fn port(text: &[u8], start: usize, default: u32) -> Option<usize> {
     (number != default && number <= 65535).then_some(start + digits.len())
 }
 
-/// The end of path and query, and whether a segment starts with a dot; None if a byte is not as it
-/// must be.
+/// The end of path and query, and whether a segment may start with a dot; None if a byte is not as it
+/// must be. The path starts in the first block.
 #[inline(always)]
-fn path_and_query(text: &[u8], start: usize, len: usize) -> Option<(usize, bool)> {
-    let (mut at, mut dotted) = (start, false);
+fn path_and_query<W: Windows>(
+    url: &[u8],
+    mut block: Block,
+    path: usize,
+    mut slash: impl FnMut(usize),
+) -> Option<(usize, bool)> {
+    let (mut at, mut start) = (path, 0);
+    let (mut dotted, mut in_query) = (false, false);
     loop {
-        at = simple(text, at, &mut dotted);
-        if at == len {
-            return Some((at, dotted));
-        }
-        match text[at] {
-            b'#' => return Some((at, dotted)),
-            // Encoded in its one form?
-            b'%' => {
-                let hidden = decoded(&text[at..])?;
-                let lower = text[at + 1].is_ascii_lowercase() || text[at + 2].is_ascii_lowercase();
-                if lower || is(hidden, UNRESERVED) {
-                    return None;
-                }
-                at += 3;
+        // What of this block is still to be looked at, up to the first byte that is not simple.
+        let ahead = !0 << (at - start);
+        let other = !block.simple & ahead;
+        let simple = ahead & (other & other.wrapping_neg()).wrapping_sub(1);
+        dotted |= block.dot & block.slash << 1 & simple != 0;
+        if !in_query {
+            let question = block.question & simple;
+            let in_path = simple & (question & question.wrapping_neg()).wrapping_sub(1);
+            let mut slashes = block.slash & in_path;
+            while slashes != 0 {
+                slash(start + slashes.trailing_zeros() as usize);
+                slashes &= slashes - 1;
             }
-            // Bare in a path, encoded in a query.
-            b'\'' if memchr(b'?', &text[start..at]).is_none() => at += 1,
-            // The few others that are as good.
-            byte if is(byte, PATH) && is(byte, QUERY) => at += 1,
-            _ => return None,
+            in_query = question != 0;
+        }
+        if other == 0 {
+            at = start + BLOCK;
+            // A dot that starts the next block.
+            dotted |= block.slash >> (BLOCK - 1) != 0;
+        } else {
+            at = start + other.trailing_zeros() as usize;
+            if at == url.len() {
+                return Some((at, dotted));
+            }
+            match url[at] {
+                b'#' => return Some((at, dotted)),
+                // Encoded in its one form?
+                b'%' => {
+                    let hidden = decoded(&url[at..])?;
+                    let lower =
+                        url[at + 1].is_ascii_lowercase() || url[at + 2].is_ascii_lowercase();
+                    if lower || is(hidden, UNRESERVED) {
+                        return None;
+                    }
+                    at += 3;
+                }
+                // Bare in a path, encoded in a query.
+                b'\'' if !in_query => at += 1,
+                // The few others that are as good.
+                byte if is(byte, PATH) && is(byte, QUERY) => at += 1,
+                _ => return None,
+            }
+        }
+        if at >= start + BLOCK {
+            start += BLOCK;
+            if start >= url.len() {
+                return Some((at, dotted));
+            }
+            block = Block::at::<W>(url, start);
         }
     }
 }
 
-/// The first byte from there on that is not as simple as most: those may stand in a path and in a query,
-/// or part the two. Tells whether a dot followed a slash.
-#[inline(always)]
-fn simple(text: &[u8], start: usize, dotted: &mut bool) -> usize {
-    let mut at = start;
-    loop {
-        let window = Window::at(text, at);
-        *dotted |= window.flags(|byte, before| (before == b'/') & (byte == b'.')) != 0;
-        let length = window.length(|byte| !is_simple(byte));
-        at += length;
-        if length < LANES {
-            return at;
-        }
-    }
-}
-
-/// Bytes looked at together: more than most hosts have, so that few loops end by surprise.
+/// Bytes whose masks are made together: two windows.
+const BLOCK: usize = 64;
 const LANES: usize = 32;
 
-/// The next bytes of a text, each with the one before it.
-///
-/// Close to the end it starts earlier, so that it never needs bytes that are not there.
-struct Window<'a> {
-    before: &'a [u8],
-    bytes: &'a [u8],
-    /// How many lanes lie before the place that was asked for.
-    early: usize,
+/// For some bytes of a URL, one bit each: what the byte is. No bit is set beyond the end.
+#[derive(Clone, Copy, Default)]
+struct Block {
+    host: u64,
+    simple: u64,
+    slash: u64,
+    dot: u64,
+    hyphen: u64,
+    question: u64,
 }
 
-impl<'a> Window<'a> {
-    /// The text is longer than a window, and `at` is not its beginning.
-    #[inline(always)]
-    fn at(text: &'a [u8], at: usize) -> Self {
-        let start = at.min(text.len() - LANES);
-        let (before, bytes) = (&text[start - 1..start - 1 + LANES], &text[start..start + LANES]);
-        Window { before, bytes, early: at - start }
-    }
+/// A way to make the masks of 32 bytes.
+trait Windows {
+    fn masks(window: &[u8; LANES]) -> Block;
+}
 
-    /// A bit for each lane, set where the test of a byte and its predecessor holds. A compiler makes it a
-    /// few instructions for all lanes together if the test does not branch.
+impl Block {
+    /// The block that starts there, inside the URL. Close to the end it is read from earlier on, so that it
+    /// needs no bytes that are not there.
     #[inline(always)]
-    fn flags(&self, test: impl Fn(u8, u8) -> bool) -> u64 {
-        let mut flags = [0; LANES];
-        for (flag, (&byte, &before)) in flags.iter_mut().zip(self.bytes.iter().zip(self.before)) {
-            *flag = u8::from(test(byte, before)).wrapping_neg();
+    fn at<W: Windows>(url: &[u8], start: usize) -> Self {
+        let ahead = &url[start..];
+        let apart = BLOCK.min(ahead.len()).wrapping_sub(LANES);
+        if let (Some(low), Some(high)) =
+            (ahead.first_chunk(), ahead.get(apart..).and_then(|high| high.first_chunk()))
+        {
+            return W::masks(low).map(W::masks(high), |low, high| low | high << apart);
         }
-        bits(flags) >> self.early
+        if let Some(last) = url.last_chunk() {
+            return W::masks(last).map(Block::default(), |bits, _| bits >> (LANES - ahead.len()));
+        }
+        let mut padded = [0; LANES];
+        padded[..ahead.len()].copy_from_slice(ahead);
+        W::masks(&padded)
     }
 
-    /// How many bytes from the place asked for come before the first that the test holds for.
     #[inline(always)]
-    fn length(&self, test: impl Fn(u8) -> bool) -> usize {
-        let first = self.flags(|byte, _| test(byte)).trailing_zeros() as usize;
-        first.min(LANES - self.early)
+    fn map(self, other: Block, with: impl Fn(u64, u64) -> u64) -> Self {
+        Block {
+            host: with(self.host, other.host),
+            simple: with(self.simple, other.simple),
+            slash: with(self.slash, other.slash),
+            dot: with(self.dot, other.dot),
+            hyphen: with(self.hyphen, other.hyphen),
+            question: with(self.question, other.question),
+        }
     }
 }
 
-/// One bit of each lane.
+/// Comparisons of single bytes, which a compiler makes a few instructions for many bytes together.
+struct Portable;
+
+impl Windows for Portable {
+    #[inline(always)]
+    fn masks(window: &[u8; LANES]) -> Block {
+        let mask = |test: fn(u8) -> bool| {
+            let mut flags = [0; LANES];
+            for (flag, byte) in flags.iter_mut().zip(window) {
+                *flag = u8::from(test(*byte));
+            }
+            flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag))
+        };
+        Block {
+            host: mask(is_host),
+            simple: mask(is_simple),
+            slash: mask(|byte| byte == b'/'),
+            dot: mask(|byte| byte == b'.'),
+            hyphen: mask(|byte| byte == b'-'),
+            question: mask(|byte| byte == b'?'),
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn bits(flags: [u8; LANES]) -> u64 {
-    use std::arch::x86_64::{__m128i, _mm_movemask_epi8};
-    // SAFETY: both are 32 plain bytes, and every x86-64 has SSE2.
-    unsafe {
-        let [low, high] = std::mem::transmute::<[u8; LANES], [__m128i; 2]>(flags);
-        (_mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16) as u64
+mod avx2 {
+    use super::{Block, LANES, Windows, is_host, is_simple};
+    use std::arch::x86_64::*;
+
+    /// Looks 32 bytes up at once, in a table that has a row of eight bits for each low half of a byte: bit h - 2
+    /// tells whether the byte with the high half h belongs to the class. Bytes below 0x20 and above 0x7F do not.
+    pub(super) struct Avx2;
+
+    const fn table(host: bool) -> [u8; 16] {
+        let mut table = [0; 16];
+        let mut byte = 0x20u8;
+        while byte < 0x80 {
+            if if host { is_host(byte) } else { is_simple(byte) } {
+                table[(byte & 15) as usize] |= 1 << ((byte >> 4) - 2);
+            }
+            byte += 1;
+        }
+        table
+    }
+
+    const HOST: [u8; 16] = table(true);
+    const SIMPLE: [u8; 16] = table(false);
+    const ROWS: [u8; 16] = [0, 0, 1, 2, 4, 8, 16, 32, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    impl Windows for Avx2 {
+        #[inline(always)]
+        fn masks(window: &[u8; LANES]) -> Block {
+            // SAFETY: only `plain_avx2` uses this, which needs the instructions.
+            unsafe { masks(window) }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn masks(window: &[u8; LANES]) -> Block {
+        // SAFETY: the arrays have 32 and 16 bytes.
+        let (bytes, twice) = unsafe {
+            let twice = |table: &[u8; 16]| {
+                _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()))
+            };
+            (
+                _mm256_loadu_si256(window.as_ptr().cast()),
+                [twice(&HOST), twice(&SIMPLE), twice(&ROWS)],
+            )
+        };
+        let [host, simple, rows] = twice;
+        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), _mm256_set1_epi8(15));
+        let row = _mm256_shuffle_epi8(rows, high);
+        let bits = |flags| u64::from(_mm256_movemask_epi8(flags) as u32);
+        let class = |table| {
+            let found = _mm256_and_si256(_mm256_shuffle_epi8(table, bytes), row);
+            bits(_mm256_cmpeq_epi8(found, _mm256_setzero_si256())) ^ 0xFFFF_FFFF
+        };
+        let is = |byte: u8| bits(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8)));
+        Block {
+            host: class(host),
+            simple: class(simple),
+            slash: is(b'/'),
+            dot: is(b'.'),
+            hyphen: is(b'-'),
+            question: is(b'?'),
+        }
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn bits(flags: [u8; LANES]) -> u64 {
-    flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(flag & 1))
-}
-
-#[inline(always)]
-fn is_host(byte: u8) -> bool {
+const fn is_host(byte: u8) -> bool {
     (byte.wrapping_sub(b'a') < 26)
         | (byte.wrapping_sub(b'0') < 10)
         | (byte.wrapping_sub(b'-') < 2)
@@ -204,7 +308,7 @@ fn is_host(byte: u8) -> bool {
 
 /// By comparisons instead of a table, which many bytes at a time cannot look into.
 #[inline(always)]
-fn is_simple(byte: u8) -> bool {
+const fn is_simple(byte: u8) -> bool {
     ((byte | 0x20).wrapping_sub(b'a') < 26)
         | (byte.wrapping_sub(b'(') <= b';' - b'(')
         | (byte == b'_')
@@ -222,6 +326,21 @@ fn has_dot_segments(path_and_query: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn both_ways_make_the_same_masks() {
+        if !is_x86_feature_detected!("avx2") {
+            return;
+        }
+        for first in 0..=255u8 {
+            let window: [u8; LANES] =
+                std::array::from_fn(|i| first.wrapping_add((i * i) as u8 ^ 0x51));
+            let (one, other) = (Portable::masks(&window), avx2::Avx2::masks(&window));
+            let all = |b: Block| [b.host, b.simple, b.slash, b.dot, b.hyphen, b.question];
+            assert_eq!(all(one), all(other), "{window:?}");
+        }
+    }
 
     #[test]
     fn simple_bytes_may_stand_in_a_path_and_in_a_query() {

@@ -1,53 +1,78 @@
 //! The segments of a canonical URL, as the multi-layer filter of the paper sees it: the host, then the
 //! path cut at each slash.
 
-use memchr::{memchr, memchr2, memmem};
+use super::{Canon, MAX_LENGTH, plain, rewritten, trimmed};
+use crate::Result;
+use memchr::{memchr_iter, memchr2, memmem};
 
-/// Cuts a canonical URL into at most `max_layers` segments.
-///
-/// `http://` and `https://` are dropped, so that both are one address; any other scheme stays with the
-/// host. The query belongs to the last segment. What lies deeper than `max_layers` is not dropped:
-/// the last segment holds all of it, slashes included.
-pub fn segments(canonical: &[u8], max_layers: usize) -> impl Iterator<Item = &[u8]> {
-    let web = [&b"https://"[..], b"http://"].into_iter();
-    let url = web.filter_map(|scheme| canonical.strip_prefix(scheme)).next();
-    let (url, host) = match url {
-        Some(url) => (url, 0),
-        None => (canonical, memmem::find(canonical, b"://").map_or(0, |mark| mark + 3)),
-    };
-    Segments {
-        rest: Some(url),
-        search: host,
-        path: memchr2(b'?', b'#', url).unwrap_or(url.len()),
-        left: max_layers.max(1),
+/// More segments than this are never told apart.
+pub const MAX_SEGMENTS: usize = 64;
+
+/// Brings URLs into canonical form and cuts them; what it needs in between is used again.
+#[derive(Debug)]
+pub struct Cutter {
+    buffer: Vec<u8>,
+    ends: [u32; MAX_SEGMENTS],
+}
+
+impl Default for Cutter {
+    fn default() -> Self {
+        Cutter { buffer: Vec::new(), ends: [0; MAX_SEGMENTS] }
     }
 }
 
-struct Segments<'a> {
-    rest: Option<&'a [u8]>,
-    /// Where the next slash may be: past the scheme, in the first segment.
-    search: usize,
-    /// Bytes of the rest before its query.
-    path: usize,
-    left: usize,
+impl Cutter {
+    /// Cuts the canonical form of a URL into at most `max_layers` segments, or refuses what is no URL.
+    ///
+    /// `http://` and `https://` are dropped, so that both are one address; any other scheme stays with the
+    /// host. The query belongs to the last segment. What lies deeper than `max_layers` is not dropped:
+    /// the last segment holds all of it, slashes included.
+    ///
+    /// A URL that is canonical already is read once: the look at its bytes that proves it finds its slashes too.
+    #[inline(always)]
+    pub fn cut<'a>(
+        &'a mut self,
+        url: &'a [u8],
+        max_layers: usize,
+    ) -> Result<impl Iterator<Item = &'a [u8]>> {
+        let url = trimmed(url);
+        let (mut count, most) = (0, max_layers.clamp(1, MAX_SEGMENTS) - 1);
+        let note = |at: usize| {
+            if count < most {
+                self.ends[count] = at as u32;
+                count += 1;
+            }
+        };
+        let plain = if url.len() <= MAX_LENGTH { plain::plain(url, note) } else { None };
+        let (form, mut start) = match plain {
+            Some(form) => (form, if form[4] == b's' { 8 } else { 7 }),
+            None => {
+                let form = rewritten(url, &Canon::default(), &mut self.buffer)?;
+                let host = host(form);
+                let path =
+                    &form[..memchr2(b'?', b'#', &form[host..]).map_or(form.len(), |at| host + at)];
+                count = 0;
+                for slash in memchr_iter(b'/', &path[host..]).take(most) {
+                    self.ends[count] = (host + slash) as u32;
+                    count += 1;
+                }
+                let web = form.starts_with(b"http://") || form.starts_with(b"https://");
+                (form, if web { host } else { 0 })
+            }
+        };
+        self.ends[count] = form.len() as u32;
+        Ok(self.ends[..=count].iter().map(move |end| {
+            let segment = &form[start..*end as usize];
+            start = *end as usize + 1;
+            segment
+        }))
+    }
 }
 
-impl<'a> Iterator for Segments<'a> {
-    type Item = &'a [u8];
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let rest = self.rest.take()?;
-        self.left -= 1;
-        let search = self.search.min(self.path);
-        let slash = if self.left == 0 { None } else { memchr(b'/', &rest[search..self.path]) };
-        let Some(slash) = slash else { return Some(rest) };
-        let slash = search + slash;
-        self.rest = Some(&rest[slash + 1..]);
-        self.path -= slash + 1;
-        self.search = 0;
-        Some(&rest[..slash])
-    }
+/// Where the host of a canonical URL starts.
+#[cold]
+fn host(form: &[u8]) -> usize {
+    memmem::find(form, b"://").map_or(0, |mark| mark + 3)
 }
 
 #[cfg(test)]
@@ -56,7 +81,7 @@ mod tests {
 
     fn of(url: &str, max_layers: usize) -> Vec<String> {
         let own = |segment| String::from_utf8_lossy(segment).into_owned();
-        segments(url.as_bytes(), max_layers).map(own).collect()
+        Cutter::default().cut(url.as_bytes(), max_layers).unwrap().map(own).collect()
     }
 
     #[test]
@@ -69,10 +94,9 @@ mod tests {
             ("https://h/a?to=/x/y", &["h", "a?to=/x/y"]),
             ("https://h/?a/b", &["h", "?a/b"]),
             ("ftp://h/a", &["ftp://h", "a"]),
-            ("https://me:pw@h/a#b/c", &["me:pw@h", "a#b/c"]),
-            ("h", &["h"]),
-            ("x://?a/b", &["x://?a/b"]),
-            ("", &[""]),
+            ("https://me:pw@h/a?b/c", &["me:pw@h", "a?b/c"]),
+            ("https://me:pw@h/a#b/c", &["me:pw@h", "a"]),
+            ("x://h?a/b", &["x://h", "?a/b"]),
         ] {
             assert_eq!(of(url, 64), expected, "{url}");
         }

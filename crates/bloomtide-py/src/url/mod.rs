@@ -4,14 +4,15 @@
 
 mod goal;
 
-use crate::errors::nothing_added;
+use crate::errors::{in_row, nothing_added};
 use crate::key::with_text;
 use crate::keys::Needs;
 use crate::records::stats_record;
 use crate::structure::prelude::*;
-use bloomtide_core::filters::PrefixCount;
-use bloomtide_core::{Key, UrlFilter as Core, UrlPlan};
+use bloomtide_core::filters::{PrefixCount, READ_FIRST};
+use bloomtide_core::{Canon, Key, UrlFilter as Core, UrlPlan, canonical};
 use goal::{SIZING, from_record, plan_of, sizes_object, to_record};
+use pyo3::types::PyList;
 use std::sync::{Mutex, PoisonError};
 
 /// For verbs that have no use for digests.
@@ -44,6 +45,36 @@ fn with_url<T>(url: &Bound<'_, PyAny>, then: impl FnOnce(&[u8]) -> Result<T>) ->
         _ => then(&[]),
     })?;
     outcome.or_raise(url.py())
+}
+
+fn is_sequence(keys: &Bound<'_, PyAny>) -> bool {
+    keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>()
+}
+
+/// Refuses the first item of a list or tuple that is no URL. Reads the items where they are, while a batch that
+/// lets go of the interpreter would copy them.
+fn check_items(keys: &Bound<'_, PyAny>, options: Options) -> PyResult<()> {
+    /// Items after which other Python threads may go on.
+    const TURN: usize = 1 << 15;
+    let py = keys.py();
+    let mut buffer = Vec::new();
+    for (row, key) in keys.try_iter()?.enumerate() {
+        let key = key?;
+        if key.is_none() && options.skip_nulls {
+            continue;
+        }
+        let outcome = with_text(&key, Some(row), |key| match key {
+            Key::Text(url) | Key::Bytes(url) => {
+                canonical(url, &Canon::default(), &mut buffer).map(|_| ())
+            }
+            _ => Ok(()),
+        })?;
+        outcome.map_err(|error| in_row(py, to_python(py, error), row))?;
+        if row % TURN == TURN - 1 {
+            py.detach(|| ());
+        }
+    }
+    Ok(())
 }
 
 #[pymethods]
@@ -143,7 +174,14 @@ impl UrlFilter {
             Core::check_many(part.keys, crew).map_err(|error| (0, error))
         };
         let check = Verb::new(&NO_HASHER, &check).needs(Needs::Texts);
-        if checked && let Err(error) = keys::answers(&check, keys, options) {
+        let outcome = match keys.len() {
+            Err(_) => Ok(()),
+            Ok(_) if !is_sequence(keys) => keys::answers(&check, keys, options).map(|_| ()),
+            // The adding reads so few before it adds one.
+            Ok(..=READ_FIRST) => Ok(()),
+            Ok(_) => check_items(keys, options),
+        };
+        if let Err(error) = outcome {
             // A null or what is no text ends the batch where it is, as in every filter: what comes before
             // it goes in. That is for the adding itself to find.
             if error.value(py).getattr("code")?.eq("parameter")? {

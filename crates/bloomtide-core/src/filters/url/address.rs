@@ -9,59 +9,43 @@ use crate::error::{Error, Result};
 use crate::hash::{Hasher, KeyHash};
 use crate::key::Key;
 use crate::positions::{Derivation, MAX_HASHES, Positions};
-use crate::url::{Canon, canonical, segments};
+use crate::url::Cutter;
 
 /// The number by which an address is extended for X, so that X and the last layer, which hold the same
 /// address, have unrelated cells and err independently.
 const WHOLE: u64 = u64::MAX;
 
 impl Bind {
-    /// What a layer holds, from what the layer above does and the segment's digest.
+    /// What a layer holds, from what the layer above does and the segment.
     #[inline(always)]
-    fn next(self, above: KeyHash, segment: KeyHash, depth: usize) -> KeyHash {
+    fn next(self, above: KeyHash, hasher: &Hasher, segment: &[u8], depth: u64) -> KeyHash {
+        let segment = hasher.salted(segment, if self == Bind::SaltedXor { depth } else { 0 });
         match self {
-            Bind::SaltedXor => above ^ segment.extend(depth as u64),
+            Bind::SaltedXor => above ^ segment,
             Bind::Ordered => (above ^ segment).extend(0),
             Bind::Xor => segment,
         }
     }
 }
 
-/// The digest of each layer, from the root on, of a URL in canonical form.
-#[inline(always)]
-fn prefixes<'a>(
-    plan: &UrlPlan,
-    hasher: &Hasher,
-    canonical: &'a [u8],
-) -> impl Iterator<Item = KeyHash> + use<'a> {
-    let (bind, hasher) = (plan.bind, *hasher);
-    let mut address = KeyHash::default();
-    segments(canonical, plan.max_layers as usize).enumerate().map(move |(above, segment)| {
-        address = bind.next(address, hasher.bytes(segment), above + 1);
-        address
-    })
-}
-
 /// A URL's digests, one for each of its segments.
 pub(super) struct Address {
     digests: [KeyHash; MAX_LAYERS],
-    depth: usize,
 }
 
 impl Address {
-    /// The address of a URL as it stands anywhere; refuses what is none.
-    pub(super) fn of(plan: &UrlPlan, hasher: &Hasher, url: &[u8]) -> Result<Self> {
-        let mut this = Address { digests: [KeyHash::default(); MAX_LAYERS], depth: 0 };
-        read(plan, hasher, Some(Key::Bytes(url)), &mut Vec::new(), |layer, digest| {
-            this.digests[layer] = digest;
-            this.depth = layer + 1;
-        })?;
-        Ok(this)
+    pub(super) fn new() -> Self {
+        Address { digests: [KeyHash::default(); MAX_LAYERS] }
     }
 
-    /// What each layer holds, from the root on.
-    pub(super) fn layers(&self) -> &[KeyHash] {
-        &self.digests[..self.depth]
+    /// What each layer holds of a URL as it stands anywhere, from the root on; refuses what is none.
+    pub(super) fn of(&mut self, plan: &UrlPlan, hasher: &Hasher, url: &[u8]) -> Result<&[KeyHash]> {
+        let mut depth = 0;
+        read(plan, hasher, Some(Key::Bytes(url)), &mut Cutter::default(), |layer, digest| {
+            self.digests[layer] = digest;
+            depth = layer + 1;
+        })?;
+        Ok(&self.digests[..depth])
     }
 }
 
@@ -91,16 +75,20 @@ pub(super) fn text<'a>(key: Option<Key<'a>>) -> Result<&'a [u8]> {
     }
 }
 
-/// Hands out the digests of a row, layer by layer, with its canonical form in a buffer that all rows share.
+/// Hands out the digests of a row, layer by layer, after the whole row was found to be a URL.
 #[inline(always)]
 pub(super) fn read(
     plan: &UrlPlan,
     hasher: &Hasher,
     key: Option<Key<'_>>,
-    buffer: &mut Vec<u8>,
+    cutter: &mut Cutter,
     mut then: impl FnMut(usize, KeyHash),
 ) -> Result<()> {
-    let canonical = canonical(text(key)?, &Canon::default(), buffer)?;
-    prefixes(plan, hasher, canonical).enumerate().for_each(|(layer, digest)| then(layer, digest));
+    let mut above = KeyHash::default();
+    let segments = cutter.cut(text(key)?, plan.max_layers as usize)?;
+    for (layer, segment) in segments.enumerate() {
+        above = plan.bind.next(above, hasher, segment, layer as u64 + 1);
+        then(layer, above);
+    }
     Ok(())
 }

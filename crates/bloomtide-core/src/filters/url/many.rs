@@ -13,28 +13,64 @@ use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::filters::BloomFilter;
 use crate::hash::KeyHash;
-use crate::url::{Canon, canonical};
+use crate::url::{Canon, Cutter, canonical};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 /// Rows of a piece: what there is of them at once stays in the nearer caches.
-const PIECE: usize = 1 << 10;
+const PIECE: usize = 1 << 9;
 /// Pieces that a thread of several cuts before layers are shared out.
 const PIECES: usize = 16;
+/// A batch of at most so many rows is read before anything is added, so a row that is no URL changes nothing.
+pub const READ_FIRST: usize = PIECES * PIECE;
 
 /// An error comes with the row that it is of, or the number of rows before it.
 type Outcome = std::result::Result<(), (usize, Error)>;
 
-/// The digests of one layer, and the rows of the piece that they are of.
-#[derive(Default)]
+/// How many of a layer's latest digests a piece looks among for one that it has already.
+const RECENT: usize = 256;
+
+/// The digests of one layer. Most rows share the prefixes near the root with a row before them, so each digest is
+/// kept once, as far as that shows at a glance.
 struct Level {
-    rows: Vec<u32>,
     digests: Vec<KeyHash>,
+    /// For additions: the row that brought each digest.
+    rows: Vec<u16>,
+    /// For questions: each row that has this layer, with the place of its digest.
+    places: Vec<(u16, u16)>,
+    /// By some bits of a digest, where it may be.
+    recent: [u16; RECENT],
+}
+
+impl Level {
+    fn new() -> Self {
+        Level { digests: vec![], rows: vec![], places: vec![], recent: [0; RECENT] }
+    }
+
+    fn clear(&mut self) {
+        self.digests.clear();
+        self.rows.clear();
+        self.places.clear();
+    }
+
+    #[inline(always)]
+    fn push<const ASKED: bool>(&mut self, row: u16, digest: KeyHash) {
+        let place = &mut self.recent[digest.h1 as usize % RECENT];
+        if self.digests.get(*place as usize) != Some(&digest) {
+            *place = self.digests.len() as u16;
+            self.digests.push(digest);
+            if !ASKED {
+                self.rows.push(row);
+            }
+        }
+        if ASKED {
+            self.places.push((row, *place));
+        }
+    }
 }
 
 /// Some rows of a batch.
-#[derive(Default)]
 struct Piece {
     /// From the root on.
     levels: Vec<Level>,
@@ -45,57 +81,92 @@ struct Piece {
     cells: Vec<u64>,
     /// With `Bind::Xor` the digests of one row.
     path: Vec<KeyHash>,
-    buffer: Vec<u8>,
+    cutter: Cutter,
     /// The first row that is no URL, counted from the batch's first.
     refused: Option<(usize, Error)>,
 }
 
 impl Piece {
-    /// Reads these rows, up to the first that is no URL.
-    fn fill(&mut self, filter: &UrlFilter, keys: &dyn KeySource, rows: Range<usize>) {
-        self.levels[..self.depth].iter_mut().for_each(|level| {
-            level.rows.clear();
-            level.digests.clear();
-        });
-        self.depth = 0;
-        self.whole.clear();
-        self.cells.clear();
-        let first = rows.start;
-        let read = || rows.clone().try_for_each(|row| self.push(filter, keys, first, row));
-        self.refused = batch::at_best(read).err();
+    fn new() -> Self {
+        Piece {
+            levels: vec![],
+            depth: 0,
+            whole: vec![],
+            cells: vec![],
+            path: vec![],
+            cutter: Cutter::default(),
+            refused: None,
+        }
     }
 
-    #[inline(always)]
-    fn push(
+    /// Reads these rows, up to the first that is no URL.
+    fn fill<const ASKED: bool>(
         &mut self,
         filter: &UrlFilter,
         keys: &dyn KeySource,
-        first: usize,
-        row: usize,
-    ) -> Outcome {
-        let Piece { levels, depth, whole: wholes, cells, path, buffer, .. } = self;
-        let mut deepest = KeyHash::default();
-        let xor = filter.plan.bind == Bind::Xor;
-        path.clear();
-        read(&filter.plan, &filter.hasher, keys.key(row), buffer, |layer, digest| {
-            if layer == levels.len() {
-                levels.push(Level::default());
+        rows: Range<usize>,
+    ) {
+        self.levels[..self.depth].iter_mut().for_each(Level::clear);
+        self.depth = 0;
+        self.whole.clear();
+        self.cells.clear();
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            unsafe fn newer<const ASKED: bool>(
+                piece: &mut Piece,
+                filter: &UrlFilter,
+                keys: &dyn KeySource,
+                rows: Range<usize>,
+            ) {
+                piece.read_rows::<ASKED>(filter, keys, rows);
             }
-            levels[layer].rows.push((row - first) as u32);
-            levels[layer].digests.push(digest);
-            *depth = (*depth).max(layer + 1);
-            deepest = digest;
-            if xor {
-                path.push(digest);
+            if is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("lzcnt")
+            {
+                // SAFETY: the processor has the instructions.
+                return unsafe { newer::<ASKED>(self, filter, keys, rows) };
             }
-        })
-        .map_err(|error| (row, error))?;
-        if xor {
-            cells.extend(filter.crossed(path));
-        } else {
-            wholes.push(whole(deepest));
         }
-        Ok(())
+        self.read_rows::<ASKED>(filter, keys, rows);
+    }
+
+    #[inline(always)]
+    fn read_rows<const ASKED: bool>(
+        &mut self,
+        filter: &UrlFilter,
+        keys: &dyn KeySource,
+        rows: Range<usize>,
+    ) {
+        let Piece { levels, depth, whole: wholes, cells, path, cutter, .. } = self;
+        let xor = filter.plan.bind == Bind::Xor;
+        let first = rows.start;
+        for row in rows {
+            let mut deepest = (0, KeyHash::default());
+            path.clear();
+            let outcome =
+                read(&filter.plan, &filter.hasher, keys.key(row), cutter, |layer, digest| {
+                    if layer == levels.len() {
+                        levels.push(Level::new());
+                    }
+                    levels[layer].push::<ASKED>((row - first) as u16, digest);
+                    deepest = (layer + 1, digest);
+                    if xor {
+                        path.push(digest);
+                    }
+                });
+            if let Err(error) = outcome {
+                self.refused = Some((row, error));
+                return;
+            }
+            *depth = deepest.0.max(*depth);
+            if xor {
+                cells.extend(filter.crossed(path));
+            } else {
+                wholes.push(whole(deepest.1));
+            }
+        }
     }
 
     /// Adds all digests of one part, X or a layer from 1 on, and notes the rows that were new to it.
@@ -136,21 +207,29 @@ impl Piece {
             filter.whole.contains_many(&self.whole.as_slice(), out, crew);
         }
         // X ends most absent URLs, so the layers are asked only for what is left.
-        let (mut rows, mut digests, mut found) = (Vec::new(), Vec::new(), [false; PIECE]);
+        let (mut places, mut digests) = (Vec::new(), Vec::new());
+        let (mut found, mut known) = ([false; PIECE], [false; PIECE]);
         for (layer, level) in self.levels[..self.depth].iter().enumerate().rev() {
-            rows.clear();
+            let Some(layer) = filter.layers.get(layer) else {
+                level.places.iter().for_each(|(row, _)| out[*row as usize] = false);
+                continue;
+            };
+            places.clear();
             digests.clear();
-            let both = level.rows.iter().zip(&level.digests);
-            for (row, digest) in both.filter(|(row, _)| out[**row as usize]) {
-                rows.push(*row as usize);
-                digests.push(*digest);
+            known.fill(false);
+            for (row, place) in &level.places {
+                if out[*row as usize] && !known[*place as usize] {
+                    known[*place as usize] = true;
+                    places.push(*place);
+                    digests.push(level.digests[*place as usize]);
+                }
             }
-            let found = &mut found[..rows.len()];
-            match filter.layers.get(layer) {
-                Some(layer) => layer.contains_many(&digests.as_slice(), found, crew),
-                None => found.fill(false),
+            let answers = &mut found[..digests.len()];
+            layer.contains_many(&digests.as_slice(), answers, crew);
+            places.iter().zip(answers).for_each(|(place, found)| known[*place as usize] = *found);
+            for (row, place) in &level.places {
+                out[*row as usize] &= known[*place as usize];
             }
-            rows.iter().zip(found).for_each(|(row, found)| out[*row] = *found);
         }
     }
 }
@@ -173,11 +252,13 @@ impl UrlFilter {
     }
 
     /// Adds every URL in order; `out[i]` as `add` would have answered, whatever the crew is. On an error, the
-    /// number of rows that went in comes with it; after `check_many` only a lack of memory is one.
+    /// number of rows that went in comes with it; after `check_many`, which a batch of more than `READ_FIRST` rows
+    /// needs to be all or nothing, only a lack of memory is one.
     pub fn add_many(&mut self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) -> Outcome {
         let threads = crew.muster(keys.len()).count();
-        let count = if threads == 1 { 1 } else { PIECES * threads };
-        let pieces: Vec<RwLock<Piece>> = (0..count).map(|_| RwLock::default()).collect();
+        let count = if threads == 1 && keys.len() > READ_FIRST { 1 } else { PIECES * threads };
+        let count = count.min(keys.len().div_ceil(PIECE)).max(1);
+        let pieces: Vec<_> = (0..count).map(|_| RwLock::new(Piece::new())).collect();
         out.fill(false);
         for start in (0..keys.len()).step_by(count * PIECE) {
             let end = keys.len().min(start + count * PIECE);
@@ -187,7 +268,11 @@ impl UrlFilter {
             crew.muster(keys.len()).run(|_| {
                 while let Some(at) = one_more(&next, pieces.len()) {
                     let first = start + PIECE * at;
-                    batch::write(&pieces[at]).fill(this, keys, first..end.min(first + PIECE));
+                    batch::write(&pieces[at]).fill::<false>(
+                        this,
+                        keys,
+                        first..end.min(first + PIECE),
+                    );
                 }
             });
             let mut depth = 0;
@@ -223,9 +308,9 @@ impl UrlFilter {
     ) -> Result<()> {
         let refused = Refused::default();
         batch::split(out, crew, |rows, out| {
-            let (mut piece, mut alone) = (Piece::default(), Crew::of(1));
+            let (mut piece, mut alone) = (Piece::new(), Crew::of(1));
             for (first, out) in rows.step_by(PIECE).zip(out.chunks_mut(PIECE)) {
-                piece.fill(self, keys, first..first + out.len());
+                piece.fill::<true>(self, keys, first..first + out.len());
                 if piece.refused.is_some() {
                     return refused.note(piece.refused.take());
                 }

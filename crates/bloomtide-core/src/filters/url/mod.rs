@@ -28,13 +28,14 @@ mod prefixes;
 #[cfg(test)]
 mod tests;
 
+pub use many::READ_FIRST;
 pub use plan::{Bind, LayerSizes, MAX_LAYERS, UrlPlan};
 pub use prefixes::PrefixCount;
 
 use crate::error::{Error, Result};
 use crate::filters::{BloomFilter, BloomPlan, Measure};
 use crate::hash::{Hasher, KeyHash};
-use crate::url::{Canon, canonical, segments};
+use crate::url::Cutter;
 use address::{Address, crossed, whole};
 
 /// A filter of URLs and their prefixes.
@@ -97,20 +98,17 @@ impl UrlFilter {
         std::iter::once(&self.whole).chain(&self.layers)
     }
 
-    fn address(&self, url: &[u8]) -> Result<Address> {
-        Address::of(&self.plan, &self.hasher, url)
-    }
-
     /// The cells of a URL: in each of its layers, from the root on, and at last in X. Layers need not exist.
     pub fn positions(&self, url: &[u8]) -> Result<Vec<Vec<u64>>> {
-        let address = self.address(url)?;
+        let mut address = Address::new();
+        let digests = address.of(&self.plan, &self.hasher, url)?;
         let mut found = Vec::new();
-        for (depth, digest) in (1..).zip(address.layers()) {
+        for (depth, digest) in (1..).zip(digests) {
             found.push(self.plan.layer(depth)?.positions(*digest));
         }
-        found.push(match address.layers().last() {
+        found.push(match digests.last() {
             Some(deepest) if self.plan.bind != Bind::Xor => self.whole.positions(whole(*deepest)),
-            _ => self.crossed(address.layers()).collect(),
+            _ => self.crossed(digests).collect(),
         });
         Ok(found)
     }
@@ -125,22 +123,38 @@ impl UrlFilter {
     /// Adds the URL and its prefixes; true iff the URL was certainly absent before. A URL that is none, or no
     /// memory for a new layer, is refused before anything changes.
     pub fn add(&mut self, url: &[u8]) -> Result<bool> {
-        let address = self.address(url)?;
-        self.reach(address.layers().len())?;
-        let mut new = false;
-        for (layer, digest) in self.layers.iter().zip(address.layers()) {
-            new |= layer.add(*digest);
-        }
-        let Some(deepest) = address.layers().last() else { return Ok(new) };
-        new |= match self.plan.bind {
-            Bind::Xor => self.whole.add_cells(self.crossed(address.layers())),
-            _ => self.whole.add(whole(*deepest)),
+        let mut address = Address::new();
+        let digests = address.of(&self.plan, &self.hasher, url)?;
+        self.reach(digests.len())?;
+        let Some(whole) = self.prefetch(digests) else { return Ok(false) };
+        let mut new = match self.plan.bind {
+            Bind::Xor => self.whole.add_cells(self.crossed(digests)),
+            // SAFETY: nobody else has this filter.
+            _ => unsafe { self.whole.add_unsynchronised(whole) },
         };
+        for (layer, digest) in self.layers.iter().zip(digests) {
+            // SAFETY: nobody else has this filter.
+            new |= unsafe { layer.add_unsynchronised(*digest) };
+        }
         Ok(new)
+    }
+
+    /// Asks for the cells of a URL in all layers at once; X's digest of it.
+    #[inline(always)]
+    fn prefetch(&self, digests: &[KeyHash]) -> Option<KeyHash> {
+        let whole = whole(*digests.last()?);
+        if self.plan.bind != Bind::Xor {
+            self.whole.prefetch(whole);
+        }
+        self.layers.iter().zip(digests).for_each(|(layer, digest)| layer.prefetch(*digest));
+        Some(whole)
     }
 
     /// Makes the layers down to a depth.
     fn reach(&mut self, depth: usize) -> Result<()> {
+        if depth <= self.layers.len() {
+            return Ok(());
+        }
         let made = (self.layers.len()..depth)
             .map(|above| BloomFilter::new(self.plan.layer(above as u32 + 1)?, self.hasher))
             .collect::<Result<Vec<_>>>()?;
@@ -152,19 +166,18 @@ impl UrlFilter {
 
     /// Whether the URL may have been added; false is certain.
     pub fn contains(&self, url: &[u8]) -> Result<bool> {
-        let address = self.address(url)?;
-        Ok(self.reaches(address.layers()) && self.layers_have(address.layers()))
-    }
-
-    /// Whether X has the whole, and there are layers enough: most absent URLs end here.
-    fn reaches(&self, digests: &[KeyHash]) -> bool {
-        let Some(deepest) = digests.last().filter(|_| digests.len() <= self.layers.len()) else {
-            return false;
-        };
-        match self.plan.bind {
-            Bind::Xor => self.whole.has_cells(self.crossed(digests)),
-            _ => self.whole.contains(whole(*deepest)),
+        let mut address = Address::new();
+        let digests = address.of(&self.plan, &self.hasher, url)?;
+        if digests.len() > self.layers.len() {
+            return Ok(false);
         }
+        let Some(whole) = self.prefetch(digests) else { return Ok(false) };
+        let whole = match self.plan.bind {
+            Bind::Xor => self.whole.has_cells(self.crossed(digests)),
+            _ => self.whole.contains(whole),
+        };
+        // X ends most absent URLs.
+        Ok(whole && self.layers_have(digests))
     }
 
     fn layers_have(&self, digests: &[KeyHash]) -> bool {
@@ -184,9 +197,9 @@ impl UrlFilter {
                 "the host is depth 1; the last layer holds all deeper segments as one",
             ));
         }
-        let address = self.address(url)?;
+        let mut address = Address::new();
         let depth = depth as usize;
-        let Some(digests) = address.layers().get(..depth) else {
+        let Some(digests) = address.of(&self.plan, &self.hasher, url)?.get(..depth) else {
             return Err(Error::parameter(
                 "depth",
                 depth,
@@ -209,9 +222,8 @@ impl UrlFilter {
             url.extend(b"http://");
         }
         url.extend(host);
-        let mut buffer = Vec::new();
-        let mut parts =
-            segments(canonical(&url, &Canon::default(), &mut buffer)?, MAX_LAYERS).skip(1);
+        let mut cutter = Cutter::default();
+        let mut parts = cutter.cut(&url, MAX_LAYERS)?.skip(1);
         if parts.next() != Some(b"") || parts.next().is_some() {
             return Err(Error::parameter(
                 "host",

@@ -5,6 +5,7 @@ use super::{Bind, LayerSizes, UrlPlan};
 use crate::batch::KeySource;
 use crate::error::{Error, Result};
 use crate::hash::Hasher;
+use crate::url::Cutter;
 
 /// Addresses kept before repeats are taken out.
 const ROOM: usize = 1 << 16;
@@ -17,7 +18,7 @@ pub struct PrefixCount {
     seen: Vec<Vec<u128>>,
     /// Of each depth, how many there may be before repeats are taken out again.
     room: Vec<usize>,
-    buffer: Vec<u8>,
+    cutter: Cutter,
 }
 
 impl PrefixCount {
@@ -35,16 +36,16 @@ impl PrefixCount {
             plan: plan.checked()?,
             seen: Vec::new(),
             room: Vec::new(),
-            buffer: Vec::new(),
+            cutter: Cutter::default(),
         })
     }
 
     /// Counts more URLs; refuses the first row that is none.
     pub fn add_many(&mut self, keys: &dyn KeySource) -> Result<()> {
         let hasher = Hasher::Xxh3 { seed: 0 };
-        let PrefixCount { plan, seen, room, buffer } = self;
+        let PrefixCount { plan, seen, room, cutter } = self;
         for row in 0..keys.len() {
-            read(plan, &hasher, keys.key(row), buffer, |layer, digest| {
+            read(plan, &hasher, keys.key(row), cutter, |layer, digest| {
                 if layer == seen.len() {
                     seen.push(Vec::new());
                     room.push(ROOM);
