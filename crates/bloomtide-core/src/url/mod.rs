@@ -16,7 +16,7 @@ mod segments;
 mod tests;
 
 pub use names::{Names, SESSIONS, TRACKING};
-pub use segments::Cutter;
+pub use segments::{Cut, Cutter};
 
 use crate::{Error, Result};
 
@@ -96,8 +96,9 @@ pub fn canonical<'a>(url: &'a [u8], options: &Canon, buffer: &'a mut Vec<u8>) ->
     rewritten(url, options, buffer)
 }
 
+/// The URL without blanks around it.
 #[inline(always)]
-fn trimmed(url: &[u8]) -> &[u8] {
+pub(crate) fn trimmed(url: &[u8]) -> &[u8] {
     match url {
         // Most are.
         [b'!'..=b'~', .., b'!'..=b'~'] => url,

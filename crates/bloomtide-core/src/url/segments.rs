@@ -21,6 +21,35 @@ impl Default for Cutter {
     }
 }
 
+/// A URL in canonical form, and where it is cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut<'a> {
+    /// The canonical form.
+    pub form: &'a [u8],
+    /// Whether that is a part of the URL as it was given.
+    pub plain: bool,
+    /// Where the first segment starts.
+    pub start: usize,
+    /// Where each segment ends; a slash follows each but the last.
+    pub ends: &'a [u32],
+}
+
+impl<'a> Cut<'a> {
+    /// The segments after the first `skipped`, fewer than all.
+    #[inline(always)]
+    pub fn segments(self, skipped: usize) -> impl Iterator<Item = &'a [u8]> {
+        let mut start = match skipped.checked_sub(1) {
+            Some(last) => self.ends[last] as usize + 1,
+            None => self.start,
+        };
+        self.ends[skipped..].iter().map(move |end| {
+            let segment = &self.form[start..*end as usize];
+            start = *end as usize + 1;
+            segment
+        })
+    }
+}
+
 impl Cutter {
     /// Cuts the canonical form of a URL into at most `max_layers` segments, or refuses what is no URL.
     ///
@@ -30,11 +59,7 @@ impl Cutter {
     ///
     /// A URL that is canonical already is read once: the look at its bytes that proves it finds its slashes too.
     #[inline(always)]
-    pub fn cut<'a>(
-        &'a mut self,
-        url: &'a [u8],
-        max_layers: usize,
-    ) -> Result<impl Iterator<Item = &'a [u8]>> {
+    pub fn cut<'a>(&'a mut self, url: &'a [u8], max_layers: usize) -> Result<Cut<'a>> {
         let url = trimmed(url);
         let (mut count, most) = (0, max_layers.clamp(1, MAX_SEGMENTS) - 1);
         let note = |at: usize| {
@@ -44,15 +69,14 @@ impl Cutter {
             }
         };
         let plain = if url.len() <= MAX_LENGTH { plain::plain(url, note) } else { None };
-        let (form, mut start) = match plain {
+        let (form, start) = match plain {
             Some(form) => (form, if form[4] == b's' { 8 } else { 7 }),
             None => {
                 let form = rewritten(url, &Canon::default(), &mut self.buffer)?;
                 let host = host(form);
-                let path =
-                    &form[..memchr2(b'?', b'#', &form[host..]).map_or(form.len(), |at| host + at)];
+                let path = memchr2(b'?', b'#', &form[host..]).map_or(form.len(), |at| host + at);
                 count = 0;
-                for slash in memchr_iter(b'/', &path[host..]).take(most) {
+                for slash in memchr_iter(b'/', &form[host..path]).take(most) {
                     self.ends[count] = (host + slash) as u32;
                     count += 1;
                 }
@@ -61,11 +85,7 @@ impl Cutter {
             }
         };
         self.ends[count] = form.len() as u32;
-        Ok(self.ends[..=count].iter().map(move |end| {
-            let segment = &form[start..*end as usize];
-            start = *end as usize + 1;
-            segment
-        }))
+        Ok(Cut { form, plain: plain.is_some(), start, ends: &self.ends[..=count] })
     }
 }
 
@@ -81,7 +101,7 @@ mod tests {
 
     fn of(url: &str, max_layers: usize) -> Vec<String> {
         let own = |segment| String::from_utf8_lossy(segment).into_owned();
-        Cutter::default().cut(url.as_bytes(), max_layers).unwrap().map(own).collect()
+        Cutter::default().cut(url.as_bytes(), max_layers).unwrap().segments(0).map(own).collect()
     }
 
     #[test]

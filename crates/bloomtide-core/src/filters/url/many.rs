@@ -6,14 +6,14 @@
 //! Threads. All of them cut and hash pieces; then each takes layers, one after the other. Every layer sees its
 //! digests in order, so the answers are the same with any number of threads.
 
-use super::address::{read, text, whole};
+use super::address::{Trail, text, whole};
 use super::{Bind, UrlFilter};
 use crate::batch::{self, KeySource};
 use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::filters::BloomFilter;
 use crate::hash::KeyHash;
-use crate::url::{Canon, Cutter, canonical};
+use crate::url::{Canon, canonical};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -54,6 +54,7 @@ impl Level {
         self.places.clear();
     }
 
+    /// Takes a row's digest.
     #[inline(always)]
     fn push<const ASKED: bool>(&mut self, row: u16, digest: KeyHash) {
         let place = &mut self.recent[digest.h1 as usize % RECENT];
@@ -68,10 +69,18 @@ impl Level {
             self.places.push((row, *place));
         }
     }
+
+    /// Takes a row that has the digest of the row before it.
+    #[inline(always)]
+    fn repeat<const ASKED: bool>(&mut self, row: u16) {
+        if ASKED && let Some((_, place)) = self.places.last() {
+            self.places.push((row, *place));
+        }
+    }
 }
 
 /// Some rows of a batch.
-struct Piece {
+struct Piece<'k> {
     /// From the root on.
     levels: Vec<Level>,
     /// How many of the levels are in use.
@@ -79,22 +88,19 @@ struct Piece {
     /// X's digest of each row, or with `Bind::Xor` its cells of each row, one row after the other.
     whole: Vec<KeyHash>,
     cells: Vec<u64>,
-    /// With `Bind::Xor` the digests of one row.
-    path: Vec<KeyHash>,
-    cutter: Cutter,
+    trail: Trail<'k>,
     /// The first row that is no URL, counted from the batch's first.
     refused: Option<(usize, Error)>,
 }
 
-impl Piece {
+impl<'k> Piece<'k> {
     fn new() -> Self {
         Piece {
             levels: vec![],
             depth: 0,
             whole: vec![],
             cells: vec![],
-            path: vec![],
-            cutter: Cutter::default(),
+            trail: Trail::new(),
             refused: None,
         }
     }
@@ -103,20 +109,21 @@ impl Piece {
     fn fill<const ASKED: bool>(
         &mut self,
         filter: &UrlFilter,
-        keys: &dyn KeySource,
+        keys: &'k dyn KeySource,
         rows: Range<usize>,
     ) {
         self.levels[..self.depth].iter_mut().for_each(Level::clear);
         self.depth = 0;
+        self.trail.forget();
         self.whole.clear();
         self.cells.clear();
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-            unsafe fn newer<const ASKED: bool>(
-                piece: &mut Piece,
+            unsafe fn newer<'k, const ASKED: bool>(
+                piece: &mut Piece<'k>,
                 filter: &UrlFilter,
-                keys: &dyn KeySource,
+                keys: &'k dyn KeySource,
                 rows: Range<usize>,
             ) {
                 piece.read_rows::<ASKED>(filter, keys, rows);
@@ -136,35 +143,33 @@ impl Piece {
     fn read_rows<const ASKED: bool>(
         &mut self,
         filter: &UrlFilter,
-        keys: &dyn KeySource,
+        keys: &'k dyn KeySource,
         rows: Range<usize>,
     ) {
-        let Piece { levels, depth, whole: wholes, cells, path, cutter, .. } = self;
-        let xor = filter.plan.bind == Bind::Xor;
+        let Piece { levels, depth, whole: wholes, cells, trail, .. } = self;
         let first = rows.start;
         for row in rows {
-            let mut deepest = (0, KeyHash::default());
-            path.clear();
-            let outcome =
-                read(&filter.plan, &filter.hasher, keys.key(row), cutter, |layer, digest| {
-                    if layer == levels.len() {
-                        levels.push(Level::new());
-                    }
-                    levels[layer].push::<ASKED>((row - first) as u16, digest);
-                    deepest = (layer + 1, digest);
-                    if xor {
-                        path.push(digest);
-                    }
-                });
-            if let Err(error) = outcome {
-                self.refused = Some((row, error));
-                return;
+            let shared = match trail.follow(&filter.plan, &filter.hasher, keys.key(row)) {
+                Ok(shared) => shared,
+                Err(error) => {
+                    self.refused = Some((row, error));
+                    return;
+                }
+            };
+            let at = (row - first) as u16;
+            let digests = trail.digests();
+            while levels.len() < digests.len() {
+                levels.push(Level::new());
             }
-            *depth = deepest.0.max(*depth);
-            if xor {
-                cells.extend(filter.crossed(path));
+            *depth = digests.len().max(*depth);
+            levels[..shared].iter_mut().for_each(|level| level.repeat::<ASKED>(at));
+            for (level, digest) in levels.iter_mut().zip(digests).skip(shared) {
+                level.push::<ASKED>(at, *digest);
+            }
+            if filter.plan.bind == Bind::Xor {
+                cells.extend(filter.crossed(digests));
             } else {
-                wholes.push(whole(deepest.1));
+                wholes.push(whole(digests[digests.len() - 1]));
             }
         }
     }

@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::filters::{BloomFilter, BloomPlan, Measure};
 use crate::hash::{Hasher, KeyHash};
 use crate::url::Cutter;
-use address::{Address, crossed, whole};
+use address::{Trail, crossed, whole};
 
 /// A filter of URLs and their prefixes.
 #[derive(Debug)]
@@ -100,8 +100,8 @@ impl UrlFilter {
 
     /// The cells of a URL: in each of its layers, from the root on, and at last in X. Layers need not exist.
     pub fn positions(&self, url: &[u8]) -> Result<Vec<Vec<u64>>> {
-        let mut address = Address::new();
-        let digests = address.of(&self.plan, &self.hasher, url)?;
+        let mut trail = Trail::new();
+        let digests = trail.of(&self.plan, &self.hasher, url)?;
         let mut found = Vec::new();
         for (depth, digest) in (1..).zip(digests) {
             found.push(self.plan.layer(depth)?.positions(*digest));
@@ -123,8 +123,8 @@ impl UrlFilter {
     /// Adds the URL and its prefixes; true iff the URL was certainly absent before. A URL that is none, or no
     /// memory for a new layer, is refused before anything changes.
     pub fn add(&mut self, url: &[u8]) -> Result<bool> {
-        let mut address = Address::new();
-        let digests = address.of(&self.plan, &self.hasher, url)?;
+        let mut trail = Trail::new();
+        let digests = trail.of(&self.plan, &self.hasher, url)?;
         self.reach(digests.len())?;
         let Some(whole) = self.prefetch(digests) else { return Ok(false) };
         let mut new = match self.plan.bind {
@@ -166,8 +166,8 @@ impl UrlFilter {
 
     /// Whether the URL may have been added; false is certain.
     pub fn contains(&self, url: &[u8]) -> Result<bool> {
-        let mut address = Address::new();
-        let digests = address.of(&self.plan, &self.hasher, url)?;
+        let mut trail = Trail::new();
+        let digests = trail.of(&self.plan, &self.hasher, url)?;
         if digests.len() > self.layers.len() {
             return Ok(false);
         }
@@ -197,9 +197,9 @@ impl UrlFilter {
                 "the host is depth 1; the last layer holds all deeper segments as one",
             ));
         }
-        let mut address = Address::new();
+        let mut trail = Trail::new();
         let depth = depth as usize;
-        let Some(digests) = address.of(&self.plan, &self.hasher, url)?.get(..depth) else {
+        let Some(digests) = trail.of(&self.plan, &self.hasher, url)?.get(..depth) else {
             return Err(Error::parameter(
                 "depth",
                 depth,
@@ -223,7 +223,7 @@ impl UrlFilter {
         }
         url.extend(host);
         let mut cutter = Cutter::default();
-        let mut parts = cutter.cut(&url, MAX_LAYERS)?.skip(1);
+        let mut parts = cutter.cut(&url, MAX_LAYERS)?.segments(1);
         if parts.next() != Some(b"") || parts.next().is_some() {
             return Err(Error::parameter(
                 "host",

@@ -1,11 +1,10 @@
 //! Counts the distinct prefixes of URLs, depth by depth, exactly: what `layer_sizes` may be made from.
 
-use super::address::read;
+use super::address::Trail;
 use super::{Bind, LayerSizes, UrlPlan};
 use crate::batch::KeySource;
 use crate::error::{Error, Result};
 use crate::hash::Hasher;
-use crate::url::Cutter;
 
 /// Addresses kept before repeats are taken out.
 const ROOM: usize = 1 << 16;
@@ -18,7 +17,6 @@ pub struct PrefixCount {
     seen: Vec<Vec<u128>>,
     /// Of each depth, how many there may be before repeats are taken out again.
     room: Vec<usize>,
-    cutter: Cutter,
 }
 
 impl PrefixCount {
@@ -32,20 +30,19 @@ impl PrefixCount {
             bind: Bind::Ordered,
             layer_sizes: LayerSizes::Uniform,
         };
-        Ok(PrefixCount {
-            plan: plan.checked()?,
-            seen: Vec::new(),
-            room: Vec::new(),
-            cutter: Cutter::default(),
-        })
+        Ok(PrefixCount { plan: plan.checked()?, seen: Vec::new(), room: Vec::new() })
     }
 
     /// Counts more URLs; refuses the first row that is none.
     pub fn add_many(&mut self, keys: &dyn KeySource) -> Result<()> {
         let hasher = Hasher::Xxh3 { seed: 0 };
-        let PrefixCount { plan, seen, room, cutter } = self;
+        let PrefixCount { plan, seen, room } = self;
+        let mut trail = Trail::new();
         for row in 0..keys.len() {
-            read(plan, &hasher, keys.key(row), cutter, |layer, digest| {
+            let shared = trail
+                .follow(plan, &hasher, keys.key(row))
+                .map_err(|error| Error::Row { row, error: Box::new(error) })?;
+            for (layer, digest) in trail.digests().iter().enumerate().skip(shared) {
                 if layer == seen.len() {
                     seen.push(Vec::new());
                     room.push(ROOM);
@@ -55,8 +52,7 @@ impl PrefixCount {
                     distinct(&mut seen[layer]);
                     room[layer] = seen[layer].len() * 2 + ROOM;
                 }
-            })
-            .map_err(|error| Error::Row { row, error: Box::new(error) })?;
+            }
         }
         Ok(())
     }
