@@ -82,7 +82,7 @@ class Plan:
     bind: str | None = None
     """URL filters only: `"salted_xor"`, `"ordered"` or `"xor"`."""
     layer_sizes: str | list[int] | None = None
-    """URL filters only: `"measured"`, `"uniform"` or the prefixes expected at each depth."""
+    """URL filters only: `"uniform"` or the prefixes expected at each depth."""
     layers: tuple[Plan, ...] = ()
     """URL filters only: each layer there may be; `bytes` counts them all."""
 
@@ -133,6 +133,8 @@ class Stats:
     """Structures that decay only: events that came with an instant before the structure's time."""
     clock_jumps: int = 0
     """Structures that decay only: how often the clock was behind the structure's time."""
+    warnings: tuple[str, ...] = ()
+    """URL filters only: parts that hold more than they were made for and err more often."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -54,7 +54,7 @@ def test_info_shows_the_layers_by_depth(file: Path) -> None:
     assert "salted_xor" in shown
     told = json.loads(run("info", file, "--json").stdout)
     assert told["kind"] == "url"
-    assert told["parameters"]["layer_sizes"] == "measured"
+    assert told["parameters"]["layer_sizes"] == "uniform"
     assert [layer["depth"] for layer in told["stats"]["layers"]] == [1, 2]
     run("validate", file)
 

@@ -163,8 +163,8 @@ BAD: dict[Any, list[Case]] = {
         *(case for case in EVERYWHERE if case[0] != {"derivation"}),
         *refused(GOAL, "max_layers", 0, -1, 65, 2**32, 1.5, "8", True),
         *refused(GOAL, "bind", "xxor", ""),
-        *refused(GOAL, "layer_sizes", "none", "", 5, [], [0], [-1], [2**49], ["many"], [1] * 9),
-        *refused(GOAL | {"paper": {"bind": "xor"}}, "layer_sizes", "measured", [100]),
+        *refused(GOAL, "layer_sizes", "measured", "", 5, [], [0], [-1], [2**49], ["many"], [1] * 9),
+        *refused(GOAL | {"paper": {"bind": "xor"}}, "layer_sizes", [100]),
     ],
 }
 

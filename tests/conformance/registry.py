@@ -269,7 +269,7 @@ STRUCTURES: tuple[Structure, ...] = (
             ("salted", {}),
             ("ordered", {"paper": {"bind": "ordered"}, "layer_sizes": [500, 9000]}),
             ("paper", {"paper": {"bind": "xor"}, "layer_sizes": "uniform"}),
-            ("shallow", {"max_layers": 2, "layer_sizes": "measured"}),
+            ("shallow", {"max_layers": 2, "layer_sizes": "uniform"}),
             ("keyed", {"hash": "keyed", "secret": SECRET, "error_rate": 1e-4}),
         )
     ),

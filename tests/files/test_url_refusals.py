@@ -30,7 +30,7 @@ PARAMETERS: dict[str, tuple[int, list[bytes]]] = {
     "error_rate": (8, [real(0), real(0.6), real(-1), real(float("nan")), real(float("inf"))]),
     "max_layers": (16, [word(0), word(65), word(2**32 + 4), word(2**64 - 1)]),
     "bind": (24, [word(0), word(4), word(2**32 + 1), word(2**64 - 1)]),
-    "layer_sizes": (32, [word(0), word(4), word(2**64 - 1)]),
+    "layer_sizes": (32, [word(0), word(3), word(2**64 - 1)]),
     "count": (40, [word(9), word(2**61), word(2**64 - 1)]),
 }
 

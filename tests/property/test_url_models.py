@@ -138,8 +138,8 @@ def test_the_core_has_the_cells_of_the_model(
     seed: int,
     urls: list[bytes],
 ) -> None:
-    core = UrlFilter(60, error_rate, 5, bind=bind, layer_sizes=[7, 60], seed=seed)
-    plan = UrlFilter.plan(60, error_rate, 5, bind=bind, layer_sizes=[7, 60])
+    core = UrlFilter(60, error_rate, 5, paper={"bind": bind}, layer_sizes=[7, 60], seed=seed)
+    plan = UrlFilter.plan(60, error_rate, 5, paper={"bind": bind}, layer_sizes=[7, 60])
     sizes = [(layer.cells, layer.hashes) for layer in plan.layers]
     sizes.insert(0, (plan.cells - sum(layer.cells for layer in plan.layers), plan.hashes))
     filter = ReferenceUrlFilter(

@@ -112,6 +112,54 @@ def test_the_promise_holds_when_the_layers_are_full(bind: Any) -> None:
         check_at_most(hits, trials, RATE, name)
 
 
+DEEP, ASKED = 3_000, 20_000
+"""URLs that share nothing but the scheme, so that every depth has as many prefixes as URLs."""
+
+
+def deep(number: int, depth: int = 8) -> str:
+    """A URL of so many segments, each of them of its own."""
+    return f"http://h{number}.example" + "".join(f"/{d}-{number}" for d in range(2, depth + 1))
+
+
+def absent_prefixes(made: UrlFilter, depth: int) -> int:
+    """How many prefixes are called seen whose last segment is new; those above it were added."""
+    urls = (f"{deep(i % DEEP, depth - 1)}/new{i}" for i in range(ASKED))
+    hosts = (f"http://new{i}.example/" for i in range(ASKED))
+    return sum(made.seen_prefix(url, depth) for url in (urls if depth > 1 else hosts))
+
+
+@pytest.mark.parametrize("bind", BOUND)
+@pytest.mark.parametrize("error_rate", [0.01, 0.05])
+def test_an_absent_prefix_is_called_seen_at_the_rate_that_was_asked_for(
+    bind: Any, error_rate: float
+) -> None:
+    made = UrlFilter(DEEP, error_rate, paper={"bind": bind})
+    made.add_many([deep(i) for i in range(DEEP)])
+    stats = made.stats()
+    assert stats.warnings == ()
+    for depth in range(1, 8):
+        hits = absent_prefixes(made, depth)
+        layer = stats.layers[depth - 1]
+        assert layer.items == pytest.approx(DEEP, rel=0.05)
+        check(hits, ASKED, layer.predicted_error, f"depth {depth}")
+        check_at_most(hits, ASKED, error_rate, f"the promise at depth {depth}")
+
+
+def test_a_layer_made_for_fewer_prefixes_errs_more_often_and_is_warned_of() -> None:
+    sizes = [DEEP] * 8
+    sizes[4] = DEEP // 5
+    made = UrlFilter(DEEP, 0.01, layer_sizes=sizes)
+    made.add_many([deep(i) for i in range(DEEP)])
+    stats = made.stats()
+    (warning,) = stats.warnings
+    assert warning.startswith("depth 5 holds about ")
+    assert f"made for {DEEP // 5}" in warning
+    hits = absent_prefixes(made, 5)
+    check(hits, ASKED, stats.layers[4].predicted_error, "depth 5")
+    with pytest.raises(AssertionError, match="the promise"):
+        check_at_most(hits, ASKED, 0.01, "the promise")
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_paper_accepts_every_permutation_of_what_it_knows(seed: int) -> None:
     """Where each segment was seen at its new depth, XOR has nothing left to tell them apart."""

@@ -12,11 +12,7 @@ Bind = Literal["xor", "salted_xor", "ordered"]
 
 
 def url_filter(bind: Bind, urls: int, error_rate: float) -> UrlFilter:
-    """`xor` as the paper has it, with layers of one size; the others as they come."""
-    if bind == "xor":
-        return UrlFilter(
-            urls, error_rate, max_layers=LAYERS, paper={"bind": "xor"}, layer_sizes="uniform"
-        )
+    """Every layer is made for all URLs, as the paper has it."""
     return UrlFilter(urls, error_rate, max_layers=LAYERS, paper={"bind": bind})
 
 

@@ -1,7 +1,4 @@
-"""How many distinct prefixes there are at each depth, for each distinct URL.
-
-`UrlFilter(layer_sizes="measured")` makes its layers for such shares.
-"""
+"""How many distinct prefixes there are at each depth, for each distinct URL."""
 
 from __future__ import annotations
 

@@ -36,6 +36,8 @@ def info(file: Path, json: bool) -> int:
     console.show(_facts_table(facts))
     if facts["stats"]["layers"]:
         console.show("", _layers_table(facts["stats"]["layers"]))
+    for warning in facts["stats"]["warnings"]:
+        console.show(f"warning: {warning}")
     return 0
 
 

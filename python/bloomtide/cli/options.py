@@ -210,7 +210,7 @@ shape = together(
         "--layer-sizes",
         metavar="SIZES",
         type=parse_layer_sizes,
-        help="url: distinct prefixes that each depth is made for: measured, uniform or N,N,...",
+        help="url: distinct prefixes that each depth is made for: uniform or N,N,...",
     ),
 )
 """How a filter is built: `bloomtide.cli.kinds.parameters` knows which kind takes which."""

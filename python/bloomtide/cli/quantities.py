@@ -35,8 +35,8 @@ def parse_partitions(text: str) -> int | str:
 
 
 def parse_layer_sizes(text: str) -> list[int] | str:
-    """`measured`, `uniform` or a number for each depth: `1k,10k,1M`."""
-    if text in {"measured", "uniform"}:
+    """`uniform` or a number for each depth: `1k,10k,1M`."""
+    if text == "uniform":
         return text
     return [parse_items(size) for size in text.split(",")]
 

@@ -24,9 +24,8 @@ impl Snapshot for UrlFilter {
     fn parameters(&self) -> Vec<u8> {
         let UrlPlan { capacity, error_rate, max_layers, bind, layer_sizes } = self.plan();
         let (sizing, sizes): (u64, &[u64]) = match layer_sizes {
-            LayerSizes::Measured => (1, &[]),
-            LayerSizes::Uniform => (2, &[]),
-            LayerSizes::Expected(sizes) => (3, sizes),
+            LayerSizes::Uniform => (1, &[]),
+            LayerSizes::Expected(sizes) => (2, sizes),
         };
         let bind = Bind::ALL.iter().position(|each| each == bind).map_or(0, |at| at as u64 + 1);
         let (layers, count) = (u64::from(*max_layers), sizes.len() as u64);
@@ -63,9 +62,8 @@ impl PromisedUrls {
         let sizes: Vec<u64> = sizes.chunks_exact(8).map(|size| u64_at(size, 0)).collect();
         let bind = word(3).checked_sub(1).and_then(|at| Bind::ALL.get(usize::try_from(at).ok()?));
         let layer_sizes = match word(4) {
-            1 if sizes.is_empty() => LayerSizes::Measured,
-            2 if sizes.is_empty() => LayerSizes::Uniform,
-            3 => LayerSizes::Expected(sizes),
+            1 if sizes.is_empty() => LayerSizes::Uniform,
+            2 => LayerSizes::Expected(sizes),
             other => return Err(wrong("layer_sizes", other.to_string())),
         };
         let plan = UrlPlan {

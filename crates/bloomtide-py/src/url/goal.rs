@@ -27,11 +27,9 @@ pub(super) fn plan_of<'py>(
         error_rate: params::error_rate(error_rate)?,
         max_layers: layers_of(max_layers)?,
         bind,
-        layer_sizes: match (words.word("layer_sizes")?, bind) {
-            (Some(value), _) => sizes_of(&value)?,
-            (None, Bind::Xor) => LayerSizes::Uniform,
-            (None, _) => LayerSizes::Measured,
-        },
+        layer_sizes: words
+            .word("layer_sizes")?
+            .map_or(Ok(LayerSizes::Uniform), |value| sizes_of(&value))?,
     }
     .checked()
     .or_raise(words.py)
@@ -46,13 +44,12 @@ pub(super) fn layers_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
 fn sizes_of(value: &Bound<'_, PyAny>) -> PyResult<LayerSizes> {
     let refuse = || {
         let got = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
-        let allowed = "\"measured\", \"uniform\" or a list of numbers";
+        let allowed = "\"uniform\" or a list of numbers";
         let hint = "UrlFilter.measure(urls) counts the prefixes of a sample";
         parameter(value.py(), "layer_sizes", got, allowed, hint)
     };
     if let Ok(name) = value.cast::<PyString>() {
         return match name.to_string_lossy().as_ref() {
-            "measured" => Ok(LayerSizes::Measured),
             "uniform" => Ok(LayerSizes::Uniform),
             _ => Err(refuse()),
         };

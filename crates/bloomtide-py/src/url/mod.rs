@@ -234,11 +234,12 @@ impl UrlFilter {
 
     /// Memory and fill of all cells, URLs and error of X; each layer in `layers`, from the root on.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (whole, layers, plans, hashes, bytes) = py.detach(|| {
+        let (whole, layers, plans, hashes, bytes, warnings) = py.detach(|| {
             let core = self.read();
             let (whole, layers) = core.measure();
             let plans: Vec<_> = core.layers().iter().map(|layer| *layer.plan()).collect();
-            (whole, layers, plans, *core.whole().plan(), core.bytes())
+            let warnings = core.warnings(&whole, &layers);
+            (whole, layers, plans, *core.whole().plan(), core.bytes(), warnings)
         });
         let records = (1u32..)
             .zip(plans.iter().zip(&layers))
@@ -248,7 +249,10 @@ impl UrlFilter {
         let mut sizes =
             Sizes { kind: "url", capacity, error_rate, bytes, ..Sizes::of_bloom(&hashes) };
         sizes.placement.cells += plans.iter().map(|plan| plan.bits).sum::<u64>();
-        sizes.stats(py, &whole, |fields| fields.set_item("layers", PyTuple::new(py, records)?))
+        sizes.stats(py, &whole, |fields| {
+            fields.set_item("layers", PyTuple::new(py, records)?)?;
+            fields.set_item("warnings", PyTuple::new(py, warnings)?)
+        })
     }
 
     /// The cells of a URL: in each of its layers, from the root on, and at last in X.

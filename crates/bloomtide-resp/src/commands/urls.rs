@@ -11,7 +11,7 @@ use crate::structure::{Held, Kind};
 use crate::structures::{Urls, bytes_at_most};
 use crate::wire::number;
 use bloomtide_core::filters::{Bind, LayerSizes, UrlPlan};
-use bloomtide_core::{Canon, Error, Result as CoreResult, canonical};
+use bloomtide_core::{Canon, Result as CoreResult, canonical};
 
 /// The family.
 pub const TABLE: &[Command] = &[
@@ -31,7 +31,7 @@ const LAYERS: u32 = 8;
 
 fn reserve(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let (mut layers, mut bind, mut sizes) = (LAYERS, Bind::default(), None);
+    let (mut layers, mut bind) = (LAYERS, Bind::default());
     for at in (4..args.len()).step_by(2) {
         let value = args.get(at + 1).ok_or(Failure::SYNTAX)?;
         if args.is(at, "LAYERS") {
@@ -39,34 +39,20 @@ fn reserve(call: &mut Call<'_>) -> Answer {
             layers = u32::try_from(number).unwrap_or(u32::MAX);
         } else if args.is(at, "BIND") {
             bind = Bind::parse(&words::shown(value).to_ascii_lowercase())?;
-        } else if args.is(at, "SIZES") {
-            sizes = Some(layer_sizes(value)?);
         } else {
             return Err(Failure::SYNTAX);
         }
     }
-    let usual = if bind == Bind::Xor { LayerSizes::Uniform } else { LayerSizes::Measured };
     let plan = UrlPlan {
         capacity: words::capacity(args.at(2))?,
         error_rate: words::error_rate(args.at(3))?,
         max_layers: layers,
         bind,
-        layer_sizes: sizes.unwrap_or(usual),
+        layer_sizes: LayerSizes::Uniform,
     }
     .checked()?;
     // Layers come with the depth of URLs, so all of them must fit.
     words::reserve(call, EXISTS, bytes_at_most(&plan)?, || Ok(Urls::new(plan, 0)?.into_structure()))
-}
-
-fn layer_sizes(text: &[u8]) -> CoreResult<LayerSizes> {
-    match text.to_ascii_lowercase().as_slice() {
-        b"measured" => Ok(LayerSizes::Measured),
-        b"uniform" => Ok(LayerSizes::Uniform),
-        _ => {
-            let hint = "measured is what was found on real lists of URLs";
-            Err(Error::parameter("sizes", words::shown(text), "MEASURED or UNIFORM", hint))
-        }
-    }
 }
 
 // ---- adding
@@ -157,7 +143,6 @@ fn canonical_form(call: &mut Call<'_>) -> Answer {
 fn info(call: &mut Call<'_>) -> Answer {
     let urls = call.store.get::<Urls>(call.args.at(1))?.ok_or(NOT_FOUND)?;
     let plan = urls.filter().plan();
-    let sizes = plan.layer_sizes.name();
     let fields = [
         ("Capacity", Field::Count(plan.capacity)),
         ("Error rate", Field::Number(plan.error_rate)),
@@ -166,7 +151,6 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("Number of layers", Field::Count(urls.filter().layers().len() as u64)),
         ("Most layers", Field::Count(plan.max_layers.into())),
         ("Bind", Field::Word(plan.bind.name())),
-        ("Layer sizes", Field::Word(&sizes)),
         ("Expected error", Field::Number(urls.summary().error)),
     ];
     words::map(call.reply, &fields);

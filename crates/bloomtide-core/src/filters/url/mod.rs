@@ -10,7 +10,7 @@
 //!          So X answers "was this URL seen?", and a layer "was anything below this directory seen?".
 //! Bind     `salted_xor`, `ordered`: how segments are bound, see `address.rs`. `xor`: the paper to the letter,
 //!          with bare segments in the layers, and the order of segments and pairs of equal ones lost.
-//! Prefer   `BloomFilter` when only whole URLs are asked for: the layers cost several times its memory.
+//! Prefer   `BloomFilter` when only whole URLs are asked for: each layer costs as much memory as it does.
 //!
 //! # Invariants
 //! I1  X and every layer have the sizes that the plan gives their place, and one hash function.
@@ -19,7 +19,8 @@
 //! # Errors in answers
 //! No false negatives, at any depth; a URL deeper than the layers is certainly absent. False positives: at
 //! most those of X, whatever the layers hold, which is the target at capacity. A query some of whose
-//! prefixes are new must deceive their layers too. With `xor` no such promise holds.
+//! prefixes are new must deceive their layers too. An absent prefix is called seen at most as often, since a layer
+//! is made for as many prefixes as there may be URLs, unless the plan expects fewer. With `xor` no such promise holds.
 
 mod address;
 mod many;
@@ -37,6 +38,10 @@ use crate::filters::{BloomFilter, BloomPlan, Measure};
 use crate::hash::{Hasher, KeyHash};
 use crate::url::Cutter;
 use address::{Trail, crossed, whole};
+use std::iter;
+
+/// How many times its capacity a part holds when it is warned of.
+const OVERFULL: f64 = 1.1;
 
 /// A filter of URLs and their prefixes.
 #[derive(Debug)]
@@ -95,7 +100,7 @@ impl UrlFilter {
 
     /// X, then the layers.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &BloomFilter> {
-        std::iter::once(&self.whole).chain(&self.layers)
+        iter::once(&self.whole).chain(&self.layers)
     }
 
     /// The cells of a URL: in each of its layers, from the root on, and at last in X. Layers need not exist.
@@ -286,6 +291,30 @@ impl UrlFilter {
         set += self.layers.iter().zip(&layers).map(|(l, m)| m.fill * bits(l)).sum::<f64>();
         whole.fill = set / self.parts().map(bits).sum::<f64>();
         (whole, layers)
+    }
+
+    /// What to tell about parts that hold more than they were made for, and so err more often than was asked; X
+    /// first. The measures are those of `measure`.
+    pub fn warnings(&self, whole: &Measure, layers: &[Measure]) -> Vec<String> {
+        let mut told = Vec::new();
+        for (depth, (part, measure)) in
+            self.parts().zip(iter::once(whole).chain(layers)).enumerate()
+        {
+            let capacity = part.plan().capacity.unwrap_or(u64::MAX);
+            // The number of items is an estimate, so a full part may seem to hold a little more.
+            if measure.items > capacity as f64 * OVERFULL {
+                let (who, what) = match depth {
+                    0 => ("the filter".to_owned(), "URLs"),
+                    depth => (format!("depth {depth}"), "prefixes"),
+                };
+                let (items, error) = (measure.items, measure.error * 100.0);
+                told.push(format!(
+                    "{who} holds about {items:.0} {what}, made for {capacity}: \
+                     {error:.3} % of absent ones are called seen"
+                ));
+            }
+        }
+        told
     }
 
     /// Checks I1, I2, and every part.

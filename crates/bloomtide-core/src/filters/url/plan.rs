@@ -48,26 +48,12 @@ impl Bind {
 /// How many distinct prefixes each layer is made for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum LayerSizes {
-    /// Shares of the URLs that were measured on real lists.
+    /// As many as URLs, which is enough for any of them: a URL has one prefix of each depth.
     #[default]
-    Measured,
-    /// As many as URLs, the paper's choice.
     Uniform,
     /// These, from the root on; the last one for every deeper layer.
     Expected(Vec<u64>),
 }
-
-// What "measured" stands for, in every file too: these numbers never change, better ones get another name.
-// Each is the largest share among four real lists (1.7 million repositories of packages, 150,000 links of
-// news pages, 30,000 of a crawl of documentation, 103,000 assorted URLs), rounded up, so that none of them
-// overfills a layer. `scripts/measure_layers.py` measures it.
-
-/// Distinct prefixes of each depth, for each URL.
-const DISTINCT: [f64; 8] = [0.30, 0.42, 1.0, 0.39, 0.43, 0.60, 0.06, 0.04];
-/// URLs of at least each depth: the last layer holds all that is deeper, so there each URL is its own prefix.
-const AT_LEAST: [f64; 8] = [1.0, 1.0, 1.0, 0.76, 0.74, 0.62, 0.13, 0.08];
-/// Both, at every depth after those.
-const DEEPER: f64 = 0.045;
 
 /// The goals of a URL filter.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,15 +122,10 @@ impl UrlPlan {
     /// The sizes of the layer at a depth, from 1 on.
     pub fn layer(&self, depth: u32) -> Result<BloomPlan> {
         let at = (depth.max(1) - 1) as usize;
-        let share = |share: f64| ((self.capacity as f64 * share).ceil() as u64).max(1);
         let keys = match &self.layer_sizes {
             LayerSizes::Uniform => self.capacity,
             LayerSizes::Expected(sizes) => {
                 sizes.get(at).or(sizes.last()).copied().unwrap_or(self.capacity)
-            }
-            LayerSizes::Measured => {
-                let table = if depth == self.max_layers { &AT_LEAST } else { &DISTINCT };
-                share(table.get(at).copied().unwrap_or(DEEPER))
             }
         };
         self.for_keys(keys)
@@ -186,7 +167,6 @@ impl LayerSizes {
     /// What users write for it.
     pub fn name(&self) -> String {
         match self {
-            LayerSizes::Measured => "measured".to_owned(),
             LayerSizes::Uniform => "uniform".to_owned(),
             LayerSizes::Expected(sizes) => format!("{sizes:?}"),
         }

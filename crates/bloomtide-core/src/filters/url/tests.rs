@@ -8,7 +8,7 @@ use crate::snapshot::{Loaded, read, to_bytes};
 const HASHER: Hasher = Hasher::Xxh3 { seed: 3 };
 
 fn plan(bind: Bind, max_layers: u32) -> UrlPlan {
-    let layer_sizes = if bind == Bind::Xor { LayerSizes::Uniform } else { LayerSizes::Measured };
+    let layer_sizes = LayerSizes::Uniform;
     UrlPlan { capacity: 4000, error_rate: 0.01, max_layers, bind, layer_sizes }
 }
 
@@ -150,7 +150,9 @@ fn a_snapshot_comes_back_and_a_changed_one_does_not() {
         assert!(back.same_as(&filter));
     }
     // Layers of one size where another was planned, and X in a layer's place.
-    let filter = made(Bind::SaltedXor, 5);
+    let sizes = LayerSizes::Expected(vec![70]);
+    let listed = UrlPlan { layer_sizes: sizes, ..plan(Bind::SaltedXor, 5) };
+    let filter = UrlFilter::new(listed, HASHER).unwrap();
     let whole = || BloomFilter::new(filter.plan().whole().unwrap(), HASHER).unwrap();
     let first = || BloomFilter::new(filter.plan().layer(1).unwrap(), HASHER).unwrap();
     let plan = || filter.plan().clone();
@@ -187,15 +189,38 @@ fn prefixes_are_counted_exactly() {
 }
 
 #[test]
-fn measured_layers_are_smaller_than_uniform_ones_and_a_list_ends_with_its_last_number() {
-    let measured = plan(Bind::SaltedXor, 8);
-    let uniform = UrlPlan { layer_sizes: LayerSizes::Uniform, ..measured.clone() };
-    let bytes = |plan: &UrlPlan, depth| plan.layer(depth).unwrap().bytes();
-    assert!((1..=8).all(|depth| bytes(&measured, depth) <= bytes(&uniform, depth)));
-    let all = |plan: &UrlPlan| (1..=8).map(|depth| bytes(plan, depth)).sum::<u64>();
-    assert!(all(&measured) * 2 < all(&uniform));
-    let listed = UrlPlan { layer_sizes: LayerSizes::Expected(vec![5, 70]), ..measured };
-    let capacities: Vec<_> =
-        (1..=4).map(|depth| listed.layer(depth).unwrap().capacity.unwrap()).collect();
-    assert_eq!(capacities, [5, 70, 70, 70]);
+fn every_layer_is_made_for_all_urls_and_a_list_of_sizes_ends_with_its_last_number() {
+    let uniform = plan(Bind::SaltedXor, 8);
+    let capacities = |plan: &UrlPlan| {
+        (1..=4).map(|depth| plan.layer(depth).unwrap().capacity.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(capacities(&uniform), [4000; 4]);
+    let listed = UrlPlan { layer_sizes: LayerSizes::Expected(vec![5, 70]), ..uniform };
+    assert_eq!(capacities(&listed), [5, 70, 70, 70]);
+}
+
+#[test]
+fn a_layer_that_holds_more_than_it_was_made_for_is_warned_of() {
+    let listed = UrlPlan {
+        layer_sizes: LayerSizes::Expected(vec![40, 4000, 30]),
+        ..plan(Bind::SaltedXor, 8)
+    };
+    let mut filter = UrlFilter::new(listed, HASHER).unwrap();
+    let told = |filter: &UrlFilter| {
+        let (whole, layers) = filter.measure();
+        filter.warnings(&whole, &layers)
+    };
+    for i in 0..60 {
+        filter.add(format!("http://h/{i}/{i}").as_bytes()).unwrap();
+    }
+    let warnings = told(&filter);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("depth 3 holds about "), "{warnings:?}");
+    assert!(warnings[0].contains("made for 30"), "{warnings:?}");
+    for i in 0..6000 {
+        filter.add(format!("http://h/{i}").as_bytes()).unwrap();
+    }
+    let warnings = told(&filter);
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert!(warnings[0].contains("URLs") && warnings[0].contains("made for 4000"), "{warnings:?}");
 }
