@@ -113,8 +113,53 @@ impl Counters {
         old
     }
 
+    /// Adds the counters of others, as many and as wide, word by word; those that would pass the largest value
+    /// stick there. The caller is the only writer.
+    #[inline(always)]
+    pub fn add_all(&self, others: &Counters) {
+        // Every other counter of a word, so that each has as many bits again above it for the carry.
+        let ones = u64::MAX / ((1u128 << (2 * self.width())) - 1) as u64;
+        let lanes = ones * self.max();
+        let add = |mine: u64, theirs: u64| {
+            let sum = (mine & lanes) + (theirs & lanes);
+            let carries = (sum >> self.width()) & ones;
+            (sum & lanes) | (carries * self.max())
+        };
+        for (word, theirs) in self.words.atomics().iter().zip(others.words.atomics()) {
+            let (mine, theirs) = (word.load(Ordering::Relaxed), theirs.load(Ordering::Relaxed));
+            let high = add(mine >> self.width(), theirs >> self.width());
+            word.store(add(mine, theirs) | high << self.width(), Ordering::Relaxed);
+        }
+    }
+
     /// Every value, in order.
     pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.cells).map(|cell| self.get(cell))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn added_words_are_counters_added_one_by_one_and_full_ones_stick() {
+        for width in [4, 8, 16, 32] {
+            let (ours, theirs) =
+                (Counters::zeroed(99, width).unwrap(), Counters::zeroed(99, width).unwrap());
+            let value = |cell: u64, by: u64| match cell.wrapping_mul(by) % 5 {
+                0 => ours.max(),
+                1 => 0,
+                _ => cell.wrapping_mul(by.wrapping_mul(0x9e37_79b9_7f4a_7c15)) & ours.max(),
+            };
+            for cell in 0..99 {
+                ours.update(cell, |_| value(cell, 3));
+                theirs.update(cell, |_| value(cell, 7));
+            }
+            ours.add_all(&theirs);
+            let sum = |cell| (value(cell, 3) + value(cell, 7)).min(ours.max());
+            assert!(ours.values().eq((0..99).map(sum)), "{width}");
+            assert!(theirs.values().eq((0..99).map(|cell| value(cell, 7))), "{width}");
+        }
     }
 }

@@ -50,20 +50,23 @@ impl<F: Fn(u64) -> u64> CellValues for F {
 /// Cells that are asked for together.
 pub const CHUNK: usize = 128;
 
-/// Hands out the values of some cells, chunk by chunk: the first cell, and the values from there on.
+/// The chunks that some cells lie in. No closure is called for each: it would not be compiled for the processor
+/// that its caller is compiled for.
 #[inline(always)]
-pub fn each_chunk(
-    cells: Range<u64>,
-    values: &impl CellValues,
-    mut take: impl FnMut(u64, &mut [u64]),
-) {
-    let (mut held, mut first) = ([0; CHUNK], cells.start);
-    while first < cells.end {
-        let end = cells.end.min((first / CHUNK as u64 + 1) * CHUNK as u64);
-        let held = &mut held[..(end - first) as usize];
-        values.fill(first, held);
-        take(first, held);
-        first = end;
+pub fn chunks(cells: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let each = CHUNK as u64;
+    let chunk = move |i: u64| cells.start.max(i * each)..cells.end.min((i + 1) * each);
+    (cells.start / each..cells.end.div_ceil(each)).map(chunk)
+}
+
+/// The values that cells have now.
+#[derive(Debug)]
+pub struct Held<'a, C>(&'a C, &'a Guard);
+
+impl<C: GrowingCells> CellValues for Held<'_, C> {
+    #[inline(always)]
+    fn fill(&self, first: u64, values: &mut [u64]) {
+        self.0.fill(first, values, self.1);
     }
 }
 
@@ -82,12 +85,7 @@ pub trait GrowingCells: Send + Sync + Sized {
     ) -> Result<Self>;
 
     /// A copy that counts its own rebuilds. No writer is inside meanwhile.
-    fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
-        let guard = &crossbeam_epoch::pin();
-        let value = |cell| self.get(cell, guard);
-        Self::laid_out(*self.cut(), *self.shape(), pauses, value, &self.stuck(guard))
-    }
-
+    fn copied(&self, pauses: Arc<Pauses>) -> Result<Self>;
     /// Refuses to go on when cells of one shape cannot take the place of cells of the other.
     fn require_same_shape(ours: &Self::Shape, theirs: &Self::Shape) -> Result<()> {
         let _ = (ours, theirs);
@@ -119,12 +117,36 @@ pub trait GrowingCells: Send + Sync + Sized {
     /// can write.
     fn get(&self, cell: u64, guard: &Guard) -> u64;
 
+    /// The values of the cells from `first` on, each as `get` would see it: what a pass over all cells reads.
+    fn fill(&self, first: u64, values: &mut [u64], guard: &Guard);
+
+    /// The same, to be laid out elsewhere.
+    fn held<'a>(&'a self, guard: &'a Guard) -> Held<'a, Self> {
+        Held(self, guard)
+    }
+
+    /// All values, in order.
+    fn values<'a>(&'a self, guard: &'a Guard) -> impl Iterator<Item = u64> + 'a {
+        (0..self.len()).step_by(CHUNK).flat_map(move |first| {
+            let count = CHUNK.min((self.len() - first) as usize);
+            let mut held = [0; CHUNK];
+            self.fill(first, &mut held[..count], guard);
+            held.into_iter().take(count)
+        })
+    }
+
     /// Whether the cell has lost count.
     fn is_stuck(&self, cell: u64, guard: &Guard) -> bool;
 
+    /// The cells that have lost count below the largest value, in order.
+    fn flagged(&self, guard: &Guard) -> Vec<u64>;
+
     /// All cells that have lost count, in order.
     fn stuck(&self, guard: &Guard) -> Vec<u64> {
-        (0..self.len()).filter(|cell| self.is_stuck(*cell, guard)).collect()
+        let mut stuck = self.flagged(guard);
+        stuck.extend((0..).zip(self.values(guard)).filter(|(_, v)| *v == STUCK).map(|(i, _)| i));
+        stuck.sort_unstable();
+        stuck
     }
 
     /// Replaces the value by `change(old)` and returns the old one; or refuses and changes nothing. A

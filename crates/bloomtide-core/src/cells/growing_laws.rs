@@ -93,6 +93,10 @@ pub(crate) fn hold_what_a_vector_holds(cells: &impl GrowingCells, seed: u64) {
             set(&copy, cell, new);
             let held: Vec<u64> = (0..copy.len()).map(|cell| copy.get(cell, guard)).collect();
             assert_eq!(held, model);
+            assert!(copy.values(guard).eq(model.iter().copied()));
+            let (first, mut some) = (cell as usize, vec![7; (cells.len() - cell) as usize]);
+            copy.fill(cell, &mut some, guard);
+            assert_eq!(some, model[first..]);
         }
     }
     let held: Vec<u64> = (0..cells.len()).map(|cell| cells.get(cell, guard)).collect();

@@ -9,6 +9,7 @@ mod growing;
 #[cfg(test)]
 mod growing_laws;
 pub mod packed;
+pub(crate) mod runs;
 mod spectral;
 mod version;
 mod words;
@@ -20,7 +21,9 @@ pub use decaying::{
 };
 pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};
-pub use growing::{CellValues, Cut, GrowingCells, Pauses, Rebuilds, Refused, STUCK, Stopped};
+pub use growing::{
+    CHUNK, CellValues, Cut, GrowingCells, Held, Pauses, Rebuilds, Refused, STUCK, Stopped,
+};
 pub use spectral::{OnFull, SpectralCells, SpectralShape};
 pub use version::Version;
 pub use words::{LINE_BYTES, LINE_WORDS, Words, bytes_for, physical_memory};

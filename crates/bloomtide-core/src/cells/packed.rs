@@ -49,6 +49,38 @@ pub unsafe fn read_unchecked(words: &[AtomicU64], bit: u64, width: u32) -> u64 {
     (low | ((next << 1) << (63 - shift))) & largest(width)
 }
 
+/// The numbers of `width` bits, one after the other, the first of which begins at `bit`.
+#[inline(always)]
+pub fn unpack(words: &[AtomicU64], bit: u64, width: u32, values: &mut [u64]) {
+    // As many at a time as fit a word.
+    match width {
+        0 => values.fill(0),
+        1..=4 => unpack_by::<16>(words, bit, width, values),
+        5..=8 => unpack_by::<8>(words, bit, width, values),
+        9..=16 => unpack_by::<4>(words, bit, width, values),
+        17..=32 => unpack_by::<2>(words, bit, width, values),
+        _ => unpack_by::<1>(words, bit, width, values),
+    }
+}
+
+#[inline(always)]
+fn unpack_by<const N: usize>(words: &[AtomicU64], bit: u64, width: u32, values: &mut [u64]) {
+    let (step, mask) = (N as u32 * width, largest(width));
+    let (many, rest) = values.as_chunks_mut::<N>();
+    let mut bit = bit;
+    for some in many {
+        let joined = read(words, bit, step);
+        for (i, value) in (0..).zip(some) {
+            *value = joined >> (i * width) & mask;
+        }
+        bit += u64::from(step);
+    }
+    for value in rest {
+        *value = read(words, bit, width);
+        bit += u64::from(width);
+    }
+}
+
 /// Replaces the number of `width` bits that begins at `bit` by `value`, which must fit.
 #[inline(always)]
 pub fn write(words: &[AtomicU64], bit: u64, width: u32, value: u64) {
@@ -90,11 +122,21 @@ impl Packer {
     /// Puts one number after the other, each of `width` bits; hands out the words that they fill.
     #[inline(always)]
     pub fn push_all(&mut self, values: &[u64], width: u32, mut put: impl FnMut(u64)) {
-        // Eight narrow ones become one number first.
-        let (eights, rest) = if width <= 8 { values.as_chunks::<8>() } else { (&[][..], values) };
-        for eight in eights {
+        // As many as fit a word become one number first.
+        match width {
+            0..=8 => self.push_by::<8>(values, width, &mut put),
+            9..=16 => self.push_by::<4>(values, width, &mut put),
+            17..=32 => self.push_by::<2>(values, width, &mut put),
+            _ => self.push_by::<1>(values, width, &mut put),
+        }
+    }
+
+    #[inline(always)]
+    fn push_by<const N: usize>(&mut self, values: &[u64], width: u32, mut put: impl FnMut(u64)) {
+        let (many, rest) = values.as_chunks::<N>();
+        for some in many {
             let join = |all, (i, value): (u32, &u64)| all | value << (i * width);
-            self.push((0..).zip(eight).fold(0, join), 8 * width).map(&mut put);
+            self.push((0..).zip(some).fold(0, join), N as u32 * width).map(&mut put);
         }
         for value in rest {
             self.push(*value, width).map(&mut put);

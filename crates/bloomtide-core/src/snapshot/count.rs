@@ -11,8 +11,8 @@
 
 use super::header::{Header, Kind, u64_at};
 use super::record::{RECORD, Record};
-use super::values::{self, Values};
 use super::write::{Section, Snapshot};
+use crate::cells::runs::{self, Values};
 use crate::cells::{DynamicShape, GrowingCells, OnFull, SpectralShape, Words, bytes_for};
 use crate::error::{Error, Result};
 use crate::filters::{
@@ -159,7 +159,7 @@ fn kind_of<S: ShapeRecord>(plan: &CountPlan<S>) -> Kind {
 /// The sections of counters, and how many of them are stuck.
 fn counters<C: GrowingCells>(cells: &C) -> Result<(Vec<Words>, u64)> {
     let guard = &crossbeam_epoch::pin();
-    let (directory, fields) = values::encode(cells.len(), |cell| cells.get(cell, guard))?;
+    let (directory, fields) = runs::encode(cells.len(), &cells.held(guard))?;
     let stuck = cells.stuck(guard);
     Ok((vec![directory, fields, list(stuck.iter().copied())?], stuck.len() as u64))
 }

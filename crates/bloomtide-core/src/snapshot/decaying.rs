@@ -5,7 +5,7 @@
 //!             pool policy (a byte), 3 zeros
 //!             | lambda | epoch | origin | half-life (0: not given) | time, an epoch   (8 bytes each)
 //!             | digits of the pool (8 bytes, only if it does not grow)
-//! sections    stamps (4 bytes a block) | directory | fields (`values.rs`)
+//! sections    stamps (4 bytes a block) | directory | fields (`cells/runs.rs`)
 //! ```
 //!
 //! Time goes on while a filter is a file: its stamps are epochs, and it knows where epoch zero was. An
@@ -14,15 +14,14 @@
 use super::count::Frozen;
 use super::header::{Header, Kind, u64_at};
 use super::record::{RECORD, Record};
-use super::values::{self, Values};
 use crate::batch::at_best;
-use crate::cells::{DECAY_BLOCK, Rounding, Words, bytes_for, packed};
+use crate::cells::runs::{self, Values};
+use crate::cells::{CellValues, DECAY_BLOCK, Rounding, Words, bytes_for, packed};
 use crate::error::{Error, Result};
 use crate::filters::{
     DecayLayout, DecayingPlan, Fade, FrozenCells, PoolPolicy, TimeDecayingBloomFilter as Filter,
 };
 use crate::hash::Hasher;
-use std::cell::RefCell;
 
 const PARAMETERS: usize = RECORD + 8 + 5 * 8;
 const LAYOUTS: [DecayLayout; 2] = DecayLayout::ALL;
@@ -38,19 +37,20 @@ impl Filter {
                 let stored = u64::from((kept.stored)(block));
                 packed::write(stamps.atomics(), block * 32, 32, stored);
             }
-            let block = RefCell::new((u64::MAX, [0; DECAY_BLOCK as usize]));
-            let value = |cell: u64| {
-                let (number, held) = &mut *block.borrow_mut();
-                if *number != cell / DECAY_BLOCK {
-                    *number = cell / DECAY_BLOCK;
-                    *held = (kept.values)(*number);
-                }
-                u64::from(held[(cell % DECAY_BLOCK) as usize])
-            };
-            let (directory, fields) = values::encode(kept.cells, value)?;
+            let (directory, fields) = runs::encode(kept.cells, &Blocks(kept))?;
             let parameters = parameters(self.plan(), self.hasher(), now);
             Ok(Frozen::new(Kind::Decaying, parameters, vec![stamps, directory, fields]))
         })
+    }
+}
+
+/// The values of blocks: a run is one.
+struct Blocks<'a>(&'a FrozenCells<'a>);
+
+impl CellValues for Blocks<'_> {
+    fn fill(&self, first: u64, values: &mut [u64]) {
+        let block = (self.0.values)(first / DECAY_BLOCK);
+        values.iter_mut().zip(block).for_each(|(value, units)| *value = u64::from(units));
     }
 }
 

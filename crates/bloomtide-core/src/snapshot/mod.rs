@@ -24,7 +24,6 @@ mod read;
 mod record;
 mod shared;
 mod url;
-pub(crate) mod values;
 mod write;
 
 pub use count::{Frozen, ShapeRecord};

@@ -95,9 +95,7 @@ impl Any {
 
     /// Every counter, in order.
     fn values(&self) -> Vec<u64> {
-        each!(self, filter => filter.look(|cells, guard| {
-            (0..cells.len()).map(|cell| cells.get(cell, guard)).collect()
-        }))
+        each!(self, filter => filter.look(|cells, guard| cells.values(guard).collect()))
     }
 
     fn copy(&self) -> Result<Any> {

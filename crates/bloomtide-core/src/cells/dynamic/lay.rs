@@ -1,17 +1,15 @@
 //! Counters of given values, laid out at once: what a file or a merge needs.
 //!
-//! Base counters are packed chunk by chunk. Chunks that have a counter beyond them are remembered, and looked
-//! at again when it is known how wide the overflow counters of the partition must be.
+//! Base counters are packed chunk by chunk. Where a partition has a counter beyond them, its values are asked for
+//! again when it is known how wide the overflow counters must be.
 
 use super::overflow::{GRAIN, Overflow};
 use super::{DynamicCells, DynamicShape, bits_of};
-use crate::batch::at_best;
-use crate::cells::growing::{CellValues, Cut, Pauses, each_chunk};
+use crate::cells::growing::{CHUNK, CellValues, Cut, Pauses, chunks};
 use crate::cells::packed;
 use crate::error::Result;
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl DynamicCells {
     /// Counters of given values, each partition as wide as it must be.
@@ -22,73 +20,93 @@ impl DynamicCells {
         values: impl CellValues,
     ) -> Result<Self> {
         let this = Self::new(cut, shape, pauses)?;
-        let mut beyond = Vec::new();
-        for partition in 0..cut.partitions() {
-            beyond.clear();
-            at_best(|| this.lay_base(partition, &values, &mut beyond));
-            if !beyond.is_empty() {
-                this.lay_overflow(partition, &values, &beyond)?;
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+            #[target_feature(enable = "avx2,bmi1,bmi2")]
+            unsafe fn newer(this: &DynamicCells, values: &impl CellValues) -> Result<()> {
+                this.lay_all(values)
             }
+            // SAFETY: the processor has the instructions.
+            unsafe { newer(&this, &values) }?;
+            return Ok(this);
         }
+        this.lay_all(&values)?;
         Ok(this)
     }
 
-    /// Lays the base counters of a partition; `beyond` gets the chunks that have more than they hold.
     #[inline(always)]
-    fn lay_base(&self, partition: u64, values: &impl CellValues, beyond: &mut Vec<Range<u64>>) {
-        let (x, max) = (self.shape.width, self.base_max());
-        // A partition begins with a word of its own.
-        let base = &self.base.atomics()[(self.bit(partition, 0) >> 6) as usize..];
-        let (mut words, mut packer) = (base.iter(), packed::Packer::default());
+    fn lay_all(&self, values: &impl CellValues) -> Result<()> {
+        for partition in 0..self.cut.partitions() {
+            // A partition begins with a word of its own.
+            let base = &self.base.atomics()[(self.bit(partition, 0) >> 6) as usize..];
+            let (x, max) = (self.shape.width, self.base_max());
+            let any = self.pack(partition, base, x, values, |value| value & max);
+            if any > max {
+                self.lay_overflow(partition, bits_of(any >> x), values)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs what `of` makes of each value of a partition, `width` bits wide; all values, joined by OR.
+    #[inline(always)]
+    fn pack(
+        &self,
+        partition: u64,
+        into: &[AtomicU64],
+        width: u32,
+        values: &impl CellValues,
+        of: impl Fn(u64) -> u64,
+    ) -> u64 {
+        let (mut words, mut packer, mut any) = (into.iter(), packed::Packer::default(), 0);
         let mut put =
             |word| words.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
-        each_chunk(self.cut.range(partition), values, |first, held| {
-            if held.iter().fold(0, |any, value| any | value) > max {
-                beyond.push(first..first + held.len() as u64);
-                held.iter_mut().for_each(|value| *value &= max);
+        let mut held = [0; CHUNK];
+        for cells in chunks(self.cut.range(partition)) {
+            let held = &mut held[..(cells.end - cells.start) as usize];
+            values.fill(cells.start, held);
+            for value in &mut *held {
+                any |= *value;
+                *value = of(*value);
             }
-            packer.push_all(held, x, &mut put);
-        });
+            packer.push_all(held, width, &mut put);
+        }
         let (last, used) = packer.rest();
         if used > 0 {
             put(last);
         }
+        any
     }
 
-    /// Lays the overflow counters of a partition, which the cells `beyond` need.
-    fn lay_overflow(
-        &self,
-        partition: u64,
-        values: &impl CellValues,
-        beyond: &[Range<u64>],
-    ) -> Result<()> {
-        let range = self.cut.range(partition);
-        let each_high = |take: &mut dyn FnMut(u64, u64)| {
-            for cells in beyond {
-                each_chunk(cells.clone(), values, |first, held| {
-                    for (cell, value) in (first..).zip(held) {
-                        let high = *value >> self.shape.width;
-                        if high != 0 {
-                            take(cell - range.start, high);
-                        }
-                    }
-                });
-            }
-        };
+    /// Lays the overflow counters of a partition, of which the widest needs y bits.
+    #[inline(always)]
+    fn lay_overflow(&self, partition: u64, y: u32, values: &impl CellValues) -> Result<()> {
+        let (range, x) = (self.cut.range(partition), self.shape.width);
         let cells = (range.end - range.start) as usize;
         let mut made = if self.shape.adaptive {
             let mut widths = vec![0; cells.div_ceil(GRAIN)];
+            let each_high = |take: &mut dyn FnMut(u64, u64)| {
+                let mut held = [0; CHUNK];
+                for cells in chunks(range.clone()) {
+                    let held = &mut held[..(cells.end - cells.start) as usize];
+                    values.fill(cells.start, held);
+                    for (cell, value) in cells.zip(held).filter(|(_, value)| **value >> x != 0) {
+                        take(cell - range.start, *value >> x);
+                    }
+                }
+            };
             each_high(&mut |slot, high| {
                 let own = &mut widths[slot as usize / GRAIN];
                 *own = bits_of(high).max(*own);
             });
-            Overflow::in_parts(cells, &widths)?
+            let made = Overflow::in_parts(cells, &widths)?;
+            each_high(&mut |slot, high| made.set(slot, high));
+            made
         } else {
-            let mut any = 0;
-            each_high(&mut |_, high| any |= high);
-            Overflow::flat(cells, bits_of(any))?
+            let made = Overflow::flat(cells, y)?;
+            self.pack(partition, made.words(), y, values, |value| value >> x);
+            made
         };
-        each_high(&mut |slot, high| made.set(slot, high));
         self.recount(partition, &mut made);
         self.put(partition, made);
         Ok(())

@@ -243,8 +243,35 @@ impl GrowingCells for DynamicCells {
         }
     }
 
+    #[inline(always)]
+    fn fill(&self, first: u64, values: &mut [u64], guard: &Guard) {
+        let (mut cell, mut left) = (first, values);
+        while !left.is_empty() {
+            let (partition, slot) = self.cut.locate(cell);
+            let inside = (self.cut.range(partition).end - cell) as usize;
+            let (now, later) = left.split_at_mut(inside.min(left.len()));
+            let entry = self.partition(partition);
+            loop {
+                let before = entry.version.begin();
+                let bit = self.bit(partition, slot);
+                packed::unpack(self.base.atomics(), bit, self.shape.width, now);
+                if let Some(overflow) = entry.overflow(guard) {
+                    overflow.add_to(now, slot, self.shape.width);
+                }
+                if entry.version.held(before) {
+                    break;
+                }
+            }
+            (cell, left) = (cell + now.len() as u64, later);
+        }
+    }
+
     fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {
         self.get(cell, guard) == STUCK
+    }
+
+    fn flagged(&self, _: &Guard) -> Vec<u64> {
+        Vec::new()
     }
 
     /// Looks only where counters are as wide as that takes: mostly nowhere.

@@ -5,6 +5,7 @@
 //! counters of its part instead of all of the partition (the paper's future work).
 
 use crate::cells::divisor::Divisor;
+use crate::cells::growing::CHUNK;
 use crate::cells::packed;
 use crate::error::{Error, Result};
 use std::ops::Range;
@@ -166,10 +167,34 @@ impl Overflow {
         }
     }
 
+    /// Puts the counters of the cells from `slot` on above the `shift` bits that their values have.
+    #[inline(always)]
+    pub(super) fn add_to(&self, values: &mut [u64], slot: u64, shift: u32) {
+        let (mut slot, mut left, mut highs) = (slot, values, [0; CHUNK]);
+        while !left.is_empty() {
+            let (bit, width) = self.locate(slot);
+            let inside = match self.parts.is_empty() {
+                true => CHUNK,
+                false => CHUNK
+                    .min((1 << self.part_shift) - (slot as usize & ((1 << self.part_shift) - 1))),
+            };
+            let (now, later) = left.split_at_mut(inside.min(left.len()));
+            let highs = &mut highs[..now.len()];
+            packed::unpack(&self.fields, bit, width, highs);
+            now.iter_mut().zip(highs).for_each(|(value, high)| *value |= *high << shift);
+            (slot, left) = (slot + now.len() as u64, later);
+        }
+    }
+
     /// The counters, if they have one width.
     #[inline(always)]
     pub(super) fn even(&self) -> Option<Even<'_>> {
         self.parts.is_empty().then_some(Even { of: self, fields: &self.fields, width: self.width })
+    }
+
+    /// The words of the counters.
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        &self.fields
     }
 
     /// y: the width of the widest counter.

@@ -5,7 +5,7 @@
 
 use super::overflow::{GRAIN, Overflow};
 use super::{DynamicCells, bits_of};
-use crate::cells::growing::GrowingCells;
+use crate::cells::growing::{CHUNK, GrowingCells, chunks};
 use crate::cells::packed;
 use crate::error::Result;
 use crossbeam_epoch::{self as epoch, Guard, Owned, Shared};
@@ -168,8 +168,12 @@ impl DynamicCells {
 
     /// The smallest y that the rule of shrinking allows for a partition, from `y` down.
     fn narrowed(&self, partition: u64, mut y: u32, guard: &Guard) -> u32 {
-        let largest =
-            self.cut.range(partition).map(|cell| self.get(cell, guard)).max().unwrap_or(0);
+        let (mut largest, mut held) = (0, [0; CHUNK]);
+        for cells in chunks(self.cut.range(partition)) {
+            let held = &mut held[..(cells.end - cells.start) as usize];
+            self.fill(cells.start, held, guard);
+            largest = held.iter().fold(largest, |largest, value| largest.max(*value));
+        }
         while y > 0 && largest < self.threshold(y) {
             y -= 1;
         }

@@ -12,8 +12,7 @@
 //! version. Reading beside the writer may give nonsense but never fails: the caller asks the version.
 
 use super::index::Index;
-use crate::batch::at_best;
-use crate::cells::growing::{CellValues, each_chunk};
+use crate::cells::growing::{CHUNK, CellValues, chunks};
 use crate::cells::packed::{self, Packer, largest};
 use crate::cells::version::Version;
 use crate::cells::words::{Words, bytes_for};
@@ -43,16 +42,50 @@ pub(super) struct Fields {
 
 impl Fields {
     /// Lays out a field for each of the cells, with the values given. A cell gets `need(cell, value)` bits, no
-    /// less than its value takes, and an even share of what is left of `bits`.
+    /// less than its value takes, and an even share of what is left of `bits(bits that all need)`.
     pub(super) fn lay(
         cells: Range<u64>,
-        bits: u64,
+        bits: impl FnOnce(u64) -> u64,
+        need: impl Fn(u64, u64) -> u32,
+        values: &impl CellValues,
+    ) -> Result<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+            unsafe fn newer(
+                cells: Range<u64>,
+                bits: impl FnOnce(u64) -> u64,
+                need: impl Fn(u64, u64) -> u32,
+                values: &impl CellValues,
+            ) -> Result<Fields> {
+                Fields::lay_plainly(cells, bits, need, values)
+            }
+            // SAFETY: the processor has the instructions.
+            return unsafe { newer(cells, bits, need, values) };
+        }
+        Self::lay_plainly(cells, bits, need, values)
+    }
+
+    #[inline(always)]
+    fn lay_plainly(
+        cells: Range<u64>,
+        bits: impl FnOnce(u64) -> u64,
         need: impl Fn(u64, u64) -> u32,
         values: &impl CellValues,
     ) -> Result<Self> {
         let len = cells.end - cells.start;
-        let content = content(cells.clone(), values, &need);
-        let bits = bits.clamp(content, len.saturating_mul(WIDEST));
+        let (mut held, mut content) = ([0; CHUNK], 0);
+        for some in chunks(cells.clone()) {
+            let held = &mut held[..(some.end - some.start) as usize];
+            values.fill(some.start, held);
+            for (cell, value) in some.zip(held) {
+                content += u64::from(need(cell, *value));
+            }
+        }
+        let bits = bits(content).clamp(content, len.saturating_mul(WIDEST));
         let (at, index) = Self::shape(len, bits);
         let words = Words::zeroed(at.saturating_add(index.bits()))?;
         let mut share = Share::new(bits - content, len);
@@ -62,17 +95,17 @@ impl Fields {
             |word| base.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
         let mut starts = index.entering(rest);
         let (mut start, mut used) = (0, 0);
-        at_best(|| {
-            each_chunk(cells, values, |first, held| {
-                for (cell, value) in (first..).zip(held) {
-                    let width = share.widen(need(cell, *value));
-                    starts.push(start);
-                    packer.push(*value, width).map(&mut put);
-                    start += u64::from(width);
-                    used += u64::from(needed(*value));
-                }
-            });
-        });
+        for some in chunks(cells) {
+            let held = &mut held[..(some.end - some.start) as usize];
+            values.fill(some.start, held);
+            for (cell, value) in some.zip(held) {
+                let width = share.widen(need(cell, *value));
+                starts.push(start);
+                packer.push(*value, width).map(&mut put);
+                start += u64::from(width);
+                used += u64::from(needed(*value));
+            }
+        }
         starts.push(start);
         starts.end();
         let (last, filled) = packer.rest();
@@ -153,6 +186,12 @@ impl Fields {
         packed::read(self.words.atomics(), start, width)
     }
 
+    /// A copy; no writer is inside meanwhile.
+    pub(super) fn copied(&self) -> Result<Self> {
+        let spare = AtomicU64::new(self.spare());
+        Ok(Fields { words: self.words.to_owned()?, index: self.index.clone(), spare, ..*self })
+    }
+
     /// Replaces the value if it fits; false if it does not. A reader sees the old or the new one.
     #[inline(always)]
     pub(super) fn try_set(&self, field: u64, value: u64, version: &Version) -> bool {
@@ -179,7 +218,7 @@ impl Fields {
     /// The same values in `bits` bits; `field` gets at least `room` of them.
     pub(super) fn laid_anew(&self, bits: u64, field: u64, room: u32) -> Result<Self> {
         let need = |j, value| needed(value).max(if j == field { room } else { 1 });
-        Fields::lay(0..self.len, bits, need, &|j| self.get(j))
+        Fields::lay(0..self.len, |_| bits, need, self)
     }
 
     /// Recounts the invariants.
@@ -215,20 +254,22 @@ impl Fields {
     }
 }
 
-/// Bits that the fields of some cells need together.
-pub(super) fn content(
-    cells: Range<u64>,
-    values: &impl CellValues,
-    need: impl Fn(u64, u64) -> u32,
-) -> u64 {
-    let mut content = 0;
-    at_best(|| {
-        each_chunk(cells, values, |first, held| {
-            let needs = (first..).zip(held).map(|(cell, value)| u64::from(need(cell, *value)));
-            content += needs.sum::<u64>();
-        });
-    });
-    content
+impl CellValues for Fields {
+    #[inline(always)]
+    fn fill(&self, first: u64, values: &mut [u64]) {
+        let words = self.words.atomics();
+        for (i, some) in (0..).zip(values.chunks_mut(CHUNK)) {
+            let mut starts = [0; CHUNK + 1];
+            self.index.starts(words, first + i * CHUNK as u64, &mut starts[..=some.len()]);
+            for (value, ends) in some.iter_mut().zip(starts.windows(2)) {
+                // As `span`.
+                let start = ends[0].min(self.bits - 1);
+                let width = ends[1].saturating_sub(start).clamp(1, WIDEST) as u32;
+                // SAFETY: the words hold all bits.
+                *value = unsafe { packed::read_unchecked(words, start, width) };
+            }
+        }
+    }
 }
 
 /// Deals out spare bits evenly, field after field.
@@ -249,6 +290,7 @@ impl Share {
     }
 
     /// The width of the next field, which needs `need` bits.
+    #[inline(always)]
     fn widen(&mut self, need: u32) -> u32 {
         self.owed += self.rest;
         let one = u64::from(self.owed >= self.len);

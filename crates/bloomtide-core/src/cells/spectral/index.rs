@@ -21,7 +21,7 @@ use crate::cells::packed::{self, Packer};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Shape and place of an index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Index {
     at: u64,
     /// Starts held.
@@ -103,6 +103,29 @@ impl Index {
         packed::read(words, place.cv1, self.absolute)
             + packed::read(words, place.cv2, self.relative)
             + packed::read(words, place.ov, self.relative)
+    }
+
+    /// Where the fields from `first` on begin, group by group.
+    #[inline(always)]
+    pub(super) fn starts(&self, words: &[AtomicU64], first: u64, starts: &mut [u64]) {
+        let (mut field, mut left, mut heads) = (first, starts, [0; 64]);
+        while !left.is_empty() {
+            let place = self.place(field);
+            let inside = (self.group.get() - place.in_group) as usize;
+            let (now, later) = left.split_at_mut(left.len().min(inside));
+            packed::unpack(words, place.ov, self.relative, now);
+            let chunk = self.chunk.get();
+            let count = (place.in_chunk + now.len() as u64).div_ceil(chunk) as usize;
+            packed::unpack(words, place.cv2, self.relative, &mut heads[..count]);
+            let cv1 = packed::read(words, place.cv1, self.absolute);
+            let mut from = 0;
+            for (i, head) in (1..).zip(&heads[..count]) {
+                let end = now.len().min((i * chunk - place.in_chunk) as usize);
+                now[from..end].iter_mut().for_each(|start| *start += cv1 + head);
+                from = end;
+            }
+            (field, left) = (field + now.len() as u64, later);
+        }
     }
 
     /// Where `field` begins and ends. As two times `start`, but shorter: it is what every read begins

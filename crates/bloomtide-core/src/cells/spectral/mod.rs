@@ -107,8 +107,7 @@ impl SpectralCells {
         let lay = |partition: u64| {
             let range = cut.range(partition);
             let len = range.end - range.start;
-            let content = fields::content(range.clone(), values, |_, value| needed(value));
-            let bits = shape.bits(len, content);
+            let bits = |content| shape.bits(len, content);
             let fields = Fields::lay(range, bits, |_, value| needed(value), values)?;
             Ok(Partition::new(fields))
         };
@@ -161,6 +160,13 @@ impl GrowingCells for SpectralCells {
         Ok(this)
     }
 
+    /// Word by word: whoever keeps writers out for a copy does so for milliseconds.
+    fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
+        let guard = &epoch::pin();
+        let parts = self.parts.iter().map(|part| part.copied(guard)).collect::<Result<_>>()?;
+        Ok(SpectralCells { parts, pauses, ..*self })
+    }
+
     fn shape(&self) -> &SpectralShape {
         &self.shape
     }
@@ -188,6 +194,26 @@ impl GrowingCells for SpectralCells {
     fn get(&self, cell: u64, guard: &Guard) -> u64 {
         let (part, field) = self.locate(cell);
         part.get(field, guard)
+    }
+
+    #[inline(always)]
+    fn fill(&self, first: u64, values: &mut [u64], guard: &Guard) {
+        let (mut cell, mut left) = (first, values);
+        while !left.is_empty() {
+            let (part, field) = self.locate(cell);
+            let inside = self.cut.range(self.cut.locate(cell).0).end - cell;
+            let (now, later) = left.split_at_mut(left.len().min(inside as usize));
+            part.fill(field, now, guard);
+            (cell, left) = (cell + now.len() as u64, later);
+        }
+    }
+
+    fn flagged(&self, guard: &Guard) -> Vec<u64> {
+        let of = |(i, part): (u64, &Partition)| {
+            let first = self.cut.range(i).start;
+            part.flagged(guard).into_iter().map(move |field| first + field)
+        };
+        (0..).zip(&self.parts).flat_map(of).collect()
     }
 
     fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {

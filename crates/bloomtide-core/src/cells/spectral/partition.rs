@@ -6,6 +6,7 @@
 
 use super::fields::{Fields, needed};
 use super::{OnFull, SpectralShape};
+use crate::cells::growing::{CellValues, STUCK};
 use crate::cells::packed::largest;
 use crate::cells::{Version, Words};
 use crate::error::Result;
@@ -47,6 +48,36 @@ impl Partition {
     pub(super) fn get(&self, field: u64, guard: &Guard) -> u64 {
         let fields = self.fields(guard);
         self.version.read(|| fields.get(field))
+    }
+
+    /// The values of the fields from `first` on.
+    #[inline(always)]
+    pub(super) fn fill(&self, first: u64, values: &mut [u64], guard: &Guard) {
+        let fields = self.fields(guard);
+        loop {
+            let before = self.version.begin();
+            fields.fill(first, values);
+            if self.version.held(before) {
+                return;
+            }
+        }
+    }
+
+    /// A copy; no writer is inside meanwhile.
+    pub(super) fn copied(&self, guard: &Guard) -> Result<Self> {
+        let copy = Partition::new(self.fields(guard).copied()?);
+        if let Some(flags) = self.stuck.get() {
+            // Nobody else has the copy yet.
+            let _ = copy.stuck.set(flags.to_owned()?);
+        }
+        Ok(copy)
+    }
+
+    /// The fields that are stuck below the largest value.
+    pub(super) fn flagged(&self, guard: &Guard) -> Vec<u64> {
+        let fields = if self.stuck.get().is_some() { self.fields(guard).len() } else { 0 };
+        let below = |field: &u64| self.is_stuck(*field) && self.get(*field, guard) != STUCK;
+        (0..fields).filter(below).collect()
     }
 
     #[inline(always)]

@@ -117,7 +117,7 @@ fn without_room_nothing_is_set() {
 fn the_nearest_spare_bits_are_taken_and_only_what_lies_between_moves() {
     let shape = shape(1.0, 0.0, OnFull::Saturate);
     let lay = |widths: [u32; 11]| {
-        let fields = Fields::lay(0..11, 0, |j, _| widths[j as usize], &|j| j & 1).unwrap();
+        let fields = Fields::lay(0..11, |_| 0, |j, _| widths[j as usize], &|j| j & 1).unwrap();
         Partition::new(fields)
     };
     let check = |part: &Partition, value, moved, widths: [u32; 11]| {
@@ -142,7 +142,7 @@ fn spare_bits_come_from_far_away_in_stages() {
     let len = 20_000;
     for (value, donor) in [(u64::MAX, 0), (u64::MAX, len - 1), (1 << 40, 7_000)] {
         let fields =
-            Fields::lay(0..len, 0, |j, _| if j == donor { 64 } else { 2 }, &|j| j % 3).unwrap();
+            Fields::lay(0..len, |_| 0, |j, _| if j == donor { 64 } else { 2 }, &|j| j % 3).unwrap();
         let own = Partition::new(fields);
         let taker = 12_345;
         // The other cells have no bit to spare.

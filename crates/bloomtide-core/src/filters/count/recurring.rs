@@ -79,8 +79,14 @@ impl<C: GrowingCells> Recurring<C> {
     /// The same under another plan.
     pub(super) fn again(&self, plan: &CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
         let guard = &epoch::pin();
-        let value = |cell| self.cells.get(cell, guard);
-        Self::laid_out(plan, pauses, value, &self.cells.stuck(guard), self.marks().clone())
+        let (values, stuck) = (self.cells.held(guard), self.cells.flagged(guard));
+        Self::laid_out(plan, pauses, values, &stuck, self.marks().clone())
+    }
+
+    /// A copy. No writer is inside meanwhile.
+    pub(super) fn copied(&self, pauses: Arc<Pauses>) -> Result<Self> {
+        let (cells, marked) = (self.cells.copied(pauses)?, RwLock::new(self.marks().clone()));
+        Ok(Recurring { placement: self.placement, cells, marked })
     }
 
     /// Looks at the second counters and the marks.
@@ -115,9 +121,7 @@ impl<C: GrowingCells> Recurring<C> {
     }
 
     pub(super) fn same_as(&self, other: &Recurring<C>, guard: &Guard) -> bool {
-        (0..self.placement.cells)
-            .all(|cell| self.cells.get(cell, guard) == other.cells.get(cell, guard))
-            && *self.marks() == *other.marks()
+        self.cells.values(guard).eq(other.cells.values(guard)) && *self.marks() == *other.marks()
     }
 }
 

@@ -77,7 +77,7 @@ impl<C: GrowingCells> State<C> {
         let pauses = Arc::<Pauses>::default();
         let cells = self.cells.copied(Arc::clone(&pauses))?;
         let recurring = match &self.recurring {
-            Some(recurring) => Some(recurring.again(&self.plan, pauses)?),
+            Some(recurring) => Some(recurring.copied(pauses)?),
             None => None,
         };
         Ok(Self::of(self.plan, cells, recurring))
@@ -85,9 +85,8 @@ impl<C: GrowingCells> State<C> {
 
     fn again(&self, plan: CountPlan<C::Shape>, pauses: Arc<Pauses>) -> Result<Self> {
         let guard = &epoch::pin();
-        let value = |cell| self.cells.get(cell, guard);
-        let stuck = self.cells.stuck(guard);
-        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), value, &stuck)?;
+        let (values, stuck) = (self.cells.held(guard), self.cells.flagged(guard));
+        let cells = C::laid_out(plan.cut(), plan.shape, Arc::clone(&pauses), values, &stuck)?;
         let recurring = match &self.recurring {
             Some(recurring) => Some(recurring.again(&plan, pauses)?),
             None => None,
@@ -124,11 +123,8 @@ impl<C: GrowingCells> State<C> {
     }
 
     pub(super) fn same_counters(&self, other: &State<C>, guard: &Guard) -> bool {
-        let same = |cell| {
-            self.cells.get(cell, guard) == other.cells.get(cell, guard)
-                && self.cells.is_stuck(cell, guard) == other.cells.is_stuck(cell, guard)
-        };
-        (0..self.plan.cells()).all(same)
+        self.cells.values(guard).eq(other.cells.values(guard))
+            && self.cells.flagged(guard) == other.cells.flagged(guard)
             && match (&self.recurring, &other.recurring) {
                 (Some(ours), Some(theirs)) => ours.same_as(theirs, guard),
                 (ours, theirs) => ours.is_none() && theirs.is_none(),

@@ -7,13 +7,31 @@ use super::recurring::Recurring;
 use super::state::State;
 use super::turn::Turn;
 use super::{CountFilter, CountPlan, wait_while};
-use crate::cells::{CellValues, GrowingCells, Rebuilds};
+use crate::cells::runs::{self, Values};
+use crate::cells::{CHUNK, CellValues, GrowingCells, Held, Rebuilds};
 use crate::error::Result;
 use crate::filters::Measure;
 use crossbeam_epoch::{self as epoch, Guard, Owned};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+
+/// The sums of two filters' counters.
+struct Sum<'a, C>(Held<'a, C>, Held<'a, C>);
+
+impl<C: GrowingCells> CellValues for Sum<'_, C> {
+    #[inline(always)]
+    fn fill(&self, first: u64, values: &mut [u64]) {
+        let (mut first, mut theirs) = (first, [0; CHUNK]);
+        for some in values.chunks_mut(CHUNK) {
+            let theirs = &mut theirs[..some.len()];
+            self.0.fill(first, some);
+            self.1.fill(first, theirs);
+            some.iter_mut().zip(&*theirs).for_each(|(own, more)| *own = own.saturating_add(*more));
+            first += some.len() as u64;
+        }
+    }
+}
 
 impl<C: GrowingCells> CountFilter<C> {
     /// Refuses to go on when `other` was made with other parameters.
@@ -32,11 +50,14 @@ impl<C: GrowingCells> CountFilter<C> {
         let theirs = &other.state(guard).cells;
         self.replace(|ours| {
             let (a, b) = (&ours.cells, theirs);
-            let value = |cell| a.get(cell, guard).saturating_add(b.get(cell, guard));
-            let mut stuck = [a.stuck(guard), b.stuck(guard)].concat();
+            // Each counter is read once: the other's may change meanwhile, and reading costs more than packing.
+            let (directory, fields) = runs::encode(a.len(), &Sum(a.held(guard), b.held(guard)))?;
+            let values = Values::new(a.len(), directory, fields)?;
+            // A sum at the largest value has lost count by itself.
+            let mut stuck = [a.flagged(guard), b.flagged(guard)].concat();
             stuck.sort_unstable();
             stuck.dedup();
-            State::laid_out(ours.plan, Arc::clone(a.pauses()), value, &stuck)
+            State::laid_out(ours.plan, Arc::clone(a.pauses()), values, &stuck)
         })
     }
 
@@ -141,7 +162,7 @@ impl<C: GrowingCells> CountFilter<C> {
     pub fn measure(&self) -> Measure {
         let guard = &epoch::pin();
         let state = self.state(guard);
-        let used = (0..state.plan.cells()).map(|cell| state.cells.get(cell, guard) != 0);
+        let used = state.cells.values(guard).map(|value| value != 0);
         let (items, fill, error) = state.plan.placement.measure(used);
         Measure { items, fill, error, saturated: state.cells.stuck(guard).len() as u64 }
     }

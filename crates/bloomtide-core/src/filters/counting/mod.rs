@@ -20,7 +20,7 @@
 //! added are removed. Removing a key that was never added can make other keys wrong; it is refused
 //! when one of its counters shows it.
 
-use crate::batch::{self, KeySource};
+use crate::batch::{self, KeySource, at_best};
 use crate::cells::{Counters, Gate};
 use crate::crew::{Crew, Hands};
 use crate::error::{Error, Result};
@@ -384,13 +384,7 @@ impl CountingBloomFilter {
     pub fn merge(&self, other: &CountingBloomFilter) -> Result<()> {
         self.require_compatible(other)?;
         let _entered = self.gate.enter();
-        let max = self.counters.max();
-        for cell in 0..self.plan.cells() {
-            let theirs = other.counters.get(cell);
-            if theirs != 0 {
-                self.counters.update(cell, |mine| (mine + theirs).min(max));
-            }
-        }
+        at_best(|| self.counters.add_all(&other.counters));
         Ok(())
     }
 

@@ -8,7 +8,7 @@
 //! It is about as small as the filter in memory, whatever the partitions are, and says nothing about them.
 //! There is one encoding of given counters: a width that is larger than needed is damage.
 
-use crate::cells::{CellValues, Words, packed};
+use super::{CellValues, Words, packed};
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const RUN: usize = 128;
 
 /// (directory, fields) of `len` counters. Each is asked for once, in order.
-pub(crate) fn encode(len: u64, value: impl Fn(u64) -> u64) -> Result<(Words, Words)> {
+pub(crate) fn encode(len: u64, values: &impl CellValues) -> Result<(Words, Words)> {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+        #[target_feature(enable = "avx2,bmi1,bmi2")]
+        unsafe fn newer(len: u64, values: &impl CellValues) -> Result<(Words, Words)> {
+            encode_runs(len, values)
+        }
+        // SAFETY: the processor has the instructions.
+        return unsafe { newer(len, values) };
+    }
+    encode_runs(len, values)
+}
+
+#[inline(always)]
+fn encode_runs(len: u64, source: &impl CellValues) -> Result<(Words, Words)> {
     let runs = len.div_ceil(RUN as u64);
     let directory = Words::zeroed(runs * 8)?;
     let (mut packer, mut full) = (packed::Packer::default(), Vec::new());
@@ -24,18 +38,15 @@ pub(crate) fn encode(len: u64, value: impl Fn(u64) -> u64) -> Result<(Words, Wor
     for run in 0..runs {
         let cells = cells(run, len);
         let values = &mut values[..(cells.end - cells.start) as usize];
-        let mut any = 0;
-        for (held, cell) in values.iter_mut().zip(cells) {
-            *held = value(cell);
-            any |= *held;
-        }
+        source.fill(cells.start, values);
+        let any = values.iter().fold(0, |any, value| any | value);
         let width = u64::BITS - any.leading_zeros();
         set_width(&directory, run, width);
         let needed = (full.len() + RUN) as u64 * 8;
         let refused = |_| Error::Capacity { needed, limit: isize::MAX as u64 };
-        full.try_reserve(RUN).map_err(refused)?;
+        full.try_reserve(RUN + 1).map_err(refused)?;
         if width > 0 {
-            values.iter().for_each(|value| full.extend(packer.push(*value, width)));
+            packer.push_all(values, width, |word| full.push(word));
         }
     }
     let (last, used) = packer.rest();
@@ -137,27 +148,11 @@ impl Values {
     /// The counters of a run; zeroes behind the last one.
     #[inline(always)]
     fn unpack(&self, run: u64, held: &mut [u64; RUN]) {
-        let width = width_of(&self.directory, run);
-        let Some(words) = self.words_of(run, width) else { return self.unpack_last(run, held) };
-        // As many at a time as fit a word.
-        match width {
-            0 => held.fill(0),
-            1..=4 => unpack_by::<16>(words, width, held),
-            5..=8 => unpack_by::<8>(words, width, held),
-            9..=16 => unpack_by::<4>(words, width, held),
-            17..=32 => unpack_by::<2>(words, width, held),
-            _ => unpack_by::<1>(words, width, held),
-        }
-    }
-
-    #[cold]
-    fn unpack_last(&self, run: u64, held: &mut [u64; RUN]) {
-        held.fill(0);
-        let width = width_of(&self.directory, run);
-        let bits = (self.starts[run as usize]..).step_by(width.max(1) as usize);
-        for ((value, _), bit) in held.iter_mut().zip(cells(run, self.len)).zip(bits) {
-            *value = if width == 0 { 0 } else { packed::read(self.fields.atomics(), bit, width) };
-        }
+        let cells = cells(run, self.len);
+        let (inside, beyond) = held.split_at_mut((cells.end - cells.start) as usize);
+        let (bit, width) = (self.starts[run as usize], width_of(&self.directory, run));
+        packed::unpack(self.fields.atomics(), bit, width, inside);
+        beyond.fill(0);
     }
 
     /// The counters of a run, each of which fits 32 bits; zeroes behind the last one.
@@ -207,20 +202,6 @@ impl CellValues for Values {
     }
 }
 
-/// Unpacks N numbers at a time; N times the width is no more than a word.
-#[inline(always)]
-fn unpack_by<const N: usize>(words: &[AtomicU64], width: u32, held: &mut [u64; RUN]) {
-    let (step, mask) = (N as u32 * width, packed::largest(width));
-    let mut bit = 0;
-    for some in held.as_chunks_mut::<N>().0 {
-        let joined = packed::read(words, bit, step);
-        for (i, value) in (0..).zip(some) {
-            *value = joined >> (i * width) & mask;
-        }
-        bit += u64::from(step);
-    }
-}
-
 /// For each width the words of a run in which every counter has its highest bit, and no other.
 struct Tops([Vec<u64>; 65]);
 
@@ -254,7 +235,7 @@ mod tests {
                 130 => u64::MAX,
                 rest => rest * rest,
             };
-            let (directory, fields) = encode(len, value).unwrap();
+            let (directory, fields) = encode(len, &value).unwrap();
             let values = Values::new(len, directory, fields).unwrap();
             let expected: Vec<u64> = (0..len).map(value).collect();
             for first in [0, 1, 127, 128, 500].into_iter().filter(|first| *first < len) {
@@ -273,7 +254,7 @@ mod tests {
             let value = |cell: u64| {
                 cell.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - width) | 1 << (width - 1)
             };
-            let (directory, fields) = encode(300, value).unwrap();
+            let (directory, fields) = encode(300, &value).unwrap();
             let values = Values::new(300, directory, fields).unwrap();
             let mut found = [0; 300];
             values.fill(0, &mut found);
@@ -287,7 +268,7 @@ mod tests {
     fn an_encoding_that_is_not_ours_is_refused() {
         let value = |cell: u64| cell % 7;
         let broken = |mend: &dyn Fn(&Words, &Words)| {
-            let (directory, fields) = encode(200, value).unwrap();
+            let (directory, fields) = encode(200, &value).unwrap();
             mend(&directory, &fields);
             Values::new(200, directory, fields).is_err()
         };
