@@ -56,7 +56,7 @@ class Kind:
     """What stands around the eight letters of a key."""
 
 
-_DECAY = "DECAY.RESERVE a {n} 0.01 HALFLIFE 1h LAYOUT "
+_DECAY = "DECAY.RESERVE a {n} 0.01 HALFLIFE 1h STORAGE "
 KINDS = {
     "bloom": Kind("BF.RESERVE a 0.01 {n} NONSCALING", "BF.MADD a"),
     "cuckoo": Kind("CF.RESERVE a {n}", "CF.INSERT a ITEMS"),

@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use bloomtide_core::cells::Rounding;
-use bloomtide_core::filters::{DecayLayout, Epochs, Fade, PoolPolicy, When};
+use bloomtide_core::filters::{DecayStorage, Epochs, Fade, PoolPolicy, When};
 use bloomtide_core::snapshot::{Loaded, read, to_bytes};
 use bloomtide_core::{
     DecayingPlan, Derivation, Hasher, KeyHash, Layout, Placement, Policy, TimeDecayingBloomFilter,
@@ -38,14 +38,14 @@ struct Input {
 
 const HASHER: Hasher = Hasher::Xxh3 { seed: 5 };
 
-fn plan(input: &Input, layout: DecayLayout, pool: PoolPolicy) -> DecayingPlan {
+fn plan(input: &Input, storage: DecayStorage, pool: PoolPolicy) -> DecayingPlan {
     let placed = if input.blocked { Layout::Blocked } else { Layout::Classic };
     let hashes =
         if input.blocked { 1 << (input.hashes % 4) } else { u32::from(input.hashes % 12) + 1 };
     let cells = u64::from(input.cells % 700) + 1;
     DecayingPlan {
         placement: Placement::for_sizes(cells, hashes, Some(placed), Derivation::Enhanced),
-        layout,
+        storage,
         fade: Fade::from_decay(f64::from(input.decay) / 255.0, 1.0, 0.0).expect("in range"),
         rounding: if input.expiring { Rounding::Expiring } else { Rounding::Strict },
         policy: if input.conservative { Policy::Conservative } else { Policy::Plain },
@@ -69,11 +69,11 @@ fn reloaded(filter: &TimeDecayingBloomFilter) -> TimeDecayingBloomFilter {
 
 fuzz_target!(|input: Input| {
     let made = |layout, pool| TimeDecayingBloomFilter::new(plan(&input, layout, pool), HASHER);
-    let mut basic = made(DecayLayout::Basic, PoolPolicy::Grow).expect("small");
-    let mut optimized = made(DecayLayout::Optimized, PoolPolicy::Grow).expect("small");
+    let mut basic = made(DecayStorage::Basic, PoolPolicy::Grow).expect("small");
+    let mut optimized = made(DecayStorage::Optimized, PoolPolicy::Grow).expect("small");
     let digits = u64::from(input.pool) % (7 * basic.plan().cells()) + 1;
-    let mut saturating = made(DecayLayout::Optimized, PoolPolicy::Saturate(digits)).expect("small");
-    let mut failing = made(DecayLayout::Optimized, PoolPolicy::Fail(digits)).expect("small");
+    let mut saturating = made(DecayStorage::Optimized, PoolPolicy::Saturate(digits)).expect("small");
+    let mut failing = made(DecayStorage::Optimized, PoolPolicy::Fail(digits)).expect("small");
     let mut now = 0i64;
     let at = |epoch| When { epoch, by_clock: false };
     for op in &input.ops {

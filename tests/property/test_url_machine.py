@@ -17,10 +17,10 @@ from tests.property.keys import threads
 
 PARAMETERS: list[dict[str, Any]] = [
     {"capacity": 30, "error_rate": 0.1},
-    {"capacity": 10, "error_rate": 0.3, "bind": "ordered", "layer_sizes": "uniform"},
+    {"capacity": 10, "error_rate": 0.3, "paper": {"bind": "ordered"}, "layer_sizes": "uniform"},
     {"capacity": 40, "error_rate": 1e-6, "max_layers": 3, "layer_sizes": [2, 9]},
-    {"capacity": 20, "error_rate": 0.05, "bind": "xor"},
-    {"capacity": 20, "error_rate": 0.2, "bind": "xor", "max_layers": 2},
+    {"capacity": 20, "error_rate": 0.05, "paper": {"bind": "xor"}},
+    {"capacity": 20, "error_rate": 0.2, "paper": {"bind": "xor"}, "max_layers": 2},
     {"capacity": 1, "error_rate": 0.5, "max_layers": 1},
     {"capacity": 30, "error_rate": 0.05, "max_layers": 64, "hash": "keyed", "secret": bytes(16)},
 ]

@@ -131,7 +131,7 @@ def test_the_list_has_the_most_frequent_keys(talk: Talk) -> None:
 def test_faded_counts_are_those_of_the_filter_in_python(talk: Talk, layout: Any) -> None:
     filter = TimeDecayingBloomFilter(1000, 0.01, half_life="10m", storage=layout)
     hot = HotList(50, half_life="10m")
-    talk("DECAY.RESERVE", "d", 1000, 0.01, "HALFLIFE", "10m", "TOP", 50, "LAYOUT", layout)
+    talk("DECAY.RESERVE", "d", 1000, 0.01, "HALFLIFE", "10m", "TOP", 50, "STORAGE", layout)
     for number, item in enumerate(stream(1500)):
         talk.now = START + number * 3
         late = number % 10 == 9

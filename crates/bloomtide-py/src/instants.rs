@@ -9,6 +9,7 @@
 
 use crate::buffer::View;
 use crate::errors::parameter;
+use crate::params::shown;
 use bloomtide_core::history::microseconds;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -38,10 +39,6 @@ impl Refusal {
     fn in_row(self, row: usize) -> Self {
         Refusal { got: format!("{} in row {row}", self.got), ..self }
     }
-}
-
-fn shown(value: &Bound<'_, PyAny>) -> String {
-    value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string())
 }
 
 /// What NumPy calls the kind of its numbers: 'M' for dates, 'm' for durations.

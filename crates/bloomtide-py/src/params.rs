@@ -7,11 +7,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 use std::path::PathBuf;
 
+/// What was given, as an error shows it.
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string())
+}
+
 /// A whole number that may be written as 1e9.
 pub(crate) fn whole(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = value.py();
     let refuse = || {
-        let got = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+        let got = shown(value);
         parameter(py, name, got, "a whole number, at least 1", "write it as 1_000_000 or int(1e6)")
     };
     if value.is_instance_of::<pyo3::types::PyBool>() {
@@ -41,7 +46,7 @@ pub(crate) fn small(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
 /// A rate between 0 and 1; what is no number is refused by name.
 pub(crate) fn rate(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract::<f64>().map_err(|_| {
-        let got = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+        let got = shown(value);
         parameter(value.py(), name, got, "a number", "0.01 means one in a hundred")
     })
 }
@@ -53,37 +58,32 @@ pub(crate) fn hasher(
     seed: i128,
     secret: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Hasher> {
-    let seed = u64::try_from(seed).map_err(|_| {
-        parameter(py, "seed", seed, "between 0 and 2**64 - 1", "any fixed number will do")
-    })?;
+    let refuse = |name: &str, got: &str, allowed: &str, hint: &str| {
+        Err(parameter(py, name, got, allowed, hint))
+    };
+    let Ok(number) = u64::try_from(seed) else {
+        let hint = "any fixed number will do";
+        return refuse("seed", &seed.to_string(), "between 0 and 2**64 - 1", hint);
+    };
     match (hash, secret) {
-        ("xxh3", None) => Ok(Hasher::Xxh3 { seed }),
-        ("xxh3", Some(_)) => Err(parameter(
-            py,
-            "secret",
-            "a secret",
-            "left out with hash=\"xxh3\"",
-            "use hash=\"keyed\" with a secret, or seed= with xxh3",
-        )),
-        ("keyed", _) if seed != 0 => Err(parameter(
-            py,
-            "seed",
-            seed,
-            "left out with hash=\"keyed\"",
-            "the secret takes the seed's place",
-        )),
+        ("xxh3", None) => Ok(Hasher::Xxh3 { seed: number }),
+        ("xxh3", Some(_)) => {
+            let hint = "use hash=\"keyed\" with a secret, or seed= with xxh3";
+            refuse("secret", "a secret", "left out with hash=\"xxh3\"", hint)
+        }
+        ("keyed", _) if number != 0 => {
+            let hint = "the secret takes the seed's place";
+            refuse("seed", &seed.to_string(), "left out with hash=\"keyed\"", hint)
+        }
         ("keyed", Some(secret)) => Ok(Hasher::Keyed { secret: sixteen_bytes(secret)? }),
         ("keyed", None) => {
             let random = py.import("secrets")?.call_method1("token_bytes", (16,))?;
             Ok(Hasher::Keyed { secret: sixteen_bytes(&random)? })
         }
-        _ => Err(parameter(
-            py,
-            "hash",
-            hash,
-            "\"xxh3\" or \"keyed\"",
-            "\"keyed\" defends against chosen keys",
-        )),
+        _ => {
+            let hint = "\"keyed\" defends against chosen keys";
+            refuse("hash", hash, "\"xxh3\" or \"keyed\"", hint)
+        }
     }
 }
 

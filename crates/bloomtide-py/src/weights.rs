@@ -147,9 +147,7 @@ fn read(counts: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         .enumerate()
         .map(|(row, count)| {
             let count = count?;
-            params::whole("counts", &count).map_err(|_| {
-                refuse(row, count.repr().map_or_else(|_| "?".into(), |text| text.to_string()))
-            })
+            params::whole("counts", &count).map_err(|_| refuse(row, params::shown(&count)))
         })
         .collect()
 }

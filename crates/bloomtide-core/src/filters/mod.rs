@@ -20,7 +20,7 @@ pub use count::{
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub(crate) use decaying::Frozen as FrozenCells;
 pub use decaying::{
-    Added, DecayLayout, DecayingPlan, Epochs, Fade, PoolPolicy, Refused, SHORTEST_EPOCH,
+    Added, DecayStorage, DecayingPlan, Epochs, Fade, PoolPolicy, Refused, SHORTEST_EPOCH,
     TimeDecayingBloomFilter, When,
 };
 pub use estimate::Estimate;

@@ -19,12 +19,12 @@ use crate::cells::runs::{self, Values};
 use crate::cells::{CellValues, DECAY_BLOCK, Rounding, Words, bytes_for, packed};
 use crate::error::{Error, Result};
 use crate::filters::{
-    DecayLayout, DecayingPlan, Fade, FrozenCells, PoolPolicy, TimeDecayingBloomFilter as Filter,
+    DecayStorage, DecayingPlan, Fade, FrozenCells, PoolPolicy, TimeDecayingBloomFilter as Filter,
 };
 use crate::hash::Hasher;
 
 const PARAMETERS: usize = RECORD + 8 + 5 * 8;
-const LAYOUTS: [DecayLayout; 2] = DecayLayout::ALL;
+const STORAGES: [DecayStorage; 2] = DecayStorage::ALL;
 const ROUNDINGS: [Rounding; 2] = [Rounding::Strict, Rounding::Expiring];
 
 impl Filter {
@@ -60,7 +60,7 @@ fn id<T: PartialEq>(list: &[T], value: &T) -> u8 {
 
 fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>) -> Vec<u8> {
     let mut out = Record::of_decaying(plan, hasher).encode().to_vec();
-    out.push(id(&LAYOUTS, &plan.layout));
+    out.push(id(&STORAGES, &plan.storage));
     out.push(id(&ROUNDINGS, &plan.rounding));
     out.push(plan.fraction_bits as u8);
     out.push(u8::from(now.is_some()));
@@ -106,7 +106,7 @@ impl Promised {
             origin: number(2),
             half_life: Some(number(3)).filter(|half_life| half_life.to_bits() != 0),
         };
-        let layout = LAYOUTS[one_of("storage", rest[0], LAYOUTS.len())?];
+        let storage = STORAGES[one_of("storage", rest[0], STORAGES.len())?];
         let rounding = ROUNDINGS[one_of("rounding", rest[1], ROUNDINGS.len())?];
         let fraction_bits = u32::from(rest[2]);
         let pool = match rest[4] {
@@ -116,7 +116,7 @@ impl Promised {
             other => return wrong("pool", other.to_string()),
         };
         let (plan, hasher) =
-            Record::decode(record)?.decaying(layout, fade, rounding, fraction_bits, pool)?;
+            Record::decode(record)?.decaying(storage, fade, rounding, fraction_bits, pool)?;
         let now = (rest[3] == 1).then(|| u64_at(rest, 40) as i64);
         // Times that no clock shows would overflow where ages are worked out.
         if now.is_some_and(|now| now.unsigned_abs() > 1 << 50) {

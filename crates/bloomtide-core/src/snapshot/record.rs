@@ -5,7 +5,7 @@ use super::header::{u32_at, u64_at};
 use crate::cells::Rounding;
 use crate::error::{Error, Result};
 use crate::filters::{
-    BloomPlan, CountPlan, CountingPlan, DecayLayout, DecayingPlan, Fade, Policy, PoolPolicy,
+    BloomPlan, CountPlan, CountingPlan, DecayStorage, DecayingPlan, Fade, Policy, PoolPolicy,
 };
 use crate::hash::Hasher;
 use crate::placement::{Layout, Placement};
@@ -190,7 +190,7 @@ impl Record {
 
     pub(super) fn decaying(
         &self,
-        layout: DecayLayout,
+        storage: DecayStorage,
         fade: Fade,
         rounding: Rounding,
         fraction_bits: u32,
@@ -204,7 +204,7 @@ impl Record {
                 cells: self.cells,
                 hashes: self.hashes,
             },
-            layout,
+            storage,
             fade,
             rounding,
             policy: self.policy.ok_or(none("policy"))?,

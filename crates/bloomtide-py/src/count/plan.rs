@@ -268,12 +268,10 @@ pub(super) fn partitions(words: &Bound<'_, PyAny>, cells: u64) -> PyResult<(u64,
         return Ok((models()?.call_method1("auto", (cells,))?.extract()?, adaptive));
     } else if words.hasattr("choose")? {
         let chosen = words.call_method1("choose", (cells,))?;
-        let got = || chosen.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+        let got = || params::shown(&chosen);
         chosen.extract::<u64>().map_err(|_| refuse(got()))?
     } else {
-        params::whole("partitions", words).map_err(|_| {
-            refuse(words.repr().map_or_else(|_| "?".into(), |text| text.to_string()))
-        })?
+        params::whole("partitions", words).map_err(|_| refuse(params::shown(words)))?
     };
     if chosen == 0 || chosen > cells {
         return Err(refuse(format!("{chosen} for {cells} counters")));

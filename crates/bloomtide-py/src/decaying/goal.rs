@@ -6,7 +6,7 @@ use crate::params::{self, field};
 use crate::records::{Sizes, shown_goal};
 use crate::words::{Words, placement_of};
 use bloomtide_core::cells::Rounding;
-use bloomtide_core::filters::{DecayLayout, Fade, PoolPolicy};
+use bloomtide_core::filters::{DecayStorage, Fade, PoolPolicy};
 use bloomtide_core::{DecayingPlan, Policy};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -42,7 +42,7 @@ pub(super) fn plan_of<'py>(
     let pool = (words.text("pool", "grow")?, words.whole("pool_cells")?);
     DecayingPlan {
         placement,
-        layout: DecayLayout::parse(&words.text("storage", "basic")?).or_raise(py)?,
+        storage: DecayStorage::parse(&words.text("storage", "basic")?).or_raise(py)?,
         fade,
         rounding: Rounding::parse(&words.text("rounding", "strict")?).or_raise(py)?,
         policy: Policy::parse(&words.text("policy", "plain")?, &Policy::USUAL).or_raise(py)?,
@@ -59,7 +59,7 @@ pub(super) fn plan_of<'py>(
 fn fraction_bits(words: &Words<'_, '_>) -> PyResult<u32> {
     let Some(bits) = words.word("fraction_bits")? else { return Ok(8) };
     bits.extract().ok().filter(|_| !bits.is_instance_of::<PyBool>()).ok_or_else(|| {
-        let got = bits.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+        let got = params::shown(&bits);
         let hint = "8 bits behind the point round to 1/256 of an occurrence";
         parameter(words.py, "fraction_bits", got, "a whole number, at least 0", hint)
     })
@@ -112,7 +112,7 @@ pub(super) fn plan_record<'py>(
         py,
         |keys| plan.error_at(keys),
         |fields| {
-            fields.set_item("storage", plan.layout.name())?;
+            fields.set_item("storage", plan.storage.name())?;
             fields.set_item("fraction_bits", plan.fraction_bits)?;
             fields.set_item("pool", plan.pool.name())?;
             fields.set_item("pool_cells", plan.pool.digits())?;
@@ -133,7 +133,7 @@ pub(super) fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<DecayingPlan> 
     let text = |name| field::<String>(plan, name);
     DecayingPlan {
         placement: placement_of(plan)?,
-        layout: DecayLayout::parse(&text("storage")?).or_raise(py)?,
+        storage: DecayStorage::parse(&text("storage")?).or_raise(py)?,
         fade: Fade {
             decay: field(plan, "decay")?,
             epoch: field(plan, "epoch")?,
@@ -166,7 +166,7 @@ pub(super) fn repr(plan: &DecayingPlan) -> String {
          counter_bits={} fraction_bits={} layout={} cells={} hashes={}>",
         plan.fade.decay,
         plan.fade.epoch,
-        plan.layout.name(),
+        plan.storage.name(),
         plan.rounding.name(),
         plan.policy.name(),
         plan.counter_bits,

@@ -43,7 +43,7 @@ pub(super) fn layers_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
 
 fn sizes_of(value: &Bound<'_, PyAny>) -> PyResult<LayerSizes> {
     let refuse = || {
-        let got = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+        let got = params::shown(value);
         let allowed = "\"uniform\" or a list of numbers";
         let hint = "UrlFilter.measure(urls) counts the prefixes of a sample";
         parameter(value.py(), "layer_sizes", got, allowed, hint)

@@ -11,7 +11,7 @@ use crate::structure::{Held, Kind};
 use crate::structures::{Fading, FadingPlan, Moment};
 use crate::wire::number;
 use bloomtide_core::Key;
-use bloomtide_core::filters::{DecayLayout, Fade};
+use bloomtide_core::filters::{DecayStorage, Fade};
 
 /// The family.
 pub const TABLE: &[Command] = &[
@@ -31,7 +31,7 @@ const HOUR: f64 = 3600.0;
 fn reserve(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let (mut half_life, mut epoch, mut top) = (None, None, None);
-    let mut layout = DecayLayout::Basic;
+    let mut storage = DecayStorage::Basic;
     for at in (4..args.len()).step_by(2) {
         let value = args.get(at + 1).ok_or(Failure::SYNTAX)?;
         if args.is(at, "HALFLIFE") {
@@ -40,8 +40,8 @@ fn reserve(call: &mut Call<'_>) -> Answer {
             epoch = Some(words::duration("epoch", value)?);
         } else if args.is(at, "TOP") {
             top = Some(number::whole(value).ok_or(Failure::NOT_AN_INTEGER)?);
-        } else if args.is(at, "LAYOUT") {
-            layout = DecayLayout::parse(&words::shown(value).to_ascii_lowercase())?;
+        } else if args.is(at, "STORAGE") {
+            storage = DecayStorage::parse(&words::shown(value).to_ascii_lowercase())?;
         } else {
             return Err(Failure::SYNTAX);
         }
@@ -50,7 +50,7 @@ fn reserve(call: &mut Call<'_>) -> Answer {
         half_life.ok_or(Failure::new("ERR HALFLIFE must be given, such as HALFLIFE 10m"))?;
     let (capacity, error_rate) = (words::capacity(args.at(2))?, words::error_rate(args.at(3))?);
     let fade = Fade::from_half_life(half_life, epoch, 0.0)?;
-    let plan = FadingPlan::for_goal(capacity, error_rate, fade, layout, top)?;
+    let plan = FadingPlan::for_goal(capacity, error_rate, fade, storage, top)?;
     words::reserve(call, EXISTS, plan.bytes(), || Ok(Fading::new(plan, 0)?.into_structure()))
 }
 
@@ -194,7 +194,7 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("Error rate", Field::Number(plan.error_rate.unwrap_or(0.0))),
         ("Half-life", half_life),
         ("Epoch", Field::Number(plan.fade.epoch)),
-        ("Layout", Field::Word(plan.layout.name())),
+        ("Storage", Field::Word(plan.storage.name())),
         ("Size", Field::Count(fading.bytes())),
         ("Number of counters", Field::Count(plan.cells())),
         ("Counters per key", Field::Count(plan.hashes().into())),

@@ -129,7 +129,7 @@ fn what_was_counted_fades() {
     let said = talk.say(&format!("DECAY.COUNT d a AT {later}"));
     assert!(said.starts_with(",2.2"), "{said}");
     let info = talk.say("DECAY.INFO d");
-    assert!(info.contains("+Half-life ,600 +Epoch ,60 +Layout $5 basic"), "{info}");
+    assert!(info.contains("+Half-life ,600 +Epoch ,60 +Storage $5 basic"), "{info}");
     assert!(info.contains("+Number of keys :2") && info.contains("+Length of the list :2"));
     talk.replays();
 }
@@ -139,7 +139,7 @@ fn an_event_may_say_when_it_was() {
     let mut talk = Talk::new(3);
     talk.hold(
         "
-        DECAY.RESERVE d 1000 0.001 HALFLIFE 1h EPOCH 1m LAYOUT OPTIMIZED -> +OK
+        DECAY.RESERVE d 1000 0.001 HALFLIFE 1h EPOCH 1m STORAGE OPTIMIZED -> +OK
         DECAY.ADD d a AT 2023-11-14T22:13:20Z COUNT 2 -> #t
         DECAY.ADD d b AT 1699996400 COUNT 2 -> #t
         DECAY.COUNT d a -> ,2

@@ -6,7 +6,7 @@
 use super::form::{Fields, Form};
 use crate::structure::{Held, Summary};
 use bloomtide_core::cells::Rounding;
-use bloomtide_core::filters::{DecayLayout, Fade, PoolPolicy, When};
+use bloomtide_core::filters::{DecayStorage, Fade, PoolPolicy, When};
 use bloomtide_core::snapshot::{Kind, Loaded, Snapshot, encoded_len, read};
 use bloomtide_core::{
     DecayingPlan, Derivation, Error, Hasher, HotItem, HotList, HotPlan, Key, KeyHash, Placement,
@@ -51,12 +51,12 @@ impl FadingPlan {
         capacity: u64,
         error_rate: f64,
         fade: Fade,
-        layout: DecayLayout,
+        storage: DecayStorage,
         top: Option<u64>,
     ) -> Result<Self> {
         let filter = DecayingPlan {
             placement: Placement::for_goal(capacity, error_rate, None, Derivation::default())?,
-            layout,
+            storage,
             fade,
             rounding: Rounding::Strict,
             policy: Policy::Plain,

@@ -5,7 +5,7 @@ const START: f64 = 1_700_000_000.0;
 
 fn fading(top: Option<u64>) -> Fading {
     let fade = Fade::from_half_life(600.0, None, 0.0).unwrap();
-    let plan = FadingPlan::for_goal(100, 0.001, fade, DecayLayout::Basic, top).unwrap();
+    let plan = FadingPlan::for_goal(100, 0.001, fade, DecayStorage::Basic, top).unwrap();
     Fading::new(plan, 0).unwrap()
 }
 

@@ -41,7 +41,7 @@ mod time;
 mod whole;
 
 pub use many::Epochs;
-pub use plan::{DecayLayout, DecayingPlan};
+pub use plan::{DecayStorage, DecayingPlan};
 pub use pool::{PoolPolicy, Refused};
 pub(crate) use store::Frozen;
 use store::Store;
@@ -99,7 +99,7 @@ impl TimeDecayingBloomFilter {
             plan,
             hasher,
             decay: Decay::new(plan.fade.decay, plan.rounding),
-            asks_ahead: plan.layout == DecayLayout::Optimized && plan.bytes() > IN_CACHE,
+            asks_ahead: plan.storage == DecayStorage::Optimized && plan.bytes() > IN_CACHE,
             store: Store::new(&plan)?,
             gate: Gate::default(),
             now: AtomicI64::new(NEVER),

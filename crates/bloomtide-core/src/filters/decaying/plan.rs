@@ -12,28 +12,28 @@ const MOST_BORROWED: u64 = 7;
 
 /// What holds the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecayLayout {
+pub enum DecayStorage {
     /// Every cell has all its bits (paper, section 3.1).
     Basic,
     /// Digits of four bits, as many as a cell needs (paper, section 4).
     Optimized,
 }
 
-impl DecayLayout {
+impl DecayStorage {
     /// All of them.
-    pub const ALL: [DecayLayout; 2] = [DecayLayout::Basic, DecayLayout::Optimized];
+    pub const ALL: [DecayStorage; 2] = [DecayStorage::Basic, DecayStorage::Optimized];
 
     /// The name users and files know it by.
     pub fn name(self) -> &'static str {
         match self {
-            DecayLayout::Basic => "basic",
-            DecayLayout::Optimized => "optimized",
+            DecayStorage::Basic => "basic",
+            DecayStorage::Optimized => "optimized",
         }
     }
 
     /// The layout of that name.
     pub fn parse(name: &str) -> Result<Self> {
-        DecayLayout::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
+        DecayStorage::ALL.into_iter().find(|storage| storage.name() == name).ok_or_else(|| {
             let hint = "where the cells of a key lie is `layout`";
             Error::parameter("storage", name, "\"basic\" or \"optimized\"", hint)
         })
@@ -46,7 +46,7 @@ pub struct DecayingPlan {
     /// Which cells a key has.
     pub placement: Placement,
     /// What holds them.
-    pub layout: DecayLayout,
+    pub storage: DecayStorage,
     /// How fast they fade.
     pub fade: Fade,
     /// Which way they are rounded.
@@ -92,7 +92,7 @@ impl DecayingPlan {
 
     fn check_pool(&self) -> Result<()> {
         let Some(digits) = self.pool.digits() else { return Ok(()) };
-        if self.layout != DecayLayout::Optimized {
+        if self.storage != DecayStorage::Optimized {
             let hint = "only storage=\"optimized\" borrows digits from a pool";
             let allowed = "\"grow\" with this storage";
             return Err(Error::parameter("pool", self.pool.name(), allowed, hint));
@@ -134,12 +134,12 @@ impl DecayingPlan {
     /// Memory of an empty filter in bytes: cells and stamps.
     pub fn bytes(&self) -> u64 {
         let stamps = bytes_for(self.cells().div_ceil(DECAY_BLOCK).saturating_mul(64));
-        let cells = match self.layout {
-            DecayLayout::Basic => BasicCells::bytes_of(self.cells(), self.counter_bits),
-            DecayLayout::Optimized if self.is_ample() => {
+        let cells = match self.storage {
+            DecayStorage::Basic => BasicCells::bytes_of(self.cells(), self.counter_bits),
+            DecayStorage::Optimized if self.is_ample() => {
                 OptimizedCells::<AMPLE>::bytes_of(self.cells())
             }
-            DecayLayout::Optimized => OptimizedCells::<SCANT>::bytes_of(self.cells()),
+            DecayStorage::Optimized => OptimizedCells::<SCANT>::bytes_of(self.cells()),
         };
         stamps.saturating_add(cells)
     }
@@ -153,8 +153,8 @@ impl DecayingPlan {
     pub fn require_same(&self, other: &DecayingPlan) -> Result<()> {
         let differ = |name, ours: &str, theirs: &str| Err(Error::incompatible(name, ours, theirs));
         self.placement.require_same(&other.placement)?;
-        if self.layout != other.layout {
-            return differ("storage", self.layout.name(), other.layout.name());
+        if self.storage != other.storage {
+            return differ("storage", self.storage.name(), other.storage.name());
         }
         if self.counter_bits != other.counter_bits {
             let (a, b) = (self.counter_bits, other.counter_bits);

@@ -4,7 +4,7 @@
 //! those of the plan, 2^-`fraction_bits`.
 
 use super::level::{Asked, Level};
-use super::plan::{DecayLayout, DecayingPlan};
+use super::plan::{DecayStorage, DecayingPlan};
 use super::pool::{Pool, Refused};
 use crate::cells::{AMPLE, BasicCells, BlockValues, Decay, OptimizedCells, SCANT};
 use crate::error::Result;
@@ -56,12 +56,12 @@ macro_rules! both {
 impl Store {
     pub(super) fn new(plan: &DecayingPlan) -> Result<Self> {
         let (placement, bits, pool) = (plan.placement, plan.counter_bits, Pool::new(plan.pool));
-        Ok(match plan.layout {
-            DecayLayout::Basic => Store::Basic(Level::new(placement, bits)?),
-            DecayLayout::Optimized if plan.is_ample() => {
+        Ok(match plan.storage {
+            DecayStorage::Basic => Store::Basic(Level::new(placement, bits)?),
+            DecayStorage::Optimized if plan.is_ample() => {
                 Store::Ample(Level { pool, ..Level::new(placement, bits)? })
             }
-            DecayLayout::Optimized => {
+            DecayStorage::Optimized => {
                 Store::Optimized(Level { pool, ..Level::new(placement, bits)? })
             }
         })

@@ -12,7 +12,7 @@ const HASHER: Hasher = Hasher::Xxh3 { seed: 5 };
 fn plan(layout: Layout, lambda: f64) -> DecayingPlan {
     DecayingPlan {
         placement: Placement::for_sizes(1000, 4, Some(layout), Derivation::Enhanced),
-        layout: DecayLayout::Basic,
+        storage: DecayStorage::Basic,
         fade: Fade::from_decay(lambda, 1.0, 0.0).unwrap(),
         rounding: Rounding::Strict,
         policy: Policy::Plain,
@@ -144,7 +144,7 @@ fn optimized_answers_like_basic_and_readers_beside_a_writer_see_whole_tables() {
     for layout in [Layout::Blocked, Layout::Classic] {
         let basic = filter(plan(layout, 0.8));
         let optimized =
-            filter(DecayingPlan { layout: DecayLayout::Optimized, ..plan(layout, 0.8) });
+            filter(DecayingPlan { storage: DecayStorage::Optimized, ..plan(layout, 0.8) });
         std::thread::scope(|scope| {
             let reader = scope
                 .spawn(|| (0..20_000).map(|i| optimized.count(key(i % 50), 0)).fold(0.0, f64::max));
@@ -169,7 +169,8 @@ fn a_pool_that_saturates_flags_the_cells_that_found_no_digit() {
         // Four cells of two borrowed digits each: the second key finds two of eight.
         let pool = PoolPolicy::Saturate(10);
         let small = plan(layout, 0.5);
-        let filled = filter(DecayingPlan { layout: DecayLayout::Optimized, pool, policy, ..small });
+        let filled =
+            filter(DecayingPlan { storage: DecayStorage::Optimized, pool, policy, ..small });
         filled.add(key(1), 1, at(0)).unwrap();
         assert!(!filled.estimate(key(1), 0, 0.9).saturated);
         filled.add(key(2), 1, at(0)).unwrap();
@@ -192,7 +193,7 @@ fn a_pool_that_saturates_flags_the_cells_that_found_no_digit() {
 fn a_pool_that_fails_refuses_and_changes_nothing() {
     for layout in [Layout::Blocked, Layout::Classic] {
         let pool = PoolPolicy::Fail(10);
-        let small = DecayingPlan { layout: DecayLayout::Optimized, pool, ..plan(layout, 0.5) };
+        let small = DecayingPlan { storage: DecayStorage::Optimized, pool, ..plan(layout, 0.5) };
         let filled = filter(small);
         filled.add(key(1), 1, at(0)).unwrap();
         let before = to_bytes(&filled.freeze().unwrap()).unwrap();
