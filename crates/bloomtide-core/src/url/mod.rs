@@ -114,8 +114,19 @@ fn rewritten<'a>(url: &[u8], options: &Canon, buffer: &'a mut Vec<u8>) -> Result
     if url.len() > MAX_LENGTH {
         return too_long(url);
     }
-    parse::parse(url, options.keep_fragment, buffer)?;
+    // A host alone, as home pages are linked: only its slash is missing.
+    buffer.clear();
+    buffer.extend_from_slice(url);
+    buffer.push(b'/');
+    if plain::plain(buffer, |_| ()).is_none_or(|form| form.len() <= url.len() || has_path(url)) {
+        parse::parse(url, options.keep_fragment, buffer)?;
+    }
     edited(url, options, buffer)
+}
+
+/// Whether anything follows the host.
+fn has_path(url: &[u8]) -> bool {
+    url.iter().skip(b"https://".len()).any(|byte| b"/?#".contains(byte))
 }
 
 fn edited<'a>(url: &[u8], options: &Canon, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {

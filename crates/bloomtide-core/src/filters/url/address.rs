@@ -39,6 +39,7 @@ pub(super) struct Trail<'k> {
 }
 
 impl<'k> Trail<'k> {
+    #[inline(always)]
     pub(super) fn new() -> Self {
         Trail {
             cutter: Cutter::default(),

@@ -109,13 +109,21 @@ impl UrlFilter {
         let digests = trail.of(&self.plan, &self.hasher, url)?;
         let mut found = Vec::new();
         for (depth, digest) in (1..).zip(digests) {
-            found.push(self.plan.layer(depth)?.positions(*digest));
+            found.push(self.layer_plan(depth)?.positions(*digest));
         }
         found.push(match digests.last() {
             Some(deepest) if self.plan.bind != Bind::Xor => self.whole.positions(whole(*deepest)),
             _ => self.crossed(digests).collect(),
         });
         Ok(found)
+    }
+
+    /// The sizes of a layer, from 1 on. Those of X, where it is made for as many, need not be found again.
+    fn layer_plan(&self, depth: u32) -> Result<BloomPlan> {
+        match self.plan.layer_sizes {
+            LayerSizes::Uniform => Ok(*self.whole.plan()),
+            LayerSizes::Expected(_) => self.plan.layer(depth),
+        }
     }
 
     fn crossed(&self, layers: &[KeyHash]) -> impl Iterator<Item = u64> + use<> {
@@ -161,7 +169,7 @@ impl UrlFilter {
             return Ok(());
         }
         let made = (self.layers.len()..depth)
-            .map(|above| BloomFilter::new(self.plan.layer(above as u32 + 1)?, self.hasher))
+            .map(|above| BloomFilter::new(self.layer_plan(above as u32 + 1)?, self.hasher))
             .collect::<Result<Vec<_>>>()?;
         self.layers.extend(made);
         Ok(())
@@ -325,7 +333,7 @@ impl UrlFilter {
             return broken(format!("{} layers of at most {deepest}", self.layers.len()));
         }
         for (depth, part) in (0..).zip(self.parts()) {
-            let expected = if depth == 0 { self.plan.whole() } else { self.plan.layer(depth) }?;
+            let expected = if depth == 0 { self.plan.whole() } else { self.layer_plan(depth) }?;
             // Only the capacity is compared, unless positions are XORed: another machine's logarithm may
             // round a size differently, and a part's own plan is the one its bits were made by.
             let sizes = (part.plan().bits, part.plan().hashes);
