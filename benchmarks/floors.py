@@ -22,7 +22,7 @@ from benchmarks.membership import ERROR_RATE
 from benchmarks.paced import LIMIT_MS
 from benchmarks.run import Run
 from benchmarks.server import DEEP, SERVE, peer_rate, rate
-from benchmarks.urls import LAYERED
+from benchmarks.urls import FLAT, LAYERED
 
 COUNTING = "bloomtide, 32-bit counters"
 GROWING = "bloomtide, PDCF"
@@ -229,6 +229,11 @@ def _urls(run: Run) -> Iterator[Floor]:
     speed = None if taken is None or run.quick else 1e3 / taken
     work = "UrlFilter.add_many, Arrow: millions of URLs a second on one core"
     yield Floor(work, "at least", 2.0, speed)
+    for verb in ("add", "query present", "query absent"):
+        op = Op(run.sizes.small.keys, verb, "Arrow", 1)
+        layered, flat = run.urls.best(op, LAYERED), run.urls.best(op, FLAT)
+        times = None if layered is None or flat is None or run.quick else layered / flat
+        yield Floor(f"UrlFilter, {op.label}: times BloomFilter's time", "at most", 6.0, times)
 
 
 def _dedup(run: Run) -> Iterator[Floor]:

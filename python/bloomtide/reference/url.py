@@ -31,7 +31,7 @@ from bloomtide.reference.positions import Rehash
 WHOLE = 2**64 - 1
 """X's seed: X and the deepest layer hold the same address, and shall not err together."""
 SALT_STEP = 0x8CB9_2BA7_2F3D_8DD7
-"""By how much the seeds of two neighbouring depths differ, before they are XORed with the filter's."""
+"""How much two neighbouring depths differ, before they are XORed with the filter's seed."""
 
 
 def segments(url: bytes, max_layers: int) -> list[bytes]:
