@@ -1,8 +1,9 @@
 //! How batches scale with threads: time and speedup of additions and questions, answers compared.
 //!
-//!     cargo run --release -p bloomtide-core --example scaling -- KEYS CAPACITY THREADS...
+//!     cargo run --release -p bloomtide-core --example scaling -- 50000000 100000000 2 4 8 16
 //!
-//! Every number of threads adds the same keys to an empty filter; answers and filter must be those of one thread.
+//! Arguments: keys, capacity, numbers of threads. Each number adds the same keys to an empty filter; answers and
+//! filter must be those of one thread.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -127,6 +128,7 @@ fn rows<F: Filter>(
     make: impl Fn() -> Result<F>,
 ) -> Result<()> {
     let one = measure(keys, 1, &make)?;
+    println!("| {name} | 1 | {:.2} | | {:.2} | |", one.add, one.ask);
     for &count in threads {
         let many = measure(keys, count, &make)?;
         assert!(many.new == one.new, "the answers of {count} threads differ from those of one");
