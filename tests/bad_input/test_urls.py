@@ -77,7 +77,7 @@ def test_an_odd_url_is_its_canonical_form(url: Any, canonical: str) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("size", [5, 100_000])
+@pytest.mark.parametrize("size", [5, 8192, 8193, 100_000])
 def test_a_bad_url_in_a_batch_is_named_by_its_row_and_nothing_goes_in(
     filled: UrlFilter, size: int, threads: int
 ) -> None:
