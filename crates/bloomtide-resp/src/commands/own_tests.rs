@@ -207,7 +207,7 @@ fn urls_are_seen_with_their_hosts_and_directories() {
         URL.RESERVE v 10 0.1 LAYERS -> -ERR syntax error
         URL.RESERVE v 10 0.1 DEPTH 3 -> -ERR syntax error
         URL.RESERVE v 10 0.1 LAYERS 3 BIND xor -> +OK
-        URL.RESERVE w 10 0.1 BIND ordered SIZES UNIFORM -> +OK
+        URL.RESERVE w 10 0.1 BIND ordered -> +OK
         URL.ADD w http://example.org/a -> #t
         ",
     );
