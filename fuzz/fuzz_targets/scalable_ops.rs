@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use bloomtide_core::snapshot::{Loaded, read, to_bytes};
-use bloomtide_core::{Derivation, Hasher, KeyHash, ScalableBloomFilter, ScalablePlan};
+use bloomtide_core::{Hasher, KeyHash, ScalableBloomFilter, ScalablePlan};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
@@ -16,14 +16,15 @@ enum Op {
     Clear,
 }
 
-fuzz_target!(|input: (u8, u8, u8, Vec<Op>)| {
-    let (capacity, growth, tightening, ops) = input;
+fuzz_target!(|input: (u8, u8, u8, bool, Vec<Op>)| {
+    let (capacity, growth, tightening, reserve, ops) = input;
     let plan = ScalablePlan {
         capacity: u64::from(capacity % 32),
         error_rate: 0.01,
         growth: f64::from(growth) / 16.0,
         tightening: f64::from(tightening) / 256.0,
-        derivation: Derivation::Enhanced,
+        reserve,
+        ..ScalablePlan::default()
     };
     let hasher = Hasher::Xxh3 { seed: 5 };
     let Ok(mut filter) = ScalableBloomFilter::new(plan, hasher) else { return };
@@ -54,7 +55,7 @@ fuzz_target!(|input: (u8, u8, u8, Vec<Op>)| {
                 filter = back;
             }
             Op::Clear => {
-                filter.clear();
+                filter.clear().expect("small");
                 keys.clear();
             }
         }

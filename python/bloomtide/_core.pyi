@@ -274,11 +274,11 @@ class ScalableBloomFilter:
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __new__(
         cls,
-        capacity: SupportsIndex = 1024,
+        capacity: SupportsIndex = 1048576,
         error_rate: float = 0.01,
         *,
-        growth: float = 2.0,
-        tightening: float = 0.5,
+        growth: float = 12.0,
+        tightening: float = 0.7,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
@@ -287,11 +287,11 @@ class ScalableBloomFilter:
     @classmethod
     def plan(
         cls,
-        capacity: SupportsIndex = 1024,
+        capacity: SupportsIndex = 1048576,
         error_rate: float = 0.01,
         *,
-        growth: float = 2.0,
-        tightening: float = 0.5,
+        growth: float = 12.0,
+        tightening: float = 0.7,
         paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod

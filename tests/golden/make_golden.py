@@ -143,7 +143,7 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "bloom-classic-double": lambda: _fill(BloomFilter(**SIZES, paper={"derivation": "double"})),
     "bloom-classic-slices": lambda: _fill(BloomFilter(**SIZES, paper={"derivation": "slices"})),
     "bloom-classic-keyed": lambda: _fill(BloomFilter(**SIZES, hash="keyed", secret=SECRET)),
-    "scalable": lambda: _fill(ScalableBloomFilter(8, 0.05)),
+    "scalable": lambda: _fill(ScalableBloomFilter(8, 0.05, growth=2.0)),
     "scalable-keyed": lambda: _fill(
         ScalableBloomFilter(
             10,

@@ -6,13 +6,15 @@ its own verbs could be wrong in the same way as what it stores.
 
 from __future__ import annotations
 
+import math
 import struct
 
 from bloomtide import BloomFilter, ScalableBloomFilter
 
 
 def sections(snapshot: bytes) -> list[bytes]:
-    """The cells of each section: one for a Bloom filter, one per layer of a scalable one."""
+    """The cells of each section: one for a Bloom filter and the first layer of a scalable one,
+    two for each later layer."""
     (header_length,) = struct.unpack_from("<I", snapshot, 12)
     parameters, count = struct.unpack_from("<II", snapshot, 36)
     lengths = struct.unpack_from(f"<{count}Q", snapshot, 64 + parameters)
@@ -37,7 +39,53 @@ def bloom_bits(core: BloomFilter) -> list[bool]:
 
 
 def scalable_bits(core: ScalableBloomFilter) -> list[list[bool]]:
-    """Every bit of every layer, oldest first."""
-    cells = [layer.cells for layer in core.stats().layers]
-    stored = sections(core.to_bytes())
-    return [bits(section, count) for section, count in zip(stored, cells, strict=True)]
+    """Every cell of every layer, oldest first. Layers of this size have one part."""
+    snapshot = core.to_bytes()
+    first, *later = core.stats().layers
+    bottom, *stored = sections(snapshot)
+    assert len(stored) == 2 * len(later)
+    found = [bits(bottom, first.cells)]
+    for number, layer in enumerate(later):
+        items, spare = struct.unpack_from("<QQ", snapshot, 64 + 64 + 48 + 16 * number)
+        bins, rest = stored[2 * number], stored[2 * number + 1]
+        numbers = [*_binned(bins, items, layer.cells), *struct.unpack_from(f"<{spare}Q", rest)]
+        assert len(set(numbers)) == len(numbers) == items
+        assert not any(rest[8 * spare :])
+        cells = [False] * layer.cells
+        for cell in numbers:
+            cells[cell] = True
+        found.append(cells)
+    return found
+
+
+def _binned(section: bytes, items: int, cells: int) -> list[int]:
+    """The numbers in the bins of a part."""
+    made_for = 64
+    while made_for < items:
+        made_for += made_for // 3
+    width, slots, bins = _sizes(made_for, cells)
+    assert len(section) == 64 * bins
+    span = -(-cells // bins)
+    numbers = []
+    for first in range(bins):
+        line = int.from_bytes(section[64 * first : 64 * first + 64], "little")
+        data, heads = line & ((1 << 384) - 1), line >> 384
+        inside = [at for at in range(128) if heads >> at & 1]
+        assert len(inside) <= slots
+        for place, at in enumerate(inside):
+            quotient = at - place - 1
+            remainder = data >> place * width & ((1 << width) - 1)
+            numbers.append(first * span + (quotient << width | remainder))
+        assert data >> len(inside) * width == 0
+    assert numbers == sorted(numbers)
+    return numbers
+
+
+def _sizes(made_for: int, cells: int) -> tuple[int, int, int]:
+    """Bits of a remainder, numbers of a bin, and how many bins there are."""
+    for width in range(1, 48):
+        slots = min(384 // width, 96)
+        bins = -(-made_for // (slots - math.isqrt(slots) - 1))
+        if -(-(-(-cells // bins)) // 2**width) <= 128 - slots:
+            return width, slots, bins
+    raise AssertionError("no small filter has as many cells")

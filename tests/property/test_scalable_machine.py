@@ -18,11 +18,12 @@ from tests.property.cells import scalable_bits
 from tests.property.keys import batches, keys, threads
 
 PARAMETERS: list[dict[str, Any]] = [
-    {"capacity": 1, "error_rate": 0.05},
+    {"capacity": 1, "error_rate": 0.05, "growth": 2.0},
     {"capacity": 5, "error_rate": 0.1, "growth": 1.0},
     {"capacity": 7, "error_rate": 0.01, "growth": 1.3, "tightening": 0.9},
     {"capacity": 10, "error_rate": 0.2, "growth": 2.5, "paper": {"derivation": "double"}},
     {"capacity": 8, "error_rate": 0.01, "paper": {"derivation": "slices"}},
+    {"capacity": 3, "error_rate": 0.1, "growth": 100.0},
     {"capacity": 8, "error_rate": 0.01, "hash": "keyed", "secret": bytes(range(16))},
 ]
 

@@ -18,13 +18,13 @@ FIRST = 2_000
 @pytest.mark.parametrize(
     ("options", "rate", "trials"),
     [
-        ({}, 0.01, 1_000_000),
-        ({}, 1e-3, 4_000_000),
+        ({"growth": 2.0}, 0.01, 1_000_000),
+        ({"growth": 2.0}, 1e-3, 4_000_000),
         ({"growth": 4.0, "tightening": 0.8}, 0.01, 1_000_000),
         ({"growth": 1.5, "tightening": 0.9}, 0.05, 1_000_000),
-        ({"hash": "keyed", "secret": bytes(16)}, 0.01, 1_000_000),
+        ({"growth": 2.0, "hash": "keyed", "secret": bytes(16)}, 0.01, 1_000_000),
     ],
-    ids=["default", "1e-3", "fast", "slow", "keyed"],
+    ids=["doubling", "1e-3", "fast", "slow", "keyed"],
 )
 def test_compound_error_stays_under_the_target_while_growing(
     options: dict[str, Any], rate: float, trials: int
@@ -42,6 +42,16 @@ def test_compound_error_stays_under_the_target_while_growing(
         check(wrong, trials, stats.predicted_error, "false positives given the fills")
         check_at_most(wrong, trials, rate, "false positives of all layers")
     assert layers >= 3
+
+
+def test_a_filter_from_its_default_start_keeps_the_target() -> None:
+    growing = ScalableBloomFilter()
+    for keys in (1000, 1_000_000, 2 * growing.capacity, 4 * growing.capacity):
+        growing.add_many(present_keys(keys))
+        wrong = count_false_positives(growing, 1_000_000)
+        check(wrong, 1_000_000, growing.stats().predicted_error, "false positives given the fills")
+        check_at_most(wrong, 1_000_000, 0.01, "false positives of all layers")
+    assert len(growing.stats().layers) == 2
 
 
 def test_items_are_counted_over_all_layers() -> None:
@@ -77,7 +87,7 @@ def test_broken_layers_without_tightening_miss_the_target() -> None:
 
 
 def test_broken_forgotten_layer_fails_the_prediction() -> None:
-    growing = ScalableBloomFilter(FIRST, 0.05, tightening=0.9)
+    growing = ScalableBloomFilter(FIRST, 0.05, growth=2.0, tightening=0.9)
     growing.add_many(present_keys(20 * FIRST))
     errors = [layer.predicted_error for layer in growing.stats().layers]
     without_first = 1.0 - float(np.prod([1.0 - error for error in errors[1:]]))

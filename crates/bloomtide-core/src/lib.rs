@@ -44,8 +44,8 @@ pub use crossbeam_epoch as epoch;
 pub use error::{Error, Result};
 pub use filters::{
     BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, DecayingPlan, Estimate, HotItem,
-    HotList, HotPlan, Policy, ScalableBloomFilter, ScalablePlan, TimeDecayingBloomFilter, Times,
-    UrlFilter, UrlPlan,
+    HotList, HotPlan, LayerPlan, Policy, ScalableBloomFilter, ScalablePlan,
+    TimeDecayingBloomFilter, Times, UrlFilter, UrlPlan,
 };
 pub use hash::{Hasher, KeyHash};
 pub use key::{Key, OwnedKey};

@@ -2,9 +2,10 @@
 //!
 //! Growing replaces nothing but adds a layer, so the whole filter sits behind one lock.
 
-use crate::records::stats_record;
 use crate::structure::prelude::*;
-use bloomtide_core::{BloomPlan, Derivation, ScalableBloomFilter as Core, ScalablePlan, sizing};
+use bloomtide_core::{
+    Derivation, LayerPlan, Placement, ScalableBloomFilter as Core, ScalablePlan, sizing,
+};
 
 /// The keywords that a plan is made from.
 const SIZING: &[&str] = &["growth", "tightening", "paper"];
@@ -24,8 +25,8 @@ asked!(ScalableBloomFilter);
 planned!(
     ScalableBloomFilter,
     Core,
-    "(capacity=1024, error_rate=0.01, *, growth=2.0, tightening=0.5, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=1024, error_rate=0.01, *, growth=2.0, tightening=0.5, paper=None)"
+    "(capacity=1048576, error_rate=0.01, *, growth=12.0, tightening=0.7, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=1048576, error_rate=0.01, *, growth=12.0, tightening=0.7, paper=None)"
 );
 
 fn plan_of<'py>(
@@ -33,21 +34,37 @@ fn plan_of<'py>(
     capacity: Option<&Bound<'py, PyAny>>,
     error_rate: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<ScalablePlan> {
-    const DEFAULT_CAPACITY: u64 = 1024;
+    let usual = ScalablePlan::default();
     ScalablePlan {
-        capacity: params::maybe_whole("capacity", capacity)?.unwrap_or(DEFAULT_CAPACITY),
+        capacity: params::maybe_whole("capacity", capacity)?.unwrap_or(usual.capacity),
         error_rate: params::error_rate(error_rate)?,
-        growth: words.get("growth", 2.0)?,
-        tightening: words.get("tightening", 0.5)?,
+        growth: words.get("growth", usual.growth)?,
+        tightening: words.get("tightening", usual.tightening)?,
         derivation: words.derivation()?,
+        ..usual
     }
     .checked()
     .or_raise(words.py)
 }
 
-fn sizes_of(plan: &ScalablePlan, first: &BloomPlan, bytes: u64) -> Sizes {
+/// The sizes of one layer.
+fn sizes_of(layer: &LayerPlan, derivation: Derivation, bytes: u64) -> Sizes {
+    let (cells, hashes) = (layer.cells(), layer.hashes());
+    Sizes {
+        kind: "bloom",
+        capacity: Some(layer.capacity),
+        error_rate: Some(layer.error_rate),
+        placement: Placement { layout: layer.layout(), derivation, cells, hashes },
+        counter_bits: 1,
+        bytes,
+    }
+}
+
+/// Those of the whole filter, whose layers have so many cells and at most so many hashes.
+fn whole_sizes(plan: &ScalablePlan, first: Sizes, cells: u64, hashes: u32, bytes: u64) -> Sizes {
     let (capacity, error_rate) = (Some(plan.capacity), Some(plan.error_rate));
-    Sizes { kind: "scalable", capacity, error_rate, bytes, ..Sizes::of_bloom(first) }
+    let placement = Placement { cells, hashes, ..first.placement };
+    Sizes { kind: "scalable", capacity, error_rate, placement, bytes, ..first }
 }
 
 /// Sizes and predicted error of the first layer. Twice the capacity is a second layer, with the smaller
@@ -61,7 +78,9 @@ fn plan_record<'py>(py: Python<'py>, plan: &ScalablePlan) -> PyResult<Bound<'py,
         ),
         false => first.error_at(keys),
     };
-    sizes_of(plan, &first, first.bytes()).plan(py, error_at, |fields| {
+    let bytes = first.bytes();
+    let sizes = sizes_of(&first, plan.derivation, bytes);
+    whole_sizes(plan, sizes, first.cells(), first.hashes(), bytes).plan(py, error_at, |fields| {
         fields.set_item("growth", plan.growth)?;
         fields.set_item("tightening", plan.tightening)
     })
@@ -76,6 +95,7 @@ fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<ScalablePlan> {
         growth: field(plan, "growth")?,
         tightening: field(plan, "tightening")?,
         derivation: derivation.or_raise(plan.py())?,
+        ..ScalablePlan::default()
     })
 }
 
@@ -114,7 +134,7 @@ impl ScalableBloomFilter {
         Ok(self.read().contains(hash_key(&self.hasher, key, None)?))
     }
 
-    /// Estimated number of distinct keys inside, from the fill of the layers.
+    /// Number of keys that were called new.
     fn estimated_items(&self, py: Python<'_>) -> f64 {
         py.detach(|| self.read().measure().0.items)
     }
@@ -124,27 +144,31 @@ impl ScalableBloomFilter {
         let (whole, layers, plans, bytes) = py.detach(|| {
             let core = self.read();
             let (whole, layers) = core.measure();
-            let plans: Vec<_> = core.layers().map(|filter| *filter.plan()).collect();
-            (whole, layers, plans, core.bytes())
+            let plans: Vec<_> = core.layers().copied().collect();
+            (whole, layers, plans, core.layer_bytes().collect::<Vec<_>>())
         });
+        let derivation = self.plan.derivation;
         let records = plans
             .iter()
-            .zip(&layers)
-            .map(|(plan, layer)| stats_record(py, plan, layer, None))
+            .zip(layers.iter().zip(&bytes))
+            .map(|(plan, (layer, bytes))| {
+                sizes_of(plan, derivation, *bytes).stats(py, layer, |_| Ok(()))
+            })
             .collect::<PyResult<Vec<_>>>()?;
-        let mut sizes = sizes_of(&self.plan, &plans[0], bytes);
-        sizes.placement.cells = plans.iter().map(|plan| plan.bits).sum();
-        sizes.placement.hashes = plans.iter().map(|plan| plan.hashes).max().unwrap_or(0);
+        let cells = plans.iter().map(LayerPlan::cells).sum();
+        let hashes = plans.iter().map(LayerPlan::hashes).max().unwrap_or(0);
+        let first = sizes_of(&plans[0], derivation, bytes[0]);
+        let sizes = whole_sizes(&self.plan, first, cells, hashes, bytes.iter().sum());
         sizes.stats(py, &whole, |fields| {
             fields.set_item("rebuilds", plans.len() - 1)?;
             fields.set_item("layers", PyTuple::new(py, records)?)
         })
     }
 
-    /// The bits of a key in each layer, oldest first.
+    /// The cells of a key in each layer, oldest first.
     fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u64>>> {
         let hash = hash_key(&self.hasher, key, None)?;
-        Ok(self.read().layers().map(|filter| filter.positions(hash)).collect())
+        Ok(self.read().layers().map(|layer| layer.positions(hash)).collect())
     }
 
     fn __repr__(&self) -> String {

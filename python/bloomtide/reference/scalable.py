@@ -9,7 +9,9 @@ Idea     Layer i is made for capacity * growth^i keys and an error that shrinks 
 
          With error_0 = error_rate (1 - r) the whole stack stays under `error_rate` for ever.
 Differs  The paper calls a layer full at a fill of one half; here it is full when it took as many
-         new keys as it was made for, which is the load its error was computed for.
+         new keys as it was made for, which is the load its error was computed for. All
+         layers but the first have one hash, so nearly all of their cells are empty, and the core
+         stores the others as numbers.
 Errors   No false negatives. A key that is a false positive of an older layer is not added again.
 """
 
@@ -20,9 +22,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bloomtide.reference.bloom import ReferenceBloomFilter
-
-SMALLEST = 1e-15
-"""No layer is made for less: it would cost memory that nobody could measure the use of."""
 
 
 class ReferenceScalableBloomFilter:
@@ -35,8 +34,8 @@ class ReferenceScalableBloomFilter:
         capacity: int,
         error_rate: float,
         *,
-        growth: float = 2.0,
-        tightening: float = 0.5,
+        growth: float = 12.0,
+        tightening: float = 0.7,
     ) -> None:
         self.positions = positions
         self.size_of = size_of
@@ -52,7 +51,7 @@ class ReferenceScalableBloomFilter:
 
     def layer_error(self, layer: int) -> float:
         """A layer's own false-positive rate: P_0 r^i in the paper, with P_0 = P (1 - r)."""
-        return max(self.error_rate * (1 - self.tightening) * self.tightening**layer, SMALLEST)
+        return self.error_rate * (1 - self.tightening) * self.tightening**layer
 
     def add(self, key: Any) -> bool:
         """Add to the newest layer, unless some layer has the key already."""

@@ -17,6 +17,7 @@ impl Divisor {
     }
 
     /// The divisor itself.
+    #[inline(always)]
     pub fn get(&self) -> u64 {
         self.divisor
     }

@@ -2,7 +2,7 @@
 
 mod counters;
 mod decaying;
-mod divisor;
+pub(crate) mod divisor;
 mod dynamic;
 mod gate;
 mod growing;

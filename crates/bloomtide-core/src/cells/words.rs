@@ -111,6 +111,7 @@ impl Words {
     }
 
     /// Memory of the words in bytes.
+    #[inline(always)]
     pub fn bytes(&self) -> u64 {
         self.len as u64 * 8
     }

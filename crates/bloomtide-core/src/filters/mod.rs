@@ -26,8 +26,8 @@ pub use decaying::{
 pub use estimate::Estimate;
 pub(crate) use hot::HotState;
 pub use hot::{HotItem, HotList, HotPlan, Times};
-pub(crate) use scalable::Layer;
-pub use scalable::{ScalableBloomFilter, ScalablePlan};
+pub(crate) use scalable::{Cells, Layer, Shape};
+pub use scalable::{LayerPlan, ScalableBloomFilter, ScalablePlan};
 pub use url::{Bind, LayerSizes, MAX_LAYERS, PrefixCount, READ_FIRST, UrlFilter, UrlPlan};
 
 use crate::error::{Error, Result};

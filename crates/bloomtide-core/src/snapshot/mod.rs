@@ -22,6 +22,7 @@ mod header;
 mod hot;
 mod read;
 mod record;
+mod scalable;
 mod shared;
 mod url;
 mod write;

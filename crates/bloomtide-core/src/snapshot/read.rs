@@ -2,15 +2,16 @@
 
 use super::count::Promised;
 use super::decaying;
-use super::header::{BLOCK, Header, Kind, u64_at};
+use super::header::{BLOCK, Header, Kind};
 use super::hot::PromisedList;
-use super::record::{RECORD, Record};
+use super::record::Record;
+use super::scalable::PromisedLayers;
 use super::url::PromisedUrls;
 use crate::cells::{Counters, DynamicCells, DynamicShape, SpectralCells, SpectralShape, Words};
 use crate::error::{Error, Result};
 use crate::filters::{
-    BloomFilter, CountFilter, CountingBloomFilter, HotList, Layer, ScalableBloomFilter,
-    ScalablePlan, TimeDecayingBloomFilter, UrlFilter,
+    BloomFilter, CountFilter, CountingBloomFilter, HotList, ScalableBloomFilter,
+    TimeDecayingBloomFilter, UrlFilter,
 };
 use crate::format::{ANY_FILTER, HEAD};
 use std::fs::File;
@@ -157,7 +158,7 @@ pub(super) fn compare(header: &Header, computed: &[u32], stored: &[u8]) -> Resul
 enum Expected {
     Bloom(Record),
     Counting(Record),
-    Scalable(ScalablePlan, Vec<(u64, Record)>),
+    Scalable(PromisedLayers),
     Dynamic(Promised<DynamicShape>),
     Spectral(Promised<SpectralShape>),
     Decaying(decaying::Promised),
@@ -170,7 +171,7 @@ impl Expected {
         let expected = match header.kind {
             Kind::Bloom => Expected::Bloom(Record::decode(&header.parameters)?),
             Kind::Counting => Expected::Counting(Record::decode(&header.parameters)?),
-            Kind::Scalable => Self::scalable(&header.parameters)?,
+            Kind::Scalable => return PromisedLayers::of(header).map(Expected::Scalable),
             Kind::Dynamic | Kind::PartitionedDynamic => {
                 return Promised::of(header).map(Expected::Dynamic);
             }
@@ -188,12 +189,9 @@ impl Expected {
         let bytes = match &expected {
             Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
             Expected::Counting(record) => vec![record.counting()?.0.bytes()],
-            Expected::Scalable(_, layers) => layers
-                .iter()
-                .map(|(_, record)| record.bloom().map(|(plan, _)| plan.bytes()))
-                .collect::<Result<_>>()?,
             // Returned above, with sections of lengths that only the cells know.
-            Expected::Dynamic(_)
+            Expected::Scalable(_)
+            | Expected::Dynamic(_)
             | Expected::Spectral(_)
             | Expected::Decaying(_)
             | Expected::Hot(_)
@@ -204,32 +202,6 @@ impl Expected {
             return Err(Error::Field { name: "sections", got });
         }
         Ok(expected)
-    }
-
-    fn scalable(bytes: &[u8]) -> Result<Self> {
-        const GOALS: usize = 40;
-        let wrong = || Error::Field { name: "parameters", got: format!("{} bytes", bytes.len()) };
-        if bytes.len() < GOALS + 8 + RECORD {
-            return Err(wrong());
-        }
-        let (goals, layers) = bytes.split_at(GOALS);
-        if u64_at(goals, 32) != (layers.len() / (8 + RECORD)) as u64
-            || !layers.len().is_multiple_of(8 + RECORD)
-        {
-            return Err(wrong());
-        }
-        let layers = layers
-            .chunks_exact(8 + RECORD)
-            .map(|layer| Ok((u64_at(layer, 0), Record::decode(&layer[8..])?)))
-            .collect::<Result<Vec<_>>>()?;
-        let plan = ScalablePlan {
-            capacity: u64_at(goals, 0),
-            error_rate: f64::from_bits(u64_at(goals, 8)),
-            growth: f64::from_bits(u64_at(goals, 16)),
-            tightening: f64::from_bits(u64_at(goals, 24)),
-            derivation: layers[0].1.bloom()?.0.derivation,
-        };
-        Ok(Expected::Scalable(plan.checked()?, layers))
     }
 
     fn build(self, sections: Vec<Words>) -> Result<Loaded> {
@@ -262,15 +234,8 @@ impl Expected {
             Expected::Url(promised) => {
                 Ok(Loaded::Url(Box::new(promised.build(sections.collect())?)))
             }
-            Expected::Scalable(plan, records) => {
-                let mut layers = Vec::new();
-                for (items, record) in records {
-                    let (plan, hasher) = record.bloom()?;
-                    let filter = BloomFilter::over(plan, hasher, next()?, None);
-                    layers.push(Layer { filter, items });
-                }
-                let hasher = *layers[0].filter.hasher();
-                Ok(Loaded::Scalable(ScalableBloomFilter::over(plan, hasher, layers)?))
+            Expected::Scalable(promised) => {
+                promised.build(sections.collect()).map(Loaded::Scalable)
             }
         }
     }

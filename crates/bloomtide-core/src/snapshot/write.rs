@@ -5,7 +5,7 @@ use super::header::{BLOCK, Header, Kind};
 use super::record::Record;
 use crate::cells::Words;
 use crate::error::{Error, Result};
-use crate::filters::{BloomFilter, CountingBloomFilter, ScalableBloomFilter};
+use crate::filters::{BloomFilter, CountingBloomFilter};
 use std::io::Write;
 use std::ops::Deref;
 use std::path::Path;
@@ -65,32 +65,6 @@ impl Snapshot for CountingBloomFilter {
 
     fn sections(&self) -> Result<Vec<Section<'_>>> {
         Ok(vec![Section::Cells(self.counters().words())])
-    }
-}
-
-impl Snapshot for ScalableBloomFilter {
-    fn kind(&self) -> Kind {
-        Kind::Scalable
-    }
-
-    /// The goals (40 bytes), then for each layer its items and its record.
-    fn parameters(&self) -> Vec<u8> {
-        let plan = self.plan();
-        let mut out = Vec::new();
-        out.extend(plan.capacity.to_le_bytes());
-        out.extend(plan.error_rate.to_le_bytes());
-        out.extend(plan.growth.to_le_bytes());
-        out.extend(plan.tightening.to_le_bytes());
-        out.extend((self.layers().len() as u64).to_le_bytes());
-        for (filter, items) in self.layers().zip(self.layer_items()) {
-            out.extend(items.to_le_bytes());
-            out.extend(Record::of_bloom(filter.plan(), filter.hasher()).encode());
-        }
-        out
-    }
-
-    fn sections(&self) -> Result<Vec<Section<'_>>> {
-        Ok(self.layers().map(|layer| Section::Cells(layer.words())).collect())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::store::Slot;
 use crate::structure::{Held, Kind};
-use crate::structures::{Added, Bloom, BloomGoal};
+use crate::structures::{Added, Bloom, BloomGoal, Layer};
 use crate::wire::number;
 
 const WRITE: u32 = is::BLOOM | is::WRITE;
@@ -296,14 +296,10 @@ fn debug(call: &mut Call<'_>) -> Answer {
     let (layers, items) = (bloom.layers(), bloom.items());
     call.reply.array(layers.len() + 1);
     call.reply.bulk(format!("size:{items}").as_bytes());
-    for (plan, items) in layers {
+    for Layer { bytes, bits, hashes, capacity, error_rate, items } in layers {
         let line = format!(
-            "bytes:{} bits:{} hashes:{} hashwidth:64 capacity:{} size:{items} ratio:{}",
-            plan.bytes(),
-            plan.bits,
-            plan.hashes,
-            plan.capacity.unwrap_or(0),
-            plan.error_rate.unwrap_or(0.0),
+            "bytes:{bytes} bits:{bits} hashes:{hashes} hashwidth:64 capacity:{capacity} \
+             size:{items} ratio:{error_rate}",
         );
         call.reply.bulk(line.as_bytes());
     }

@@ -41,6 +41,8 @@ impl BloomGoal {
             growth: f64::from(self.expansion),
             tightening: TIGHTENING,
             derivation: Derivation::default(),
+            // The server admits the memory of a layer before it is made.
+            reserve: true,
         }
         .checked()
     }
@@ -70,6 +72,23 @@ pub struct Bloom {
     filter: Filter,
     items: u64,
     room: u64,
+}
+
+/// One layer, or all of a filter that does not grow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layer {
+    /// Memory.
+    pub bytes: u64,
+    /// Cells.
+    pub bits: u64,
+    /// Cells of a key.
+    pub hashes: u32,
+    /// Keys it is made for.
+    pub capacity: u64,
+    /// Its error with so many keys.
+    pub error_rate: f64,
+    /// New keys that it took.
+    pub items: u64,
 }
 
 /// What became of a key.
@@ -154,25 +173,45 @@ impl Bloom {
         }
     }
 
-    /// Each layer's sizes with the keys it took.
-    pub fn layers(&self) -> Vec<(BloomPlan, u64)> {
+    /// What there is to say about each layer.
+    pub fn layers(&self) -> Vec<Layer> {
         match &self.filter {
-            Filter::Growing(filter) => {
-                filter.layers().map(|layer| *layer.plan()).zip(filter.layer_items()).collect()
+            Filter::Growing(filter) => filter
+                .layers()
+                .zip(filter.layer_items())
+                .zip(filter.layer_bytes())
+                .map(|((plan, items), bytes)| Layer {
+                    bytes,
+                    bits: plan.cells(),
+                    hashes: plan.hashes(),
+                    capacity: plan.capacity,
+                    error_rate: plan.error_rate,
+                    items,
+                })
+                .collect(),
+            Filter::Fixed(filter) => {
+                let plan = filter.plan();
+                vec![Layer {
+                    bytes: plan.bytes(),
+                    bits: plan.bits,
+                    hashes: plan.hashes,
+                    capacity: plan.capacity.unwrap_or(0),
+                    error_rate: plan.error_rate.unwrap_or(0.0),
+                    items: self.items,
+                }]
             }
-            Filter::Fixed(filter) => vec![(*filter.plan(), self.items)],
         }
     }
 
     /// Keys that all layers together are made for.
     pub fn capacity(&self) -> u64 {
-        self.layers().iter().map(|(plan, _)| plan.capacity.unwrap_or(0)).sum()
+        self.layers().iter().map(|layer| layer.capacity).sum()
     }
 }
 
 /// Keys that the newest layer may still take.
 fn room(filter: &ScalableBloomFilter) -> u64 {
-    let newest = filter.layers().last().and_then(|layer| layer.plan().capacity).unwrap_or(0);
+    let newest = filter.layers().last().map_or(0, |layer| layer.capacity);
     newest.saturating_sub(filter.layer_items().last().unwrap_or(0))
 }
 
@@ -194,16 +233,18 @@ impl Held for Bloom {
     }
 
     fn summary(&self) -> Summary {
-        let layers = self.layers();
-        let bits: f64 = layers.iter().map(|(plan, _)| plan.bits as f64).sum();
-        let set = |(plan, items): &(BloomPlan, u64)| {
-            let (m, k) = (plan.bits as f64, f64::from(plan.hashes));
-            m * -(-k * *items as f64 / m).exp_m1()
-        };
-        let right: f64 =
-            layers.iter().map(|(plan, items)| 1.0 - plan.error_at(*items as f64)).product();
-        let fill = layers.iter().map(set).sum::<f64>() / bits;
-        Summary { items: self.items as f64, fill, error: 1.0 - right }
+        let items = self.items as f64;
+        match &self.filter {
+            Filter::Growing(filter) => {
+                let measured = filter.measure().0;
+                Summary { items, fill: measured.fill, error: measured.error }
+            }
+            Filter::Fixed(filter) => {
+                let plan = filter.plan();
+                let fill = -(-f64::from(plan.hashes) * items / plan.bits as f64).exp_m1();
+                Summary { items, fill, error: plan.error_at(items) }
+            }
+        }
     }
 
     /// The number of keys, then the filter's snapshot.

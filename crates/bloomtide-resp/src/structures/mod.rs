@@ -17,7 +17,7 @@ pub use arriving::Arriving;
 pub mod chunking {
     pub use super::arriving::{chunk, head};
 }
-pub use bloom::{Added, Bloom, BloomGoal};
+pub use bloom::{Added, Bloom, BloomGoal, Layer};
 pub use count_min::{CountMin, CountMinPlan};
 pub use counts::{CountKind, Counts, CountsPlan};
 pub use cuckoo::{Cuckoo, CuckooGoal};

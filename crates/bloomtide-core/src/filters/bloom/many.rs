@@ -118,16 +118,10 @@ impl BloomFilter {
 
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: KeyHash) {
-        self.prefetch_first(hash, usize::MAX);
-    }
-
-    /// Asks for the cells of the key's first so many positions.
-    #[inline(always)]
-    pub(crate) fn prefetch_first(&self, hash: KeyHash, positions: usize) {
         match self.plan.layout {
             Layout::Blocked => self.lines().prefetch(hash),
             Layout::Classic => {
-                for position in self.classic(hash).take(positions) {
+                for position in self.classic(hash) {
                     self.words.prefetch((position >> 6) as usize);
                 }
             }

@@ -1,0 +1,215 @@
+//! Goals in, sizes out: the plan of a scalable filter and of each of its layers. Allocates nothing.
+
+use super::part::Sizes;
+use crate::error::{Error, Result};
+use crate::filters::{BloomPlan, check_capacity, check_error_rate};
+use crate::hash::KeyHash;
+use crate::placement::Layout;
+use crate::positions::{Derivation, reduce, split};
+
+/// Keys of a layer for each of its parts: few enough that one moves in a tenth of a second, many enough
+/// that its memory is in huge pages.
+const PART: u64 = 1 << 22;
+const MAX_PARTS: u64 = 1 << 12;
+/// Cells beyond this are not told apart by a digest: two keys of a full layer would share one anyway.
+const MAX_CELLS: f64 = (1u64 << 62) as f64;
+
+/// The goals of a scalable filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScalablePlan {
+    /// Keys the first layer takes.
+    pub capacity: u64,
+    /// Target for all layers together.
+    pub error_rate: f64,
+    /// How much larger each layer is than the one before.
+    pub growth: f64,
+    /// How much smaller each layer's error is than the one before, r.
+    pub tightening: f64,
+    /// How classic positions come from a digest, in the first layer.
+    pub derivation: Derivation,
+    /// Whether later layers too have the memory of all their keys from the start, and not as they come.
+    pub reserve: bool,
+}
+
+impl Default for ScalablePlan {
+    fn default() -> Self {
+        ScalablePlan {
+            capacity: 1 << 20,
+            error_rate: 0.01,
+            growth: 12.0,
+            tightening: 0.7,
+            derivation: Derivation::default(),
+            reserve: false,
+        }
+    }
+}
+
+impl ScalablePlan {
+    /// The plan, if every field is one that can be built. Files pass through here too.
+    pub fn checked(self) -> Result<Self> {
+        check_capacity(self.capacity)?;
+        check_error_rate(self.error_rate)?;
+        // Comparisons that NaN fails.
+        if !(self.growth >= 1.0 && self.growth <= 32768.0) {
+            return Err(Error::parameter(
+                "growth",
+                self.growth,
+                "between 1 and 32768",
+                "12 makes each new layer twelve times as large",
+            ));
+        }
+        if !(self.tightening >= 0.1 && self.tightening <= 0.95) {
+            return Err(Error::parameter(
+                "tightening",
+                self.tightening,
+                "between 0.1 and 0.95",
+                "0.5 halves the error of each new layer",
+            ));
+        }
+        self.layer(0)?;
+        Ok(self)
+    }
+
+    /// The sizes of layer `i`. Products only, so that every machine makes the same ones.
+    pub fn layer(&self, i: u32) -> Result<LayerPlan> {
+        let (mut capacity, mut error_rate) =
+            (self.capacity as f64, self.error_rate * (1.0 - self.tightening));
+        for _ in 0..i {
+            capacity *= self.growth;
+            error_rate *= self.tightening;
+        }
+        // `as` saturates, and the check refuses what is too large.
+        let capacity = capacity.round() as u64;
+        check_capacity(capacity)?;
+        let shape = if i == 0 {
+            // The layout of a filter with the target, which is the faster one more often.
+            let goal =
+                |error, layout| BloomPlan::for_goal(capacity, error, layout, self.derivation);
+            let layout = goal(self.error_rate, None)?.layout;
+            // No Bloom filter is made for less than 1e-15, and no digest could tell.
+            Shape::Bloom(goal(error_rate.max(1e-15), Some(layout))?)
+        } else {
+            let parts = if self.reserve { 1 } else { (capacity / PART).clamp(1, MAX_PARTS) };
+            let cells = (capacity as f64 / error_rate).min(MAX_CELLS) / parts as f64;
+            let universe = cells.ceil() as u64;
+            let reserved = self.reserve.then(|| Sizes::new(capacity, universe));
+            Shape::Sparse(SparsePlan { parts, universe, reserved })
+        };
+        Ok(LayerPlan { capacity, error_rate, shape })
+    }
+}
+
+/// The sizes of one layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerPlan {
+    /// New keys that the layer takes.
+    pub capacity: u64,
+    /// Its error with so many keys inside.
+    pub error_rate: f64,
+    pub(crate) shape: Shape,
+}
+
+/// What a layer is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Shape {
+    /// The first: a Bloom filter of that size.
+    Bloom(BloomPlan),
+    /// All others: one cell a key, of which the set ones are stored.
+    Sparse(SparsePlan),
+}
+
+impl LayerPlan {
+    /// Number of cells, m.
+    pub fn cells(&self) -> u64 {
+        match &self.shape {
+            Shape::Bloom(plan) => plan.bits,
+            Shape::Sparse(plan) => plan.parts * plan.universe,
+        }
+    }
+
+    /// Cells of a key, k.
+    pub fn hashes(&self) -> u32 {
+        if let Shape::Bloom(plan) = &self.shape { plan.hashes } else { 1 }
+    }
+
+    /// Where a key's cells lie.
+    pub fn layout(&self) -> Layout {
+        if let Shape::Bloom(plan) = &self.shape { plan.layout } else { Layout::Classic }
+    }
+
+    /// The key's cells.
+    pub fn positions(&self, hash: KeyHash) -> Vec<u64> {
+        match &self.shape {
+            Shape::Bloom(plan) => plan.positions(hash),
+            Shape::Sparse(plan) => {
+                let (part, number) = plan.place(hash);
+                vec![part as u64 * plan.universe + number]
+            }
+        }
+    }
+
+    /// How many parts there are.
+    pub(crate) fn parts(&self) -> usize {
+        if let Shape::Sparse(plan) = &self.shape { plan.parts as usize } else { 1 }
+    }
+
+    /// Memory of the cells of each part, with so many items in each.
+    pub(crate) fn part_bytes(&self, items: &[u64]) -> Vec<u64> {
+        match &self.shape {
+            Shape::Bloom(plan) => vec![plan.bytes()],
+            Shape::Sparse(plan) => {
+                items.iter().enumerate().map(|(i, items)| plan.sizes(i, *items).bytes()).collect()
+            }
+        }
+    }
+
+    /// Memory of the empty layer in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.part_bytes(&vec![0; self.parts()]).iter().sum()
+    }
+
+    /// Expected error with `n` keys inside. Of one cell a key, it is the share of the cells that are set.
+    pub fn error_at(&self, n: f64) -> f64 {
+        match &self.shape {
+            Shape::Bloom(plan) => plan.error_at(n),
+            Shape::Sparse(_) => (n / self.cells() as f64).min(1.0),
+        }
+    }
+
+    /// Whether a file may have this layer where the goals give another: sizes of a Bloom filter come from
+    /// logarithms, which machines round differently.
+    pub(super) fn is_as_good_as(&self, expected: &LayerPlan) -> bool {
+        match (self.shape, expected.shape) {
+            (Shape::Bloom(mine), Shape::Bloom(theirs)) => {
+                let bits = mine.bits;
+                mine.bits.abs_diff(theirs.bits) <= theirs.bits / 1_000_000 + 512
+                    && self.capacity == expected.capacity
+                    && mine == BloomPlan { bits, ..theirs }
+            }
+            _ => self == expected,
+        }
+    }
+}
+
+/// The sizes of a layer with one cell a key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SparsePlan {
+    parts: u64,
+    /// Cells of a part.
+    pub(super) universe: u64,
+    reserved: Option<Sizes>,
+}
+
+impl SparsePlan {
+    /// The key's part, and its cell in there.
+    #[inline(always)]
+    pub(super) fn place(&self, hash: KeyHash) -> (usize, u64) {
+        let (part, rest) = split(hash.h1, self.parts);
+        (part as usize, reduce(rest, self.universe))
+    }
+
+    /// The sizes of a part with so many items.
+    pub(super) fn sizes(&self, part: usize, items: u64) -> Sizes {
+        self.reserved.unwrap_or_else(|| Sizes::grown(items, self.universe, part as u64, self.parts))
+    }
+}
