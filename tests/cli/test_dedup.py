@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bloomtide import BloomFilter, Dedup, ScalableBloomFilter
+from bloomtide.cli.dedup.memory import Size
+from bloomtide.cli.sources import expected_lines
 from bloomtide.errors import ParameterError
 from bloomtide.records import LineReport
 from tests.cli.command import refused, run
@@ -265,3 +267,25 @@ def test_options_that_do_not_go_together_are_refused(options: list[str]) -> None
 def test_empty_input_is_no_error() -> None:
     for options in ([], ["--count"], ["--exact"], ["--within", "1h"]):
         assert dedup(*options) == b""
+
+
+def test_the_filter_begins_with_the_lines_that_the_files_have(tmp_path: Path) -> None:
+    file, packed = tmp_path / "lines", tmp_path / "lines.gz"
+    file.write_bytes(b"".join(b"%07d\n" % i for i in range(50_000)))
+    packed.write_bytes(b"")
+    assert expected_lines([str(file), str(file), "-", str(packed), str(tmp_path / "none")]) == 10**5
+    assert Size(expected=3 << 20).flat().capacity == 3 << 20
+    assert Size(expected=10).flat().capacity == Size().flat().capacity
+
+
+def test_more_lines_than_the_beginning_of_a_file_promises_are_still_told_apart(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "lines"
+    long = b"x" * (1 << 16) + b"\n"
+    lines = [b"%d\n" % i for i in range(2000)]
+    file.write_bytes(long + b"".join(lines * 2))
+    seen = Size(expected=expected_lines([str(file)])).flat()
+    assert isinstance(seen, ScalableBloomFilter)
+    dedup = Dedup(seen)
+    assert dedup.feed(file.read_bytes()) == long + b"".join(lines)

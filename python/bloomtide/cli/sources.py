@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +16,9 @@ from bloomtide.cli.progress import Advance
 
 CHUNK = 1 << 20
 """Bytes read at once: about 18 000 URLs, enough to make the cost of a batch call vanish."""
+
+SAMPLE = 1 << 16
+"""Bytes of a file from which the length of its lines is guessed."""
 
 PACKED_CHUNK = 1 << 14
 """Bytes unpacked at once; one may become thousands, so fewer than `CHUNK`."""
@@ -31,6 +36,20 @@ def stdin(what: str, form: str) -> BinaryIO:
 def is_packed(source: str) -> bool:
     """Whether the name says that the file is compressed."""
     return Path(source).suffix.lower() in _UNPACKERS
+
+
+def expected_lines(sources: Iterable[str]) -> int:
+    """Lines of the files by their lengths and the lines they begin with; what cannot be known adds
+    none: pipes, packed files, files that are not there."""
+    lines = 0
+    for source in sources:
+        if source == "-" or is_packed(source) or not Path(source).is_file():
+            continue
+        with contextlib.suppress(OSError), Path(source).open("rb") as file:
+            start = file.read(SAMPLE)
+            length = max(os.fstat(file.fileno()).st_size, len(start))
+            lines += length * max(start.count(b"\n"), 1) // max(len(start), 1)
+    return lines
 
 
 def chunks(source: str, advance: Advance, what: str, form: str) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from bloomtide.cli.dedup.told import Told
 from bloomtide.cli.options import PATH, SOURCE, as_json, choice, flag, option
 from bloomtide.cli.progress import Advance, reading
 from bloomtide.cli.quantities import parse_error_rate, parse_items
-from bloomtide.cli.sources import chunks
+from bloomtide.cli.sources import chunks, expected_lines
 
 WHAT = "lines"
 FORM = "one item per line"
@@ -48,7 +48,8 @@ def parse_items_or_auto(text: str) -> int:
     "--items",
     metavar="N|auto",
     type=parse_items_or_auto,
-    help="Different lines expected, such as 5M: sets the memory. auto, the default, grows.",
+    help="Different lines expected, such as 5M: sets the memory. auto, the default, grows from"
+    " what the lengths of the files tell.",
 )
 @option(
     "--error",
@@ -110,7 +111,7 @@ def dedup(
     if time is not None and within is None:
         raise console.CommandError("--time needs --within", hint="such as --within 7d")
     sources = list(files) or ["-"]
-    size = Size(items, error)
+    size = Size(items, error, expected_lines(sources))
     options: dict[str, Any] = {
         "key": key, "time": time, "url": url, "invert": invert, "threads": THREADS,
     }  # fmt: skip

@@ -51,7 +51,7 @@ class Counted:
 
     def _distinct(self, files: list[str]) -> int:
         """How many different lines there are: one more pass, by a filter that grows."""
-        lines = Dedup(Size(0, self.size.error).flat(), **self.options)
+        lines = Dedup(Size(0, self.size.error, self.size.expected).flat(), **self.options)
         for file in files:
             for chunk in self._chunks(file):
                 lines.feed(chunk)

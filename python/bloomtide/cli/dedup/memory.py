@@ -43,13 +43,15 @@ class Size:
     items: int | None = None
     """0 for `auto`."""
     error: float | None = None
+    expected: int = 0
+    """Lines of the input, as far as its files tell; a filter without a size begins with them."""
 
     def flat(self) -> Filter:
         """A filter of that size."""
         error = self.error or ERROR
         if self.items:
             return BloomFilter(self.items, error)
-        return ScalableBloomFilter(AUTO, error)
+        return ScalableBloomFilter(max(AUTO, self.expected), error)
 
     def recent(self, within: str) -> RecentFilter:
         """A filter that forgets."""
