@@ -143,13 +143,13 @@ def _static_claims(rows: list[Row], sizes: tuple[int, ...]) -> list[Claim]:
     text = f"literal array: a rebuild of PSBF (c = {c}) moves 100x fewer counters than one of SBF"
     fewer = moved[0] / moved[1]
     claims.append(Claim(text, "over 100x", f"{fewer:.1f}x", fewer >= 100))
-    for figure, what, chosen, filters in (
+    for figure, what, array, filters in (
         ("mean_rebuild_us", "rebuild time of {}", None, ("DCF", "SBF", "PDCF", "PSBF")),
         ("counters_moved", "literal array: counters that {} moves", "literal", ("SBF", "PSBF")),
     ):
         for name in filters:
             theirs = 0.5 if name.startswith("P") else 1.0
-            growth = of(name, last, chosen)[figure] / of(name, first, chosen)[figure]
+            growth = of(name, last, array)[figure] / of(name, first, array)[figure]
             power = float(np.log(growth) / np.log(last / first))
             text = f"{what.format(name)} grows as n to the power"
             claims.append(Claim(text, f"{theirs:g}", f"{power:.2f}", abs(power - theirs) <= 0.25))

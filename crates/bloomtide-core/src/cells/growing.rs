@@ -141,14 +141,6 @@ pub trait GrowingCells: Send + Sync + Sized {
     /// The cells that have lost count below the largest value, in order.
     fn flagged(&self, guard: &Guard) -> Vec<u64>;
 
-    /// All cells that have lost count, in order.
-    fn stuck(&self, guard: &Guard) -> Vec<u64> {
-        let mut stuck = self.flagged(guard);
-        stuck.extend((0..).zip(self.values(guard)).filter(|(_, v)| *v == STUCK).map(|(i, _)| i));
-        stuck.sort_unstable();
-        stuck
-    }
-
     /// Replaces the value by `change(old)` and returns the old one; or refuses and changes nothing. A
     /// stuck cell stays as it is. The caller is the only writer of cells.
     fn try_change(

@@ -160,7 +160,9 @@ fn kind_of<S: ShapeRecord>(plan: &CountPlan<S>) -> Kind {
 fn counters<C: GrowingCells>(cells: &C) -> Result<(Vec<Words>, u64)> {
     let guard = &crossbeam_epoch::pin();
     let (directory, fields) = runs::encode(cells.len(), &cells.held(guard))?;
-    let stuck = cells.stuck(guard);
+    let mut stuck = runs::largest(cells.len(), &directory, &fields);
+    stuck.extend(cells.flagged(guard));
+    stuck.sort_unstable();
     Ok((vec![directory, fields, list(stuck.iter().copied())?], stuck.len() as u64))
 }
 

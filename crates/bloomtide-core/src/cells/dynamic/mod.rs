@@ -274,17 +274,6 @@ impl GrowingCells for DynamicCells {
         Vec::new()
     }
 
-    /// Looks only where counters are as wide as that takes: mostly nowhere.
-    fn stuck(&self, guard: &Guard) -> Vec<u64> {
-        let may = |partition: &u64| {
-            let overflow = self.partition(*partition).overflow(guard);
-            self.shape.width + overflow.map_or(0, Overflow::width) >= u64::BITS
-        };
-        let partitions = (0..self.cut.partitions()).filter(may);
-        let cells = partitions.flat_map(|partition| self.cut.range(partition));
-        cells.filter(|cell| self.is_stuck(*cell, guard)).collect()
-    }
-
     #[inline(always)]
     fn try_change(
         &self,

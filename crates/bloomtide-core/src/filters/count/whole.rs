@@ -8,7 +8,7 @@ use super::state::State;
 use super::turn::Turn;
 use super::{CountFilter, CountPlan, wait_while};
 use crate::cells::runs::{self, Values};
-use crate::cells::{CHUNK, CellValues, GrowingCells, Held, Rebuilds};
+use crate::cells::{CHUNK, CellValues, GrowingCells, Held, Rebuilds, STUCK};
 use crate::error::Result;
 use crate::filters::Measure;
 use crossbeam_epoch::{self as epoch, Guard, Owned};
@@ -162,9 +162,13 @@ impl<C: GrowingCells> CountFilter<C> {
     pub fn measure(&self) -> Measure {
         let guard = &epoch::pin();
         let state = self.state(guard);
-        let used = state.cells.values(guard).map(|value| value != 0);
+        let mut saturated = state.cells.flagged(guard).len() as u64;
+        let used = state.cells.values(guard).map(|value| {
+            saturated += u64::from(value == STUCK);
+            value != 0
+        });
         let (items, fill, error) = state.plan.placement.measure(used);
-        Measure { items, fill, error, saturated: state.cells.stuck(guard).len() as u64 }
+        Measure { items, fill, error, saturated }
     }
 
     /// Memory in bytes.
