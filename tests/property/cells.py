@@ -86,6 +86,7 @@ def _sizes(made_for: int, cells: int) -> tuple[int, int, int]:
     for width in range(1, 48):
         slots = min(384 // width, 96)
         bins = -(-made_for // (slots - math.isqrt(slots) - 1))
-        if -(-(-(-cells // bins)) // 2**width) <= 128 - slots:
+        span = -(-cells // bins)
+        if span <= (128 - slots) << width:
             return width, slots, bins
     raise AssertionError("no small filter has as many cells")

@@ -5,6 +5,8 @@
 //! Nanoseconds a key: additions and questions in batches, and one by one; the best of some rounds. Memory is
 //! that of the filters, and the largest ratio is looked for at every thousandth part past a million keys.
 
+#![allow(clippy::print_stdout, reason = "a program that prints a table")]
+
 use bloomtide_core::{
     BloomFilter, BloomPlan, Crew, Derivation, Hasher, Key, KeySource, Result, ScalableBloomFilter,
     ScalablePlan,

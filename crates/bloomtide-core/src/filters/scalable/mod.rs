@@ -68,15 +68,16 @@ impl Layer {
         parts: Vec<(u64, Words, BTreeSet<u64>)>,
     ) -> Self {
         let items = parts.iter().map(|(items, ..)| items).fold(0, |a, b| b.saturating_add(a));
-        let parts = parts.into_iter().enumerate();
         let cells = match &plan.shape {
             Shape::Bloom(bloom) => {
-                let mut filters =
-                    parts.map(|(_, (_, words, _))| BloomFilter::over(*bloom, hasher, words, None));
-                filters.next().map_or(Cells::Sparse(Vec::new()), Cells::Bloom)
+                let words = parts.into_iter().map(|(_, words, _)| words).next();
+                let filter = words.map(|words| BloomFilter::over(*bloom, hasher, words, None));
+                filter.map_or(Cells::Sparse(Vec::new()), Cells::Bloom)
             }
             Shape::Sparse(sparse) => Cells::Sparse(
                 parts
+                    .into_iter()
+                    .enumerate()
                     .map(|(part, (items, words, rest))| {
                         Part::over(sparse.sizes(part, items), words, items, rest)
                     })
