@@ -70,7 +70,7 @@ def test_the_page_of_the_morning_has_faded_and_that_of_the_evening_is_hottest(
 
 def test_the_growing_filter_grew(measured: dict[str, Any]) -> None:
     chapter = measured["unknown_size"]
-    assert chapter["layers"] > 3
+    assert chapter["layers"] > 1
     assert 0 < chapter["predicted_error"] <= chapter["target"]
 
 
