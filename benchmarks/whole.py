@@ -33,7 +33,9 @@ MAKERS: dict[str, Callable[[int], Any]] = {
     "the same, recurring": lambda n: PartitionedSpectralBloomFilter(n, policy="recurring_minimum"),
     "CountingBloomFilter": CountingBloomFilter,
     "TimeDecayingBloomFilter": lambda n: TimeDecayingBloomFilter(n, half_life="1h"),
-    "the same, optimized": lambda n: TimeDecayingBloomFilter(n, half_life="1h", layout="optimized"),
+    "the same, optimized": lambda n: TimeDecayingBloomFilter(
+        n, half_life="1h", storage="optimized"
+    ),
 }
 
 

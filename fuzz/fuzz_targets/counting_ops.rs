@@ -106,6 +106,7 @@ fuzz_target!(|input: Input| {
                 let mut out = vec![false; keys.len()];
                 filter.add_many(
                     &digests.as_slice(),
+                    None,
                     &mut out,
                     &mut Crew::new(usize::from(threads % 3) + 1),
                 );

@@ -72,7 +72,8 @@ fuzz_target!(|input: Input| {
     let mut basic = made(DecayStorage::Basic, PoolPolicy::Grow).expect("small");
     let mut optimized = made(DecayStorage::Optimized, PoolPolicy::Grow).expect("small");
     let digits = u64::from(input.pool) % (7 * basic.plan().cells()) + 1;
-    let mut saturating = made(DecayStorage::Optimized, PoolPolicy::Saturate(digits)).expect("small");
+    let mut saturating =
+        made(DecayStorage::Optimized, PoolPolicy::Saturate(digits)).expect("small");
     let mut failing = made(DecayStorage::Optimized, PoolPolicy::Fail(digits)).expect("small");
     let mut now = 0i64;
     let at = |epoch| When { epoch, by_clock: false };

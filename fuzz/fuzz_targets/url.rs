@@ -4,8 +4,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomtide_core::url::{Names, Slash};
-use bloomtide_core::{Canon, canonical, segments};
+use bloomtide_core::url::{Cutter, Names, Slash};
+use bloomtide_core::{Canon, canonical};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -42,7 +42,10 @@ fuzz_target!(|input: Input<'_>| {
         assert_eq!(canonical(&loud, &options, &mut parsed).ok(), Some(once));
     }
 
-    let cut: Vec<&[u8]> = segments(once, usize::from(input.layers)).collect();
-    assert!(cut.len() <= usize::from(input.layers).max(1));
-    assert!(once.ends_with(&cut.join(&b'/')));
+    let mut cutter = Cutter::default();
+    let cut = cutter.cut(once, usize::from(input.layers)).expect("a URL");
+    assert!(options.keep_fragment || cut.form == once);
+    let parts: Vec<&[u8]> = cut.segments(0).collect();
+    assert!(parts.len() <= usize::from(input.layers).max(1));
+    assert!(cut.form.ends_with(&parts.join(&b'/')));
 });

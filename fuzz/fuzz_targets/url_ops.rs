@@ -6,7 +6,7 @@
 use arbitrary::Arbitrary;
 use bloomtide_core::filters::{Bind, LayerSizes};
 use bloomtide_core::snapshot::{Loaded, read, to_bytes};
-use bloomtide_core::url::{Canon, canonical, segments};
+use bloomtide_core::url::Cutter;
 use bloomtide_core::{Crew, Hasher, Key, UrlFilter, UrlPlan};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
@@ -101,9 +101,9 @@ fuzz_target!(|input: (u8, u8, u8, Vec<Op>)| {
         filter.validate().expect("sound");
         for url in &seen {
             assert!(filter.contains(url).expect("a URL"));
-            let mut buffer = Vec::new();
-            let canon = canonical(url, &Canon::default(), &mut buffer).expect("a URL").to_vec();
-            let depth = segments(&canon, plan.max_layers as usize).count() as u32;
+            let mut cutter = Cutter::default();
+            let cut = cutter.cut(url, plan.max_layers as usize).expect("a URL");
+            let depth = cut.ends.len() as u32;
             for depth in 1..=depth.min(plan.max_layers - 1) {
                 assert!(filter.seen_prefix(url, depth).expect("that deep"));
             }

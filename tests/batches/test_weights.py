@@ -240,5 +240,5 @@ def test_every_structure_adds_the_counts_of_a_mapping_or_refuses_it() -> None:
             made.add_many([("a", 3)])
     for seen in (BloomFilter(64), ScalableBloomFilter(64), UrlFilter(64)):
         with pytest.raises(errors.ParameterError, match="keys alone"):
-            seen.add_many({"http://a/": 3}) 
+            seen.add_many({"http://a/": 3})
         assert "http://a/" not in seen
