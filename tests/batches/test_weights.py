@@ -242,3 +242,21 @@ def test_every_structure_adds_the_counts_of_a_mapping_or_refuses_it() -> None:
         with pytest.raises(errors.ParameterError, match="keys alone"):
             seen.add_many({"http://a/": 3})
         assert "http://a/" not in seen
+
+
+def test_rows_without_a_key_count_as_done_when_a_batch_ends() -> None:
+    for counted in (CountingBloomFilter(64), DynamicCountFilter(64), SpectralBloomFilter(64)):
+        counted.add("a", 5)
+        with pytest.raises(errors.AbsentKeyError) as absent:
+            counted.remove_many([None, "a", "zz"], nulls="skip")
+        with pytest.raises(errors.KeyTypeError) as wrong:
+            counted.remove_many([None, "a", 3.5], nulls="skip")
+        assert absent.value.added == wrong.value.added == 2
+        assert counted.count("a") == 3
+
+
+def test_counts_that_are_no_column_are_named() -> None:
+    for make in MAKERS:
+        with pytest.raises(errors.ParameterError) as caught:
+            make().add_many(["a", "b"], 3)
+        assert caught.value.name == "counts"

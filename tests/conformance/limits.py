@@ -142,6 +142,7 @@ BAD: dict[Any, list[Case]] = {
         *EVERYWHERE,
         *refused(GOAL, "growth", 0.0, 0.99, 32_768.5, -2.0, math.nan, math.inf),
         *refused(GOAL, "tightening", 0.0, 0.09, 0.96, 1.0, -0.5, math.nan),
+        *refused({"capacity": 1000}, "error_rate", 1e-15, 1e-14),
     ],
     CountingBloomFilter: [
         *EVERYWHERE,
@@ -264,7 +265,8 @@ EDGE: dict[Any, list[dict[str, Any]]] = {
         {"bits": 1, "hashes": 8, "layout": "blocked"},
     ],
     ScalableBloomFilter: [
-        *EDGES_EVERYWHERE,
+        *(edge for edge in EDGES_EVERYWHERE if edge["error_rate"] > 1e-15),
+        {"capacity": 100, "error_rate": 1e-14},
         GOAL | {"capacity": 1, "growth": 16.0, "tightening": 0.95},
         GOAL | {"capacity": 3, "growth": 1.0, "tightening": 0.1},
     ],

@@ -44,6 +44,23 @@ def test_compound_error_stays_under_the_target_while_growing(
     assert layers >= 3
 
 
+@pytest.mark.parametrize(
+    ("options", "rate"),
+    [({"growth": 2.0, "tightening": 0.1}, 0.2), ({"growth": 2.0, "tightening": 0.1}, 0.5)],
+)
+def test_a_first_layer_with_nearly_all_of_a_large_error_keeps_it(
+    options: dict[str, Any], rate: float
+) -> None:
+    growing = ScalableBloomFilter(30_000, rate, **options)
+    planned = ScalableBloomFilter.plan(30_000, rate, **options).predicted_error
+    growing.add_many(present_keys(90_000))
+    stats = growing.stats()
+    wrong = count_false_positives(growing, 1_000_000)
+    check_at_most(wrong, 1_000_000, stats.predicted_error, "false positives given the fills")
+    assert stats.layers[0].predicted_error <= planned <= stats.layers[0].error_rate
+    assert stats.predicted_error <= rate
+
+
 def test_a_filter_from_its_default_start_keeps_the_target() -> None:
     growing = ScalableBloomFilter()
     for keys in (1000, 1_000_000, 2 * growing.capacity, 4 * growing.capacity):

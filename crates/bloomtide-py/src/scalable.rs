@@ -3,9 +3,7 @@
 //! Growing replaces nothing but adds a layer, so the whole filter sits behind one lock.
 
 use crate::structure::prelude::*;
-use bloomtide_core::{
-    Derivation, LayerPlan, Placement, ScalableBloomFilter as Core, ScalablePlan, sizing,
-};
+use bloomtide_core::{Derivation, LayerPlan, Placement, ScalableBloomFilter as Core, ScalablePlan};
 
 /// The keywords that a plan is made from.
 const SIZING: &[&str] = &["growth", "tightening", "paper"];
@@ -73,9 +71,7 @@ fn plan_record<'py>(py: Python<'py>, plan: &ScalablePlan) -> PyResult<Bound<'py,
     let (first, second) = (plan.layer(0).or_raise(py)?, plan.layer(1).or_raise(py)?);
     let capacity = plan.capacity as f64;
     let error_at = |keys: f64| match keys > capacity {
-        true => sizing::compound_error(
-            [first.error_at(capacity), second.error_at(capacity)].into_iter(),
-        ),
+        true => (first.error_at(capacity) + second.error_at(capacity)).min(1.0),
         false => first.error_at(keys),
     };
     let bytes = first.bytes();

@@ -143,7 +143,8 @@ fn read(counts: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         }
     }
     counts
-        .try_iter()?
+        .try_iter()
+        .map_err(|_| wrong(params::shown(&counts)))?
         .enumerate()
         .map(|(row, count)| {
             let count = count?;

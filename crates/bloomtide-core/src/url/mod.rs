@@ -107,6 +107,7 @@ pub(crate) fn trimmed(url: &[u8]) -> &[u8] {
 }
 
 #[cold]
+#[inline(never)]
 fn rewritten<'a>(url: &[u8], options: &Canon, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
     if url.is_empty() {
         return refuse(b"nothing", "a URL", "leave empty lines out");

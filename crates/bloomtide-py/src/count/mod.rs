@@ -151,7 +151,7 @@ fn clock() -> u64 {
 
 /// Counts keys under skew: counters take the bits that their counts need.
 ///
-/// storage="dynamic" is the faster one, "spectral" takes fewer bits. With partitions a hot key widens the
+/// storage="dynamic" begins small and grows, "spectral" takes its memory at once. With partitions a hot key widens the
 /// counters of its partition only.
 #[pyclass(frozen, subclass, module = "bloomtide")]
 pub(crate) struct CountFilter {

@@ -120,7 +120,7 @@ fn chosen_storage(words: &Words<'_, '_>) -> PyResult<bool> {
         "dynamic" => SPECTRAL,
         "spectral" => DYNAMIC,
         _ => {
-            let hint = "\"dynamic\" is the faster one, \"spectral\" takes fewer bits";
+            let hint = "\"dynamic\" begins small and grows, \"spectral\" takes its memory at once";
             let allowed = "\"dynamic\" or \"spectral\"";
             return Err(parameter(py, "storage", storage, allowed, hint));
         }

@@ -270,13 +270,16 @@ impl<T: Copy + Default + Send> Answers<T> {
         drop(guard);
         self.rows = end;
         result.map_err(|(done, error)| {
-            let error = match error {
+            let (error, done) = match error {
                 Error::Row { row, error } => {
-                    errors::in_row(py, errors::to_python(py, *error), part.row(row))
+                    let error = errors::to_python(py, *error);
+                    (errors::in_row(py, error, part.row(row)), start + done)
                 }
-                error => errors::to_python(py, error),
+                // Rows without a key count as done, as where a key of a wrong type ends a batch.
+                error if done < keys.len() => (errors::to_python(py, error), part.row(done)),
+                error => (errors::to_python(py, error), start + done),
             };
-            with_added(py, error, start + done)
+            with_added(py, error, done)
         })
     }
 

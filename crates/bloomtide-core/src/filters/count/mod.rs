@@ -125,7 +125,7 @@ impl<C: GrowingCells> CountFilter<C> {
     // ---- adding and removing
 
     /// Adds `count` occurrences; true iff the key was certainly absent before.
-    #[inline(always)]
+    #[inline(never)]
     pub fn add(&self, hash: KeyHash, count: u64) -> Result<bool> {
         self.add_in(&mut Turn::at(&self.gate), hash, count)
     }
@@ -140,8 +140,14 @@ impl<C: GrowingCells> CountFilter<C> {
         match unsafe { self.add_shortly(hash, count) } {
             Some(new) => Ok(new),
             // SAFETY: likewise.
-            None => self.add_in(&mut unsafe { Turn::alone() }, hash, count),
+            None => self.add_longer(unsafe { Turn::alone() }, hash, count),
         }
+    }
+
+    /// What is not short, compiled once.
+    #[inline(never)]
+    fn add_longer(&self, mut turn: Turn<'_>, hash: KeyHash, count: u64) -> Result<bool> {
+        self.add_in(&mut turn, hash, count)
     }
 
     /// The same if it is short: None if it is not, and then nothing was changed.
@@ -160,8 +166,15 @@ impl<C: GrowingCells> CountFilter<C> {
         if placement.hashes as usize <= FEW {
             self.raise(turn, hash, placement.distinct::<FEW>(hash).as_slice(), count)
         } else {
-            self.raise(turn, hash, placement.distinct::<MOST>(hash).as_slice(), count)
+            self.add_to_many(turn, hash, count)
         }
+    }
+
+    /// The same for keys with more cells than most, compiled once.
+    #[inline(never)]
+    fn add_to_many(&self, turn: &mut Turn<'_>, hash: KeyHash, count: u64) -> Result<bool> {
+        let cells = self.state(turn.guard()).plan.placement.distinct::<MOST>(hash);
+        self.raise(turn, hash, cells.as_slice(), count)
     }
 
     /// Raises a key's cells by the policy; true iff one of them was zero.

@@ -206,8 +206,14 @@ impl TimeDecayingBloomFilter {
     fn add_to_cells(&self, hash: KeyHash, count: u64, when: When) -> Added {
         match self.plan.hashes() as usize {
             ..=FEW => self.raise_one(self.cells::<FEW>(hash).as_slice(), count, when),
-            _ => self.raise_one(self.cells::<MOST>(hash).as_slice(), count, when),
+            _ => self.add_to_many(hash, count, when),
         }
+    }
+
+    /// The same for keys with more cells than most, compiled once.
+    #[inline(never)]
+    fn add_to_many(&self, hash: KeyHash, count: u64, when: When) -> Added {
+        self.raise_one(self.cells::<MOST>(hash).as_slice(), count, when)
     }
 
     /// `raise` for a key that comes alone: the lines of all its cells are asked for before one that must fade

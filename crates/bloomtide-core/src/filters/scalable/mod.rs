@@ -31,7 +31,6 @@ use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::filters::{BloomFilter, Measure};
 use crate::hash::{Hasher, KeyHash};
-use crate::sizing;
 use std::collections::BTreeSet;
 
 /// Keys of one size and error.
@@ -444,13 +443,14 @@ impl ScalableBloomFilter {
             && self.layers.iter().zip(&other.layers).all(|(a, b)| a.same_as(b))
     }
 
-    /// The whole, and each layer: items add up, errors compound.
+    /// The whole, and each layer. Errors add up too: a key goes into a layer only if no earlier one has its cells, so
+    /// layers are wrong about different keys.
     pub fn measure(&self) -> (Measure, Vec<Measure>) {
         let layers: Vec<_> = self.layers.iter().map(Layer::measure).collect();
         let items: f64 = layers.iter().map(|layer| layer.items).sum();
         let cells: Vec<_> = self.layers().map(|plan| plan.cells() as f64).collect();
         let set: f64 = layers.iter().zip(&cells).map(|(layer, cells)| layer.fill * cells).sum();
-        let error = sizing::compound_error(layers.iter().map(|layer| layer.error));
+        let error = layers.iter().map(|layer| layer.error).sum::<f64>().min(1.0);
         (Measure { items, fill: set / cells.iter().sum::<f64>(), error, saturated: 0 }, layers)
     }
 

@@ -67,6 +67,16 @@ impl ScalablePlan {
             ));
         }
         self.layer(0)?;
+        let least = 1e-15 / (1.0 - self.tightening);
+        // A growth that goes beyond what a digest tells apart is refused now, and not when the filter is full.
+        if self.error_rate < least || matches!(self.layer(1), Err(Error::Capacity { .. })) {
+            return Err(Error::parameter(
+                "error_rate",
+                self.error_rate,
+                "large enough for layers that grow",
+                "1e-8 is kept beyond a billion keys; a `BloomFilter` takes 1e-15",
+            ));
+        }
         Ok(self)
     }
 
@@ -82,21 +92,30 @@ impl ScalablePlan {
         let capacity = capacity.round() as u64;
         check_capacity(capacity)?;
         let shape = if i == 0 {
+            let load = load(capacity as f64, error_rate).ceil() as u64;
             // The layout of a filter with the target, which is the faster one more often.
-            let goal =
-                |error, layout| BloomPlan::for_goal(capacity, error, layout, self.derivation);
+            let goal = |error, layout| BloomPlan::for_goal(load, error, layout, self.derivation);
             let layout = goal(self.error_rate, None)?.layout;
-            // No Bloom filter is made for less than 1e-15, and no digest could tell.
             Shape::Bloom(goal(error_rate.max(1e-15), Some(layout))?)
         } else {
             let parts = if self.reserve { 1 } else { (capacity / PART).clamp(1, MAX_PARTS) };
-            let cells = (capacity as f64 / error_rate).min(MAX_CELLS) / parts as f64;
+            let cells = capacity as f64 / error_rate;
+            if cells > MAX_CELLS {
+                return Err(Error::Capacity { needed: u64::MAX, limit: MAX_CELLS as u64 });
+            }
+            let cells = cells / parts as f64;
             let universe = cells.ceil() as u64;
             let reserved = self.reserve.then(|| Sizes::new(capacity, universe));
             Shape::Sparse(SparsePlan { parts, universe, reserved })
         };
         Ok(LayerPlan { capacity, error_rate, shape })
     }
+}
+
+/// Keys that a Bloom filter is as full of, at most, as of `new` ones at error e. A key that is called new set a cell for
+/// certain, so they count for more: as if all false positives on the way had come on top.
+fn load(new: f64, error_rate: f64) -> f64 {
+    new / (1.0 - error_rate)
 }
 
 /// The sizes of one layer.
@@ -168,10 +187,10 @@ impl LayerPlan {
         self.part_bytes(&vec![0; self.parts()]).iter().sum()
     }
 
-    /// Expected error with `n` keys inside. Of one cell a key, it is the share of the cells that are set.
+    /// Error with `n` new keys inside, at most. Of one cell a key, it is the share of the cells that are set.
     pub fn error_at(&self, n: f64) -> f64 {
         match &self.shape {
-            Shape::Bloom(plan) => plan.error_at(n),
+            Shape::Bloom(plan) => plan.error_at(load(n, self.error_rate)),
             Shape::Sparse(_) => (n / self.cells() as f64).min(1.0),
         }
     }

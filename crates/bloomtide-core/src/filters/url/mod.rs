@@ -315,9 +315,16 @@ impl UrlFilter {
                     0 => ("the filter".to_owned(), "URLs"),
                     depth => (format!("depth {depth}"), "prefixes"),
                 };
-                let (items, error) = (measure.items, measure.error * 100.0);
+                let error = measure.error * 100.0;
+                // An estimate from cells that are all set would be infinite.
+                let items = measure.items.min(u64::MAX as f64) as u64;
+                let items = if items == u64::MAX {
+                    "any number of".to_owned()
+                } else {
+                    format!("about {items}")
+                };
                 told.push(format!(
-                    "{who} holds about {items:.0} {what}, made for {capacity}: \
+                    "{who} holds {items} {what}, made for {capacity}: \
                      {error:.3} % of absent ones are called seen"
                 ));
             }
