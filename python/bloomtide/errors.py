@@ -4,7 +4,7 @@
     ├── ParameterError (ValueError)        name, got, allowed
     ├── KeyTypeError (TypeError)           got, index, added
     ├── NullKeyError (ValueError)          index, added
-    ├── AbsentKeyError (KeyError)          estimate, requested
+    ├── AbsentKeyError (KeyError)          estimate, requested, added
     ├── CapacityError (MemoryError)        needed, limit
     ├── PoolError (OverflowError)          needed, limit, added
     ├── IncompatibleError (ValueError)     field, expected, got
@@ -93,6 +93,7 @@ class AbsentKeyError(BloomtideError, KeyError):
     code = "absent-key"
     estimate: int
     requested: int
+    added: int | None = None
 
 
 class CapacityError(BloomtideError, MemoryError):
