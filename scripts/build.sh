@@ -26,7 +26,7 @@ cargo fetch --quiet --locked 2>.venv/cargo.log || {
     exit 1
 }
 case $profile in
-release) say "compiling the Rust core for speed, about five minutes on two cores" ;;
+release) say "compiling the Rust core for speed, about three minutes on two cores" ;;
 *) say "compiling the Rust core, about two minutes on two cores; only the first time, and after a change in crates/" ;;
 esac
 VIRTUAL_ENV=$PWD/.venv "$bin/maturin" develop --profile "$profile" --locked
