@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from bloomtide import CountingBloomFilter, TimeDecayingBloomFilter
+from bloomtide import TimeDecayingBloomFilter
 from bloomtide.cli import console
 from bloomtide.cli.files import filter_to_change
 from bloomtide.cli.keys import key_batches, with_counts
@@ -53,17 +53,11 @@ def _remove(filter: Counting, keys: list[bytes], counts: list[int]) -> None:
         raise console.CommandError(
             "a filter that fades does not remove", hint="its counts go away by themselves"
         )
-    done = 0
     try:
-        if isinstance(filter, CountingBloomFilter):
-            for key, count in zip(keys, counts, strict=True):
-                filter.remove(key, count)
-                done += 1
-        else:
-            filter.remove_many(keys, counts)
+        filter.remove_many(keys, counts)
     except AbsentKeyError as problem:
         # A batch tells how many keys came before the one that it refused.
-        absent = keys[getattr(problem, "added", done)]
+        absent = keys[problem.added or 0]
         raise console.CommandError(
             f"{os.fsdecode(absent)} is not there {problem.requested:,} times:"
             f" at most {problem.estimate:,}",
