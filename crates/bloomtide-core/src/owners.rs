@@ -25,7 +25,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 const PIECE: usize = 1 << 13;
 /// Pieces of one thread that wait for their owners.
 const WAITING: usize = 4;
-/// Digests or cells that one thread deals before other writers get a turn, ten milliseconds or so: at its end
+/// Digests or cells that one thread deals before other writers get a turn, some 15 milliseconds: at its end
 /// threads wait for each other.
 const TURN: usize = 1 << 19;
 
