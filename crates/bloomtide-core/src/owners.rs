@@ -3,14 +3,17 @@
 //! Additions must answer as if made one by one, in order ("was this key absent before?"). So a cell has one
 //! owner, who takes what falls on it in the order of the rows. Every thread does two things by turns:
 //!
-//!   deal    It takes the next piece of the rows, hashes it, and sorts it by owner: whole digests where all
-//!           cells of a key have one owner, single cells where they have many.
+//!   deal    It takes the next piece of the rows, hashes it, and sorts it by owner (a counting sort): whole
+//!           digests where all cells of a key have one owner, single cells where they have many.
 //!   apply   It goes through its own share of the next piece that was dealt, in order.
 //!
 //! So a key is hashed once and looked at by its owners alone, whatever the number of threads, and a thread
-//! waits for another only if that one is several pieces behind. An owner notes its answers in its share; who dealt
-//! the piece takes them to their rows, since threads that wrote the answers of neighbouring rows
+//! waits for another only if that one is several pieces behind. An owner notes its answers beside its share; who
+//! dealt the piece takes them to their rows, since many threads that wrote the answers of neighbouring rows
 //! would take the cache line from each other at every key.
+//!
+//! Two or three threads do not sort: each picks its own items out of all, which costs less as long as they are few,
+//! and writes their answers itself.
 //!
 //! The cost of dealing is in `docs/decisions/0025-one-seam.md`.
 
@@ -19,14 +22,22 @@ use crate::crew::{Hands, wait_a_little};
 use crate::hash::{Hasher, KeyHash};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-/// Digests or cells of a piece: some hundred for each of 16 owners, so that prefetching ahead pays.
-const PIECE: usize = 1 << 13;
+/// Items that fall to each owner in a piece, on the average: enough that prefetching ahead pays, and few enough
+/// that the pieces of 16 threads stay in their caches.
+const SHARE: usize = 1 << 9;
+/// The same where items are picked. The memory of a piece should have left the other thread's cache before it is
+/// written again.
+const SHARE_OF_FEW: usize = 1 << 13;
+/// Rows that are picked from at once: what is picked stays in the nearest cache.
+const WINDOW: usize = 1 << 10;
+/// Up to so many threads pick their items out of all instead of sorting them.
+const FEW: usize = 3;
 /// Pieces of one thread that wait for their owners.
 const WAITING: usize = 4;
-/// Digests or cells that one thread deals before other writers get a turn, some 15 milliseconds: at its end
-/// threads wait for each other.
+/// Items that one thread deals before other writers get a turn, some 15 milliseconds: at its end threads wait
+/// for each other.
 const TURN: usize = 1 << 19;
 
 /// Who owns what: units from 0 up, in ranges of about the same length. A unit is what must have one writer: a
@@ -50,157 +61,170 @@ impl Owners {
     }
 }
 
-/// What falls to one owner in a piece, in order. Items, rows and answers are apart, because an owner needs no rows
-/// and a dealer no items: fewer cache lines go from one to the other.
-struct Share<T> {
-    items: Vec<T>,
-    /// The row of each item, counted from the piece's first.
-    rows: Vec<u32>,
-    /// Whether an item was new.
-    new: Vec<bool>,
-}
-
-/// A piece of the rows: a share for each owner.
+/// A piece of the rows. Its dealer fills it, its owners read it, its dealer takes the answers.
 struct Piece<T> {
-    shares: Vec<Mutex<Share<T>>>,
+    dealt: RwLock<Dealt<T>>,
     /// Owners who have not applied their share.
     left: AtomicUsize,
 }
 
 impl<T> Piece<T> {
-    fn new(owners: usize) -> Self {
-        // About as much as falls to each, so that shares seldom grow.
-        let room = PIECE / owners * 9 / 8;
-        let share = |_| {
-            let (items, rows) = (Vec::with_capacity(room), Vec::with_capacity(room));
-            Mutex::new(Share { items, rows, new: Vec::with_capacity(room) })
-        };
-        Piece { shares: (0..owners).map(share).collect(), left: AtomicUsize::new(0) }
+    fn read(&self) -> RwLockReadGuard<'_, Dealt<T>> {
+        self.dealt.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The digests of a piece, its items by owner, and the answers.
+struct Dealt<T> {
+    digests: Vec<KeyHash>,
+    /// The first owner's items in the order of their rows, then the second's, and so on.
+    items: Vec<T>,
+    /// Where each owner's items end; the last are nobody's.
+    ends: Vec<u32>,
+    /// Where the items of the first row are, then those of the second, and so on.
+    places: Vec<u32>,
+    /// Whether an item was new, by its place.
+    new: Vec<AtomicBool>,
+}
+
+impl<T: Copy + Default> Dealt<T> {
+    fn new(threads: usize, rows: usize, per_key: usize) -> Self {
+        let items = if threads <= FEW { 0 } else { rows * per_key };
+        Dealt {
+            digests: vec![KeyHash::default(); rows],
+            items: vec![T::default(); items],
+            ends: vec![0; threads + 1],
+            places: vec![0; items],
+            new: falses(items),
+        }
+    }
+
+    /// Sorts items by their owners, stably.
+    fn sort(&mut self, items: &[T], owners: &[u32]) {
+        self.ends.fill(0);
+        owners.iter().for_each(|owner| self.ends[*owner as usize] += 1);
+        let mut start = 0;
+        for end in &mut self.ends {
+            start += std::mem::replace(end, start);
+        }
+        for ((item, owner), place) in items.iter().zip(owners).zip(&mut self.places) {
+            let end = &mut self.ends[*owner as usize];
+            *place = *end;
+            self.items[*end as usize] = *item;
+            *end += 1;
+        }
+        // Nobody answers for the items of nobody.
+        self.new[self.share(self.ends.len() - 1)].iter().for_each(|new| store(new, false));
+    }
+
+    fn share(&self, owner: usize) -> Range<usize> {
+        let start = owner.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start as usize..self.ends[owner] as usize
     }
 
     /// Takes the answers to their rows. A row with several items is new if one of them is.
-    fn answer(&self, out: &[AtomicBool]) {
-        for share in &self.shares {
-            let share = locked(share);
-            for (row, new) in share.rows.iter().zip(&share.new) {
-                let slot = &out[*row as usize];
-                // Nobody else has these rows now. Whether a key is new is a coin toss to a branch.
-                slot.store(slot.load(Ordering::Relaxed) | new, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-/// A piece that is being dealt.
-pub(crate) struct Deal<'a, T> {
-    owners: Owners,
-    shares: Vec<MutexGuard<'a, Share<T>>>,
-}
-
-impl<'a, T> Deal<'a, T> {
-    fn open(owners: Owners, piece: &'a Piece<T>) -> Self {
-        let mut shares: Vec<_> = piece.shares.iter().map(locked).collect();
-        for share in &mut shares {
-            share.items.clear();
-            share.rows.clear();
-        }
-        Deal { owners, shares }
-    }
-
-    /// Gives an item of this row of the piece to the owner of the unit.
-    #[inline(always)]
-    pub(crate) fn give(&mut self, unit: u64, row: u32, item: T) {
-        let share = &mut *self.shares[self.owners.of(unit)];
-        share.items.push(item);
-        share.rows.push(row);
-    }
-}
-
-impl<T> Drop for Deal<'_, T> {
-    fn drop(&mut self) {
-        for share in &mut self.shares {
-            let items = share.items.len();
-            share.new.resize(items, false);
+    fn answer(&self, out: &[AtomicBool], per_key: usize) {
+        let mut places = self.places.iter();
+        let is_new = |place: &u32| self.new[*place as usize].load(Ordering::Relaxed);
+        for slot in out {
+            // Whether a key is new is a coin toss to a branch.
+            store(
+                slot,
+                places.by_ref().take(per_key).fold(false, |any, place| any | is_new(place)),
+            );
         }
     }
 }
 
 /// What falls to one owner in a piece, to be applied.
 pub(crate) struct Part<'a, T> {
-    /// The piece's first row.
-    first: usize,
-    share: &'a mut Share<T>,
+    items: &'a [T],
+    new: &'a [AtomicBool],
 }
 
 impl<T: Copy> Part<'_, T> {
-    /// Runs `add(items, new)` over groups of items, in order, after their lines were prefetched.
+    /// Runs `add(items, new)` over groups of items, in order, after their lines were prefetched. It tells of every
+    /// item whether it was new.
     #[inline(always)]
     pub(crate) fn add(self, prefetch: impl Fn(T), mut add: impl FnMut(&[T], &mut [bool])) {
-        self.add_rows(prefetch, |items, _, new| add(items, new));
-    }
-
-    /// The same with the rows of the batch: `add(items, row of an item, new)`.
-    #[inline(always)]
-    pub(crate) fn add_rows(
-        self,
-        prefetch: impl Fn(T),
-        mut add: impl FnMut(&[T], &dyn Fn(usize) -> usize, &mut [bool]),
-    ) {
-        let Share { items, rows, new } = self.share;
-        batch::looking_ahead(items, prefetch, |start, items| {
-            let row = |at: usize| self.first + rows[start + at] as usize;
-            add(items, &row, &mut new[start..start + items.len()]);
+        let mut new = [false; GROUP];
+        batch::looking_ahead(self.items, prefetch, |start, items| {
+            let new = &mut new[..items.len()];
+            add(items, new);
+            self.new[start..].iter().zip(new).for_each(|(slot, new)| store(slot, *new));
         });
     }
 }
 
-/// How the keys of a batch are dealt.
-pub(crate) struct Dealing<'a> {
+/// The items of a piece that a thread has in its hands, in the order of the rows.
+struct Hand<T> {
+    items: Vec<T>,
+    /// Before sorting: whose the item is.
+    owners: Vec<u32>,
+    /// After picking: its row in the piece, and whether it was new.
+    rows: Vec<u32>,
+    new: Vec<AtomicBool>,
+}
+
+impl<T: Copy + Default> Hand<T> {
+    fn new(items: usize) -> Self {
+        let (owners, rows) = (vec![0; items], vec![0; items]);
+        Hand { items: vec![T::default(); items], owners, rows, new: falses(items) }
+    }
+}
+
+/// How the keys of a batch are dealt and applied.
+pub(crate) struct Dealing<'a, F, A> {
     pub(crate) keys: &'a dyn KeySource,
     pub(crate) hasher: &'a Hasher,
     pub(crate) owners: Owners,
     /// Items of a key, at most.
     pub(crate) per_key: usize,
+    /// The items of a row, each with the unit on which it falls.
+    pub(crate) items: F,
+    pub(crate) apply: A,
 }
 
-impl Dealing<'_> {
-    /// Runs `deal` for every row and `apply` for every share, as the head of this file says; `out[row]` tells
-    /// whether an item of the row was new. `alone` is entered for some milliseconds at a time.
-    pub(crate) fn run<T: Copy + Send, G>(
-        &self,
-        out: &mut [bool],
-        hands: &Hands<'_>,
-        alone: impl Fn() -> G,
-        deal: impl Fn(&mut Deal<'_, T>, u32, KeyHash) + Sync,
-        apply: impl Fn(Part<'_, T>) + Sync,
-    ) {
+impl<T, I, F, A> Dealing<'_, F, A>
+where
+    T: Copy + Default + Send + Sync,
+    I: Iterator<Item = (u64, T)>,
+    F: Fn(usize, KeyHash) -> I + Sync,
+    A: Fn(Part<'_, T>) + Sync,
+{
+    /// Deals and applies every row, as the head of this file says; `out[row]` tells whether an item of the row was
+    /// new. `alone` is entered for some milliseconds at a time.
+    pub(crate) fn run<G>(&self, out: &mut [bool], hands: &Hands<'_>, alone: impl Fn() -> G) {
         out.fill(false);
         let threads = hands.count();
         let per_turn = (TURN / self.per_key).max(GROUP) * threads;
-        let pieces: Vec<Vec<_>> =
-            (0..threads).map(|_| (0..WAITING).map(|_| Piece::new(threads)).collect()).collect();
+        let rows = self.rows_of_a_piece(threads);
+        let piece = |_| Piece {
+            dealt: RwLock::new(Dealt::new(threads, rows, self.per_key)),
+            left: AtomicUsize::new(0),
+        };
+        let pieces: Vec<Vec<_>> = (0..threads).map(|_| (0..WAITING).map(piece).collect()).collect();
         for (turn, out) in out.chunks_mut(per_turn).enumerate() {
             let _entered = alone();
-            self.turn(turn * per_turn, atomics(out), &pieces, hands, &deal, &apply);
+            self.turn(turn * per_turn, atomics(out), &pieces, hands);
         }
     }
 
+    fn rows_of_a_piece(&self, threads: usize) -> usize {
+        let share = if threads <= FEW { SHARE_OF_FEW } else { SHARE };
+        (share * threads / self.per_key).max(GROUP)
+    }
+
     /// The rows of `out`, of which `first` is the first.
-    fn turn<T: Copy + Send>(
-        &self,
-        first: usize,
-        out: &[AtomicBool],
-        pieces: &[Vec<Piece<T>>],
-        hands: &Hands<'_>,
-        deal: impl Fn(&mut Deal<'_, T>, u32, KeyHash) + Sync,
-        apply: impl Fn(Part<'_, T>) + Sync,
-    ) {
-        let rows = (PIECE / self.per_key).max(GROUP);
+    fn turn(&self, first: usize, out: &[AtomicBool], pieces: &[Vec<Piece<T>>], hands: &Hands<'_>) {
+        let (threads, rows) = (hands.count(), self.rows_of_a_piece(hands.count()));
         let dealt: Vec<OnceLock<&Piece<T>>> =
             (0..out.len().div_ceil(rows)).map(|_| OnceLock::new()).collect();
         let taken = AtomicUsize::new(0);
+        let answers = |number: usize| &out[number * rows..out.len().min((number + 1) * rows)];
         hands.run(|thread| {
             let own = &pieces[thread];
+            let mut hand = Hand::new(rows * self.per_key);
             // The numbers of the pieces that this thread dealt and whose answers it has not taken.
             let mut numbers = [None; WAITING];
             let (mut next, mut spins) = (0, 0);
@@ -209,24 +233,36 @@ impl Dealing<'_> {
                     numbers[*at].is_some() && own[*at].left.load(Ordering::Acquire) == 0
                 };
                 if let Some(piece) = dealt.get(next).and_then(OnceLock::get) {
-                    apply(Part {
-                        first: first + next * rows,
-                        share: &mut locked(&piece.shares[thread]),
-                    });
+                    let dealt = piece.read();
+                    if threads <= FEW {
+                        self.pick(first + next * rows, thread, &dealt, &mut hand, answers(next));
+                    } else {
+                        let own = dealt.share(thread);
+                        let (items, new) = (&dealt.items[own.clone()], &dealt.new[own]);
+                        (self.apply)(Part { items, new });
+                    }
                     piece.left.fetch_sub(1, Ordering::Release);
                     next += 1;
                 } else if let Some(at) = (0..WAITING).find(is_applied) {
                     let number = numbers[at].take().unwrap_or(0);
-                    own[at].answer(&out[number * rows..]);
+                    if threads > FEW {
+                        own[at].read().answer(answers(number), self.per_key);
+                    }
                 } else if let Some(at) = numbers.iter().position(Option::is_none)
                     && let number = taken.fetch_add(1, Ordering::Relaxed)
                     && number < dealt.len()
                 {
-                    let mine = number * rows..out.len().min((number + 1) * rows);
-                    let mut open = Deal::open(self.owners, &own[at]);
-                    self.deal(first + mine.start..first + mine.end, &mut open, &deal);
-                    drop(open);
-                    own[at].left.store(hands.count(), Ordering::Relaxed);
+                    let mut piece = own[at].dealt.write().unwrap_or_else(PoisonError::into_inner);
+                    let start = first + number * rows;
+                    let mine = start..start + answers(number).len();
+                    if self.keys.digests().is_none() {
+                        self.keys.fill(self.hasher, start, &mut piece.digests[..mine.len()]);
+                    }
+                    if threads > FEW {
+                        self.sort(mine, threads as u32, &mut piece, &mut hand);
+                    }
+                    drop(piece);
+                    own[at].left.store(threads, Ordering::Relaxed);
                     numbers[at] = Some(number);
                     // Nobody else has this number.
                     let _ = dealt[number].set(&own[at]);
@@ -239,34 +275,74 @@ impl Dealing<'_> {
         });
     }
 
-    /// Hashes rows and deals them.
-    fn deal<T>(
-        &self,
+    /// The digests of rows of a piece.
+    fn digests<'b>(
+        &'b self,
         rows: Range<usize>,
-        dealt: &mut Deal<'_, T>,
-        deal: impl Fn(&mut Deal<'_, T>, u32, KeyHash),
+        start: usize,
+        piece: &'b Dealt<T>,
+    ) -> &'b [KeyHash] {
+        match self.keys.digests() {
+            Some(all) => &all[rows],
+            None => &piece.digests[rows.start - start..rows.end - start],
+        }
+    }
+
+    /// Sorts the items of a piece, which has these rows.
+    fn sort(&self, rows: Range<usize>, nobody: u32, piece: &mut Dealt<T>, hand: &mut Hand<T>) {
+        let (start, items) = (rows.start, rows.len() * self.per_key);
+        // A row with fewer items than others has some of nobody.
+        hand.owners.fill(nobody);
+        for (row, digest) in rows.clone().zip(self.digests(rows, start, piece)) {
+            let first = (row - start) * self.per_key;
+            for (at, (unit, item)) in (first..).zip((self.items)(row, *digest)) {
+                hand.items[at] = item;
+                hand.owners[at] = self.owners.of(unit) as u32;
+            }
+        }
+        piece.sort(&hand.items[..items], &hand.owners[..items]);
+    }
+
+    /// Picks the thread's own items of a piece, which begins with the row `start`, applies them and answers.
+    fn pick(
+        &self,
+        start: usize,
+        thread: usize,
+        piece: &Dealt<T>,
+        hand: &mut Hand<T>,
+        out: &[AtomicBool],
     ) {
-        let mut hashed = [KeyHash::default(); GROUP];
-        for start in rows.clone().step_by(GROUP) {
-            let group = start..rows.end.min(start + GROUP);
-            let digests = match self.keys.digests() {
-                Some(all) => &all[group],
-                None => {
-                    let hashed = &mut hashed[..group.len()];
-                    self.keys.fill(self.hasher, start, hashed);
-                    hashed
+        for (window, out) in out.chunks(WINDOW).enumerate() {
+            let first = start + window * WINDOW;
+            let digests = self.digests(first..first + out.len(), start, piece);
+            let mut own = 0;
+            for (at, digest) in digests.iter().enumerate() {
+                for (unit, item) in (self.items)(first + at, *digest) {
+                    // Overwritten by the next item unless it is our own, which is a coin toss to a branch.
+                    hand.items[own] = item;
+                    hand.rows[own] = at as u32;
+                    own += usize::from(self.owners.of(unit) == thread);
                 }
-            };
-            for (row, digest) in ((start - rows.start) as u32..).zip(digests) {
-                deal(dealt, row, *digest);
+            }
+            (self.apply)(Part { items: &hand.items[..own], new: &hand.new });
+            for (row, new) in hand.rows[..own].iter().zip(&hand.new) {
+                let new = new.load(Ordering::Relaxed);
+                // Other items of the row may have other owners: nobody takes back that it is new.
+                if self.per_key == 1 || new {
+                    store(&out[*row as usize], new);
+                }
             }
         }
     }
 }
 
-/// Nobody waits here: a share is its dealer's or its owner's by turns.
-fn locked<T>(share: &Mutex<T>) -> MutexGuard<'_, T> {
-    share.lock().unwrap_or_else(PoisonError::into_inner)
+fn falses(count: usize) -> Vec<AtomicBool> {
+    (0..count).map(|_| AtomicBool::new(false)).collect()
+}
+
+#[inline(always)]
+fn store(slot: &AtomicBool, value: bool) {
+    slot.store(value, Ordering::Relaxed);
 }
 
 /// The same memory as atomics, for answers that more than one thread writes.
@@ -334,25 +410,24 @@ mod tests {
             let seen: Vec<_> = (0..1000).map(|_| Mutex::new(0usize)).collect();
             let mut out = vec![true; rows];
             let owners = Owners::new(threads, 1000);
-            let dealing = Dealing { keys: &keys, hasher: &hasher, owners, per_key: 5 };
-            let deal = |deal: &mut Deal<'_, u64>, row, hash| {
-                items(hash, per_key).for_each(|item| deal.give(item, row, item));
-            };
-            let apply = |part: Part<'_, u64>| {
-                part.add_rows(
+            let items = |row, hash| items(hash, per_key).map(move |item| (item, (item, row)));
+            let apply = |part: Part<'_, (u64, usize)>| {
+                part.add(
                     |_| (),
-                    |items, row, new| {
-                        for (at, item) in items.iter().enumerate() {
+                    |items, new| {
+                        for ((item, row), new) in items.iter().zip(new) {
                             let mut last = seen[*item as usize].lock().unwrap();
-                            assert!(row(at) + 1 >= *last, "rows come in order");
-                            new[at] = *last == 0;
-                            *last = row(at) + 1;
+                            assert!(row + 1 >= *last, "rows come in order");
+                            *new = *last == 0;
+                            *last = row + 1;
                         }
                     },
                 );
             };
             let mut crew = Crew::of(threads);
-            dealing.run(&mut out, &crew.muster(usize::MAX), || (), deal, apply);
+            let dealing =
+                Dealing { keys: &keys, hasher: &hasher, owners, per_key: 5, items, apply };
+            dealing.run(&mut out, &crew.muster(usize::MAX), || ());
             assert_eq!(out, expected, "{rows} rows, {per_key} items, {threads} threads");
         }
     }

@@ -6,7 +6,7 @@ use crate::batch::{self, KeySource};
 use crate::cells::Entered;
 use crate::crew::{Crew, Hands};
 use crate::hash::KeyHash;
-use crate::owners::{Deal, Dealing, Owners, Part};
+use crate::owners::{Dealing, Owners, Part};
 use crate::positions::reduce;
 
 impl BloomFilter {
@@ -63,23 +63,19 @@ impl BloomFilter {
     fn add_by_line(&self, keys: &dyn KeySource, out: &mut [bool], hands: Hands<'_>) {
         let lines = self.plan.blocks();
         let owners = Owners::new(hands.count(), lines);
-        let deal = |deal: &mut Deal<'_, KeyHash>, row, hash: KeyHash| {
-            deal.give(reduce(hash.h1, lines), row, hash);
-        };
+        let items = |_, hash: KeyHash| std::iter::once((reduce(hash.h1, lines), hash));
         let apply = |part: Part<'_, KeyHash>| {
             part.add(|h| self.prefetch(h), |group, new| self.add_group(group, new));
         };
-        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1 };
-        dealing.run(out, &hands, || self.enter(), deal, apply);
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1, items, apply };
+        dealing.run(out, &hands, || self.enter());
     }
 
     /// Threads for the classic layout: a key has cells of many owners, and is new if any of them
     /// finds a new bit. Owners have whole lines, so that no word has two writers.
     fn add_by_cell(&self, keys: &dyn KeySource, out: &mut [bool], hands: Hands<'_>) {
         let owners = Owners::new(hands.count(), self.words.bytes() / 64);
-        let deal = |deal: &mut Deal<'_, u64>, row, hash| {
-            self.classic(hash).for_each(|cell| deal.give(cell >> 9, row, cell));
-        };
+        let items = |_, hash| self.classic(hash).map(|cell| (cell >> 9, cell));
         let apply = |part: Part<'_, u64>| {
             let ahead = |cell: u64| self.words.prefetch((cell >> 6) as usize);
             part.add(ahead, |cells, new| {
@@ -88,8 +84,8 @@ impl BloomFilter {
             });
         };
         let per_key = self.plan.hashes as usize;
-        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key };
-        dealing.run(out, &hands, || self.enter(), deal, apply);
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key, items, apply };
+        dealing.run(out, &hands, || self.enter());
     }
 
     /// `contains` for every key.

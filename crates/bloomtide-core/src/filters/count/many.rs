@@ -15,7 +15,7 @@ use crate::filters::Policy;
 use crate::filters::group::{self, Group};
 use crate::filters::repeated::{self, Gathered, Repeated};
 use crate::hash::KeyHash;
-use crate::owners::{Deal, Dealing, Owners, Part};
+use crate::owners::{Dealing, Owners, Part};
 use crate::placement::Layout;
 use crossbeam_epoch::{self as epoch, Guard};
 use std::convert::Infallible;
@@ -163,29 +163,25 @@ impl<C: GrowingCells> CountFilter<C> {
         let plan = self.plan();
         let (cut, placement) = (plan.cut(), plan.placement);
         let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-        let deal = |deal: &mut Deal<'_, KeyHash>, row, hash| {
-            deal.give(cut.locate(placement.block(hash)).0, row, hash);
-        };
-        let apply = |part: Part<'_, KeyHash>| {
+        let items = |row, hash| std::iter::once((cut.locate(placement.block(hash)).0, (hash, row)));
+        let apply = |part: Part<'_, (KeyHash, usize)>| {
             // SAFETY: the batch is inside the gate, and its threads change different partitions.
             let mut turn = unsafe { Turn::alone() };
-            part.add_rows(
-                |h| self.ahead(h),
-                |digests, row, new| {
-                    for (at, digest) in digests.iter().enumerate() {
-                        let count = counts.map_or(1, |counts| counts[row(at)]);
-                        new[at] = self.add_in(&mut turn, *digest, count).unwrap_or_else(|error| {
-                            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                            failed.get_or_insert((row(at), error));
-                            false
-                        });
-                    }
-                },
-            );
+            let ahead = |(hash, _)| self.ahead(hash);
+            part.add(ahead, |items, new| {
+                for ((hash, row), new) in items.iter().zip(new) {
+                    let count = counts.map_or(1, |counts| counts[*row]);
+                    *new = self.add_in(&mut turn, *hash, count).unwrap_or_else(|error| {
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        failed.get_or_insert((*row, error));
+                        false
+                    });
+                }
+            });
         };
         let owners = Owners::new(hands.count(), cut.partitions());
-        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1 };
-        dealing.run(out, &hands, || self.gate.enter(), deal, apply);
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1, items, apply };
+        dealing.run(out, &hands, || self.gate.enter());
         failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 

@@ -26,7 +26,7 @@ use crate::crew::{Crew, Hands};
 use crate::error::{Error, Result};
 use crate::filters::{Estimate, Measure};
 use crate::hash::{Hasher, KeyHash};
-use crate::owners::{Deal, Dealing, Owners, Part};
+use crate::owners::{Dealing, Owners, Part};
 use crate::placement::{BLOCK_CELLS, Layout};
 use crate::positions::{Cells, MAX_HASHES};
 use std::sync::atomic::Ordering;
@@ -203,19 +203,18 @@ impl CountingBloomFilter {
         hands: &Hands<'_>,
     ) {
         let owners = Owners::new(hands.count(), self.plan.cells() / BLOCK_CELLS);
-        let deal = |deal: &mut Deal<'_, KeyHash>, row, hash| {
-            deal.give(self.plan.placement.block(hash) / BLOCK_CELLS, row, hash);
-        };
-        let apply = |part: Part<'_, KeyHash>| {
-            let ahead = |hash| self.counters.prefetch(self.plan.placement.block(hash));
-            part.add_rows(ahead, |digests, row, new| {
-                for (at, hash) in digests.iter().enumerate() {
-                    new[at] = self.raise(self.cells::<K>(*hash).as_slice(), times(row(at)));
+        let block = |hash| self.plan.placement.block(hash);
+        let items = |row, hash| std::iter::once((block(hash) / BLOCK_CELLS, (hash, row)));
+        let apply = |part: Part<'_, (KeyHash, usize)>| {
+            let ahead = |(hash, _)| self.counters.prefetch(block(hash));
+            part.add(ahead, |items, new| {
+                for ((hash, row), new) in items.iter().zip(new) {
+                    *new = self.raise(self.cells::<K>(*hash).as_slice(), times(*row));
                 }
             });
         };
-        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1 };
-        dealing.run(out, hands, || self.gate.enter(), deal, apply);
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key: 1, items, apply };
+        dealing.run(out, hands, || self.gate.enter());
     }
 
     /// Threads for the classic layout: a key has cells of many owners, and is new if any of them finds a
@@ -229,24 +228,24 @@ impl CountingBloomFilter {
     ) {
         let per_line = 512 / u64::from(self.plan.counter_bits);
         let owners = Owners::new(hands.count(), self.plan.cells().div_ceil(per_line));
-        let deal = |deal: &mut Deal<'_, u64>, row, hash| {
-            for cell in self.cells::<MOST>(hash).as_slice() {
-                deal.give(cell / per_line, row, *cell);
-            }
+        let items = |row, hash| {
+            let cells = self.cells::<MOST>(hash);
+            (0..cells.as_slice().len()).map(move |at| {
+                let cell = cells.as_slice()[at];
+                (cell / per_line, (cell, row))
+            })
         };
-        let apply = |part: Part<'_, u64>| {
-            part.add_rows(
-                |cell| self.counters.prefetch(cell),
-                |cells, row, new| {
-                    for (at, cell) in cells.iter().enumerate() {
-                        new[at] = self.raise(&[*cell], times(row(at)));
-                    }
-                },
-            );
+        let apply = |part: Part<'_, (u64, usize)>| {
+            let ahead = |(cell, _)| self.counters.prefetch(cell);
+            part.add(ahead, |items, new| {
+                for ((cell, row), new) in items.iter().zip(new) {
+                    *new = self.raise(&[*cell], times(*row));
+                }
+            });
         };
         let per_key = self.plan.hashes() as usize;
-        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key };
-        dealing.run(out, hands, || self.gate.enter(), deal, apply);
+        let dealing = Dealing { keys, hasher: &self.hasher, owners, per_key, items, apply };
+        dealing.run(out, hands, || self.gate.enter());
     }
 
     /// Takes `count` occurrences away again: all of its counters or none.
