@@ -99,24 +99,6 @@ impl<T: Copy + Default> Dealt<T> {
         }
     }
 
-    /// Sorts items by their owners, stably.
-    fn sort(&mut self, items: &[T], owners: &[u32]) {
-        self.ends.fill(0);
-        owners.iter().for_each(|owner| self.ends[*owner as usize] += 1);
-        let mut start = 0;
-        for end in &mut self.ends {
-            start += std::mem::replace(end, start);
-        }
-        for ((item, owner), place) in items.iter().zip(owners).zip(&mut self.places) {
-            let end = &mut self.ends[*owner as usize];
-            *place = *end;
-            self.items[*end as usize] = *item;
-            *end += 1;
-        }
-        // Nobody answers for the items of nobody.
-        self.new[self.share(self.ends.len() - 1)].iter().for_each(|new| store(new, false));
-    }
-
     fn share(&self, owner: usize) -> Range<usize> {
         let start = owner.checked_sub(1).map_or(0, |before| self.ends[before]);
         start as usize..self.ends[owner] as usize
@@ -156,20 +138,26 @@ impl<T: Copy> Part<'_, T> {
     }
 }
 
-/// The items of a piece that a thread has in its hands, in the order of the rows.
+/// What a thread has in its hands of a piece, in the order of the rows.
 struct Hand<T> {
-    items: Vec<T>,
-    /// Before sorting: whose the item is.
+    /// For sorting: whose each item is.
     owners: Vec<u32>,
-    /// After picking: its row in the piece, and whether it was new.
+    /// The items that were picked, each with its row in the window and whether it was new.
+    items: Vec<T>,
     rows: Vec<u32>,
     new: Vec<AtomicBool>,
 }
 
 impl<T: Copy + Default> Hand<T> {
-    fn new(items: usize) -> Self {
-        let (owners, rows) = (vec![0; items], vec![0; items]);
-        Hand { items: vec![T::default(); items], owners, rows, new: falses(items) }
+    fn new(threads: usize, rows: usize, per_key: usize) -> Self {
+        let (sorted, picked) =
+            if threads > FEW { (rows * per_key, 0) } else { (0, WINDOW * per_key) };
+        Hand {
+            owners: vec![0; sorted],
+            items: vec![T::default(); picked],
+            rows: vec![0; picked],
+            new: falses(picked),
+        }
     }
 }
 
@@ -224,7 +212,7 @@ where
         let answers = |number: usize| &out[number * rows..out.len().min((number + 1) * rows)];
         hands.run(|thread| {
             let own = &pieces[thread];
-            let mut hand = Hand::new(rows * self.per_key);
+            let mut hand = Hand::new(threads, rows, self.per_key);
             // The numbers of the pieces that this thread dealt and whose answers it has not taken.
             let mut numbers = [None; WAITING];
             let (mut next, mut spins) = (0, 0);
@@ -275,32 +263,43 @@ where
         });
     }
 
-    /// The digests of rows of a piece.
-    fn digests<'b>(
-        &'b self,
-        rows: Range<usize>,
-        start: usize,
-        piece: &'b Dealt<T>,
-    ) -> &'b [KeyHash] {
-        match self.keys.digests() {
-            Some(all) => &all[rows],
-            None => &piece.digests[rows.start - start..rows.end - start],
-        }
-    }
-
-    /// Sorts the items of a piece, which has these rows.
+    /// Sorts the items of a piece, which has these rows, by owner.
     fn sort(&self, rows: Range<usize>, nobody: u32, piece: &mut Dealt<T>, hand: &mut Hand<T>) {
-        let (start, items) = (rows.start, rows.len() * self.per_key);
+        let start = rows.start;
+        let digests = match self.keys.digests() {
+            Some(all) => &all[rows.clone()],
+            None => &piece.digests[..rows.len()],
+        };
+        let owners = &mut hand.owners[..rows.len() * self.per_key];
         // A row with fewer items than others has some of nobody.
-        hand.owners.fill(nobody);
-        for (row, digest) in rows.clone().zip(self.digests(rows, start, piece)) {
-            let first = (row - start) * self.per_key;
-            for (at, (unit, item)) in (first..).zip((self.items)(row, *digest)) {
-                hand.items[at] = item;
-                hand.owners[at] = self.owners.of(unit) as u32;
+        owners.fill(nobody);
+        for (row, digest) in rows.clone().zip(digests) {
+            let slots = owners[(row - start) * self.per_key..].iter_mut();
+            for (owner, (unit, _)) in slots.zip((self.items)(row, *digest)) {
+                *owner = self.owners.of(unit) as u32;
             }
         }
-        piece.sort(&hand.items[..items], &hand.owners[..items]);
+        piece.ends.fill(0);
+        owners.iter().for_each(|owner| piece.ends[*owner as usize] += 1);
+        let mut first = 0;
+        for end in &mut piece.ends {
+            first += std::mem::replace(end, first);
+        }
+        let mut slots = owners.iter().zip(&mut piece.places);
+        for (row, digest) in rows.zip(digests) {
+            // Made a second time, which costs less than keeping them.
+            let mut items = (self.items)(row, *digest);
+            for (owner, place) in slots.by_ref().take(self.per_key) {
+                let end = &mut piece.ends[*owner as usize];
+                *place = *end;
+                if let Some((_, item)) = items.next() {
+                    piece.items[*end as usize] = item;
+                }
+                *end += 1;
+            }
+        }
+        // Nobody answers for the items of nobody.
+        piece.new[piece.share(nobody as usize)].iter().for_each(|new| store(new, false));
     }
 
     /// Picks the thread's own items of a piece, which begins with the row `start`, applies them and answers.
@@ -314,7 +313,10 @@ where
     ) {
         for (window, out) in out.chunks(WINDOW).enumerate() {
             let first = start + window * WINDOW;
-            let digests = self.digests(first..first + out.len(), start, piece);
+            let digests = match self.keys.digests() {
+                Some(all) => &all[first..first + out.len()],
+                None => &piece.digests[first - start..first - start + out.len()],
+            };
             let mut own = 0;
             for (at, digest) in digests.iter().enumerate() {
                 for (unit, item) in (self.items)(first + at, *digest) {
