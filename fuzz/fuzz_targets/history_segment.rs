@@ -1,11 +1,10 @@
-//! Any bytes as a segment of a history: refused, or every question is answered or refused, and what is sound can be
-//! compressed into something sound.
+//! Any bytes as a segment of a history: refused, or every question is answered or refused.
 //!
 //! Checksums stop a fuzzer at the door, so an input that does not start like a segment has them mended.
 
 #![no_main]
 
-use bloomtide_core::history::{Segment, join, merge_rows};
+use bloomtide_core::history::Segment;
 use libfuzzer_sys::fuzz_target;
 
 /// Where the rows begin, and the word of the header that says how long they are.
@@ -26,13 +25,7 @@ fuzz_target!(|input: &[u8]| {
         };
         assert_eq!(counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count)), total);
     }
-    if segment.validate().is_err() || segment.sizes().columns * rows as u64 > 1 << 20 {
-        return;
-    }
-    for made in [merge_rows(&segment, 2, 1.0), join(&segment, &segment, 1.0)].into_iter().flatten()
-    {
-        Segment::from_vec(made).expect("what was made opens").validate().expect("and is sound");
-    }
+    let _ = segment.validate();
 });
 
 /// Makes the magic, version, lengths and checksums right, as far as the bytes allow it.
@@ -45,7 +38,7 @@ fn mend(bytes: &mut [u8]) {
     bytes[8..10].copy_from_slice(&20u16.to_le_bytes());
     bytes[10..12].copy_from_slice(&1u16.to_le_bytes());
     bytes[16..24].copy_from_slice(&(len as u64).to_le_bytes());
-    bytes[30..32].fill(0);
+    bytes[29..32].fill(0);
     let rows = usize::from(bytes[ROW_BYTES]) % (len - FIXED - 127);
     // The body is what is left; its length says how many checksums stand before it.
     let fitting = (0..=len / BLOCK + 1).find_map(|blocks| {

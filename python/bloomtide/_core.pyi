@@ -36,7 +36,6 @@ _HashName: TypeAlias = Literal["xxh3", "keyed"]
 _Policy: TypeAlias = Literal["plain", "conservative"]
 _Counts: TypeAlias = Iterable[int] | Any
 _Partitions: TypeAlias = int | Literal["auto", "adaptive"] | PartitionModel
-_CellPolicy: TypeAlias = Literal["largest", "plain"]
 _Nulls: TypeAlias = Literal["refuse", "skip"]
 _Duration: TypeAlias = str | float | timedelta
 _Instant: TypeAlias = datetime | str | float | np.datetime64
@@ -94,8 +93,6 @@ __all__ = [
     "digest",
     "format_kinds",
     "from_bytes",
-    "history_formulas",
-    "history_paper_sizes",
     "history_roll_up",
     "load",
     "pack_header",
@@ -120,7 +117,6 @@ def history_roll_up(
     row_span: int | None = None,
     error_rate: float,
     gate_error: float | None = None,
-    policy: Literal["largest", "plain"] = "largest",
     hash: _HashName = "xxh3",
     seed: int = 0,
     secret: bytes | None = None,
@@ -147,19 +143,6 @@ def read_header(data: Buffer, kind: str) -> tuple[int, int, bytes]: ...
 def read_sealed(data: Buffer, kind: str) -> tuple[bytes, int, int]: ...
 def load(path: _Path) -> _Filter | Any: ...
 def from_bytes(data: Buffer) -> _Filter | Any: ...
-def history_paper_sizes(
-    row_elements: int, rows: int, *, gate_error: float = 0.01, row_error: float = 0.01
-) -> dict[str, int]: ...
-def history_formulas(
-    *,
-    elements: float,
-    row_elements: float,
-    rows: int,
-    gate_hashes: int,
-    gate_bits: int,
-    hashes: int,
-    columns: int,
-) -> dict[str, float]: ...
 
 @final
 class BloomFilter:
@@ -1018,12 +1001,7 @@ class HistoryBuffer:
     def replay(self, data: Buffer) -> JournalReport: ...
     def segments(self) -> list[OpenSegment]: ...
     def seal(
-        self,
-        index: int,
-        *,
-        error_rate: float,
-        gate_error: float | None = None,
-        policy: Literal["largest", "plain"] = "largest",
+        self, index: int, *, error_rate: float, gate_error: float | None = None
     ) -> SealedSegment: ...
     def drop(self, index: int) -> None: ...
     def row_count(self, index: int) -> int: ...
@@ -1192,23 +1170,6 @@ class HistorySegment:
     def open(path: _Path) -> HistorySegment: ...
     @staticmethod
     def from_bytes(data: Buffer) -> HistorySegment: ...
-    @staticmethod
-    def build(
-        keys: _Keys,
-        rows: Iterable[int] | Any,
-        counts: _Counts | None = None,
-        *,
-        row_count: int,
-        begin: int = 0,
-        window: int = 1,
-        error_rate: float = 0.01,
-        gate_error: float | None = None,
-        policy: _CellPolicy = "largest",
-        sizes: dict[str, int] | None = None,
-        hash: _HashName = "xxh3",
-        seed: int = 0,
-        secret: bytes | None = None,
-    ) -> bytes: ...
     @property
     def info(self) -> SegmentInfo: ...
     def row_records(self) -> dict[str, npt.NDArray[Any]]: ...
@@ -1226,8 +1187,6 @@ class HistorySegment:
     def names(self) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
     def positions(self, key: _Key) -> tuple[list[int], list[int]]: ...
     def validate(self) -> None: ...
-    def merge_rows(self, factor: int = 2, *, max_error: float) -> bytes: ...
-    def join(self, other: HistorySegment, *, max_error: float) -> bytes: ...
 
 # Named structures and the commands on them, for a server that speaks the Redis protocol.
 @final

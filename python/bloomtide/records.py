@@ -309,8 +309,6 @@ class SegmentInfo:
     """The chance that a count is not exact, by how full the rows are."""
     predicted_gate_error: float
     """The chance that the gate lets a key pass that never came, by how full it is."""
-    policy: str
-    """What a cell holds of keys that share it: the `"largest"` count, or their sum (`"plain"`)."""
     hash: str
     """The hash function, `"xxh3"` or `"keyed"`."""
     seed: int

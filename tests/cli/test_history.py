@@ -200,23 +200,6 @@ def test_compaction_changes_no_count(tmp_path: Path) -> None:
     assert counts(path, *keys) == {page: len(times) for page, times in days.items()}
 
 
-def test_a_compression_needs_a_limit_for_the_error_and_keeps_to_it(tmp_path: Path) -> None:
-    path = tmp_path / "hits"
-    days = {f"/{page}": tuple(range(page, 2 * 1440, 97)) for page in range(40)}
-    run("history", "ingest", path, stdin=log_of(days))
-    sealed = [row for row in objects("segments", path) if row["level"] == 1]
-    one = str(sealed[0]["id"])
-    assert "--max-error" in refused("history", "compact", path, "--merge-rows", one)
-    tiny = refused("history", "compact", path, "--merge-rows", one, "--max-error", "1e-9")
-    assert "max_error" in tiny
-    made = json.loads(
-        run("history", "compact", path, "--merge-rows", one, "--max-error", "0.9", "--json").stdout
-    )
-    assert made["rows"] == sealed[0]["rows"] // 2
-    assert made["state"] == "compressed"
-    assert counts(path, "--key", "/3")["/3"] >= len(days["/3"])
-
-
 def test_a_sound_store_is_verified_and_a_damaged_file_is_named_with_its_time(
     tmp_path: Path,
 ) -> None:
@@ -272,8 +255,6 @@ def test_readers_and_the_writer_do_not_disturb_each_other_but_a_second_writer_is
         (("export", "--out", "rows.csv", "--json"), "csv"),
         (("top", "-n", "0"), "number"),
         (("compact", "--retention", "for ever"), "retention"),
-        (("compact", "--join", "one", "--max-error", "0.5"), "--join"),
-        (("compact", "--join", "1,2", "--merge-rows", "1", "--max-error", "0.5"), "--join"),
         (("ingest", "--window", "1h"), "window"),
     ],
 )

@@ -29,7 +29,7 @@ from bloomtide import (
     TimeDecayingBloomFilter,
     UrlFilter,
 )
-from bloomtide._core import CountFilter, HistorySegment
+from bloomtide._core import CountFilter, HistoryBuffer, HistorySegment
 from bloomtide.distributed import build_partition
 
 FOLDER = Path(__file__).parent / "v1"
@@ -279,15 +279,11 @@ PARTIALS = Path(__file__).parent / "partial"
 def make_segment() -> tuple[bytes, dict[str, list[int]]]:
     """A thousand events, in every third of 30 rows, and what the segment says of 60 keys."""
     numbers = [(event * event * 7 + event) % 971 for event in range(1000)]
-    data = HistorySegment.build(
-        [f"/page/{int(971 / (number + 1)) % 50}" for number in numbers],
-        [number % 10 * 3 for number in numbers],
-        row_count=30,
-        begin=1_700_000_000,
-        window=60,
-        error_rate=0.05,
-        seed=5,
-    )
+    buffer = HistoryBuffer(window=60, rows=30, seed=5, names=0)
+    for number in numbers:
+        key = f"/page/{int(971 / (number + 1)) % 50}"
+        buffer.add(key, 1, 1_699_999_200 + number % 10 * 180)
+    data = buffer.seal(1_699_999_200 // 1800, error_rate=0.05).segment
     segment = HistorySegment.from_bytes(data)
     keys = [f"/page/{number}" for number in range(60)]
     return data, {key: segment.rows_of(key).tolist() for key in keys}

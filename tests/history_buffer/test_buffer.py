@@ -132,6 +132,8 @@ def test_the_last_nanosecond_of_a_window_belongs_to_it() -> None:
         (["a", "b"], None, np.array(["2020", "NaT"], "datetime64[us]"), "refuse", ParameterError),
         (["a", "b"], None, [5.0, datetime(2020, 1, 1)], "refuse", ParameterError),  # noqa: DTZ001
         (["a", "b"], None, 5.0, "maybe", ParameterError),
+        (["a", "b"], None, [5.0, 1e13], "refuse", ParameterError),
+        (["a", "b"], None, -1e13, "refuse", ParameterError),
         ("ab", None, 5.0, "refuse", ParameterError),
     ],
 )
@@ -201,6 +203,8 @@ def test_the_journal_makes_the_same_buffer_again_and_goes_on() -> None:
     report = again.replay(memoryview(journal))
     assert (report.events, report.valid_bytes) == (counts.sum(), len(journal))
     assert (report.torn, report.damaged) == (False, None)
+    # For each piece a record of each row at most, and of the names of each of three hours.
+    assert report.records <= 1 + 7 * (180 + 3)
     journal += add_and_take(again)
     third = hourly()
     assert third.replay(journal).events == counts.sum() + 1
@@ -245,9 +249,43 @@ def test_a_dump_leaves_out_what_is_being_sealed() -> None:
     assert again.newest == START + HOUR
 
 
-def test_a_journal_of_another_seed_is_refused() -> None:
-    with pytest.raises(IncompatibleError, match="hash"):
-        hourly(seed=1).replay(hourly().take_journal())
+def test_a_dump_makes_the_same_buffer_again() -> None:
+    keys, counts, times = events(3000)
+    buffer = hourly(names=8)
+    buffer.add_many(keys, counts, at=times.astype("datetime64[us]"))
+    with pytest.raises(BloomtideError):
+        buffer.replay(b"")  # what was not taken would be lost
+    buffer.take_journal()
+    again = hourly(names=8)
+    again.replay(buffer.dump())
+    expected = exact(keys, counts, times)
+    assert held(buffer, expected) == held(again, expected) == expected
+    assert again.segments() == buffer.segments()
+    for segment in buffer.segments():
+        assert again.names(segment.index) == buffer.names(segment.index)
+        records, others = (b.row_records(segment.index) for b in (buffer, again))
+        assert all((records[name] == others[name]).all() for name in records)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ({"window": MINUTE, "rows": 60, "seed": 1}, "hash"),
+        ({"window": MINUTE, "rows": 60, "hash": "keyed", "secret": bytes(16)}, "hash"),
+        ({"window": MINUTE, "rows": 59}, "rows"),
+        ({"window": SECOND, "rows": 60}, "window"),
+        ({"arrivals": MINUTE, "rows": 60}, "rows by"),
+    ],
+)
+def test_a_journal_of_another_store_is_refused(words: dict[str, Any], name: str) -> None:
+    with pytest.raises(IncompatibleError, match=name):
+        HistoryBuffer(**words).replay(hourly().take_journal())
+
+
+def test_without_names_the_largest_count_is_told_all_the_same() -> None:
+    buffer = hourly(names=0)
+    buffer.add_many(["a", "b", "a"], [1, 7, 2], at=START / 1e6)
+    assert buffer.names(buffer.segments()[0].index) == ([], 7)
 
 
 # ---- sealing and rolling up
@@ -336,7 +374,7 @@ def test_items_that_were_damaged_or_do_not_fit_are_refused() -> None:
     [
         ({"error_rate": 0.0}, "error_rate"),
         ({"error_rate": float("nan")}, "error_rate"),
-        ({"policy": "sum"}, "policy"),
+        ({"gate_error": 2.0}, "gate_error"),
         ({"index": 3}, "index"),
     ],
 )
@@ -453,6 +491,9 @@ def test_threads_lose_no_event() -> None:
         ({"window": 0, "rows": 60}, "window"),
         ({"arrivals": 0, "rows": 60}, "arrivals"),
         ({"window": MINUTE, "rows": 0}, "rows"),
+        ({"window": MINUTE, "rows": 2**32 - 1}, "rows"),
+        ({"window": 2**63 - 1, "rows": 60}, "window"),
+        ({"window": MINUTE, "rows": 60, "names": 2**60}, "names"),
         ({"window": MINUTE, "rows": 60, "hash": "md5"}, "hash"),
     ],
 )

@@ -46,7 +46,7 @@ class PlainSegment:
         word = self.word
         self.rows, row_bytes = word(72), word(80)
         self.gate_bits, self.columns = word(88), word(96)
-        self.order, self.gate_hashes, self.hashes = self.data[27:30]
+        self.order, self.gate_hashes, self.hashes = self.data[26:29]
         self.row_numbers = list(varints(self.data[184 : 184 + row_bytes]))
         self.filled = self.rows_with_events()
         filled = len(self.filled)

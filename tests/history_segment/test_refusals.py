@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 
 from bloomtide import errors
-from bloomtide._core import Digests, HistorySegment, history_formulas, history_paper_sizes
+from bloomtide._core import Digests, HistoryBuffer, HistorySegment
 from tests.files.crafted import with_version
 
 KEYS = [f"https://example.org/{i}" for i in range(40)]
 
 
-def build(**words: Any) -> bytes:
+def build(keys: list[Any] = KEYS, *, rows: int = 5, error_rate: float = 0.01, **more: Any) -> bytes:
     """A small segment."""
-    rows = [i % 5 for i in range(len(KEYS))]
-    return HistorySegment.build(KEYS, rows, [1 + i % 3 for i in range(40)], row_count=5, **words)
+    buffer = HistoryBuffer(window=1, rows=rows, names=0)
+    for i, key in enumerate(keys):
+        buffer.add(key, 1 + i % 3, i % rows)
+    return buffer.seal(0, error_rate=error_rate, **more).segment
 
 
 def test_damage_in_any_byte_of_a_file_is_refused_by_name(tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ def test_files_of_others_and_of_later_versions_are_refused(tmp_path: Path) -> No
 
 def test_a_question_meets_damage_only_where_it_looks(tmp_path: Path) -> None:
     keys = list(range(30_000))
-    data = HistorySegment.build(keys, [key % 7 for key in keys], row_count=7)
+    data = build(keys, rows=7)
     path = tmp_path / "a.segment"
     middle = len(data) // 2
     path.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
@@ -99,43 +101,13 @@ def test_digests_of_another_seed_are_refused() -> None:
         segment.count_many(Digests(KEYS, hash="keyed", secret=bytes(16)))
 
 
-def test_a_compression_beyond_the_allowed_error_is_refused_with_the_error() -> None:
-    a = HistorySegment.from_bytes(build(window=10))
-    b = HistorySegment.from_bytes(build(window=10, begin=50))
-    with pytest.raises(errors.ParameterError, match=r"max_error.*would be"):
-        a.merge_rows(max_error=0.0)
-    with pytest.raises(errors.ParameterError, match=r"max_error.*would be"):
-        a.join(b, max_error=0.0)
-    for other in (build(seed=1), build(policy="plain")):
-        with pytest.raises(errors.IncompatibleError):
-            a.join(HistorySegment.from_bytes(other), max_error=1.0)
-
-
-SIZES = history_paper_sizes(100, 10)
-FORMULAS: Callable[..., dict[str, float]] = history_formulas
-
-
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: HistorySegment.from_bytes(build()).merge_rows(1, max_error=1.0), "factor"),
         (lambda: HistorySegment.from_bytes(build()).count("a", -1), "first"),
         (lambda: HistorySegment.from_bytes(build()).count("a", 0, -1), "last"),
-        (lambda: build(policy="smallest"), "policy"),
         (lambda: build(error_rate=0.0), "error_rate"),
         (lambda: build(gate_error=2.0), "gate_error"),
-        (lambda: build(sizes={"columns": 5}), "sizes"),
-        (lambda: build(sizes={**SIZES, "columns": 0}), "columns"),
-        (lambda: build(sizes={**SIZES, "hashes": 65}), "hashes"),
-        (lambda: HistorySegment.build(KEYS, [0], row_count=5), "rows"),
-        (lambda: HistorySegment.build(["a"], [5], row_count=5), "rows"),
-        (lambda: HistorySegment.build(["a"], [0], [0], row_count=5), "counts"),
-        (lambda: HistorySegment.build(["a"], [0], [1, 2], row_count=5), "counts"),
-        (lambda: history_paper_sizes(100, 10, row_error=0.0), "error_rate"),
-        (
-            lambda: FORMULAS(elements=1, row_elements=1, rows=1, **{**SIZES, "gate_bits": 0}),
-            "gate_bits",
-        ),
     ],
 )
 def test_bad_values_are_refused_by_name(call: Callable[[], object], name: str) -> None:

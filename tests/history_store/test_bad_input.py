@@ -105,7 +105,6 @@ def test_an_empty_store_answers_with_nothing(tmp_path: Path) -> None:
         ({"retention": "1m for 1d, 90s for 2d"}, "retention"),
         ({"mode": "a"}, "mode"),
         ({"hash": "md5"}, "hash"),
-        ({"policy": "smallest"}, "policy"),
     ],
 )
 def test_a_store_is_not_made_of_nonsense(tmp_path: Path, words: dict[str, Any], name: str) -> None:

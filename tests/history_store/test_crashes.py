@@ -35,7 +35,6 @@ class Work:
         yield self._adding("key 1", START + 10)
         yield lambda store: store.seal()
         yield lambda store: store.compact(now=START + 3 * DAY)
-        yield self._compress
         yield self._adding("key 2", START + 2 * DAY)
 
     def _adding(self, key: str, at: float) -> Step:
@@ -46,12 +45,6 @@ class Work:
             self.unsure = None
 
         return step
-
-    @staticmethod
-    def _compress(store: History) -> None:
-        found = next(report for report in store.segments() if report.level == 0)
-        assert found.id is not None
-        store.compress(found.id, max_error=0.9)
 
 
 def open_store(path: Path, disk: FailingDisk | None = None) -> History:

@@ -90,14 +90,6 @@ class StoreMachine(RuleBasedStateMachine):
         after = [self.store.count(key, low, high, rollups=False).upper for key in KEYS]
         assert all(one <= other for one, other in zip(before, after, strict=True))
 
-    @rule(choice=st.integers(0, 1000), factor=st.sampled_from([2, 3]))
-    def compress(self, choice: int, factor: int) -> None:
-        found = [report for report in self.store.segments() if report.id is not None]
-        if found:
-            number = found[choice % len(found)].id
-            assert number is not None
-            self.store.compress(number, factor=factor, max_error=0.999)
-
     @rule()
     def reopen(self) -> None:
         self.store.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomtide.errors import BloomtideError, IncompatibleError, ParameterError
+from bloomtide.errors import IncompatibleError
 from bloomtide.history import History, seal
 from bloomtide.history import store as store_module
 from bloomtide.history.state import State
@@ -153,63 +153,6 @@ def test_too_many_entries_in_memory_are_sealed_early_and_counted_once(opened: Op
     assert store.count("key 7").upper == 6
 
 
-def test_compression_never_lowers_a_count_and_tells_its_error(opened: Opener) -> None:
-    store = opened(window="1m")
-    exact = fill(store, 2)
-    store.compact()
-    before = {key: store.count(key, rollups=False).upper for key in exact.all_keys()}
-    for report in store.segments():
-        if report.id is not None and report.level == 1:
-            made = store.compress(report.id, factor=4, max_error=0.99)
-            assert made.rows == 6
-            assert made.state == "compressed"
-    for key in exact.all_keys():
-        assert store.count(key, rollups=False).upper >= before[key]
-    require_bounds(store, exact, START + HOUR, START + 30 * HOUR)
-    assert store.verify().problems == ()
-
-
-def test_compression_beyond_the_error_allowed_is_refused_and_changes_nothing(
-    opened: Opener,
-) -> None:
-    store = opened(window="1m")
-    fill(store, 1)
-    store.compact()
-    number = next(report.id for report in store.segments() if report.id is not None)
-    before = store.segments()
-    with pytest.raises(BloomtideError, match="max_error"):
-        store.compress(number, max_error=1e-300)
-    assert store.segments() == before
-
-
-def test_joined_segments_answer_as_one_and_keep_their_children(opened: Opener) -> None:
-    store = opened(window="1m")
-    exact = fill(store, 3)
-    store.compact()
-    first, second = (r for r in store.segments() if r.level == 1 and r.parent is None)
-    assert first.id is not None
-    assert second.id is not None
-    made = store.join(first.id, second.id, max_error=0.99)
-    assert (made.rows, made.events) == (first.rows + second.rows, first.events + second.events)
-    require_bounds(store, exact, START + 5 * HOUR + 30, START + 29 * HOUR)
-    assert store.count("often", START + 25 * HOUR, START + 26 * HOUR).partial == 0
-
-
-def test_only_neighbouring_roots_of_one_level_are_joined(opened: Opener) -> None:
-    store = opened(window="1m")
-    fill(store, 4)
-    store.compact()
-    roots = [r.id for r in store.segments() if r.level == 1 and r.parent is None]
-    child = next(r.id for r in store.segments() if r.parent is not None)
-    for one, other in ((roots[0], roots[2]), (roots[0], child)):
-        assert one is not None
-        assert other is not None
-        with pytest.raises(IncompatibleError):
-            store.join(one, other, max_error=0.99)
-    with pytest.raises(ParameterError, match="segment"):
-        store.join(roots[0] or 0, 10**6, max_error=0.99)
-
-
 def test_merged_stores_count_what_both_saw(opened: Opener) -> None:
     store, other = opened("one", window="1m"), opened("other", window="1m")
     exact, more = fill(store, 2), fill(other, 3, shift=17.0)
@@ -326,11 +269,6 @@ def test_rows_by_arrivals_that_overlap_in_time_keep_their_own_children(opened: O
         exact.add(key, at)
     store.compact()
     assert len(store.stats().levels) >= 3
-    for start in range(0, 100_000, 9_000):
-        require_bounds(store, exact, START + start, START + start + 5_000)
-    for report in store.segments():
-        if report.level == 1 and report.id is not None:
-            store.compress(report.id, factor=2, max_error=0.99)
     for start in range(0, 100_000, 9_000):
         require_bounds(store, exact, START + start, START + start + 5_000)
 

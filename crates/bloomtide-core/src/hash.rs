@@ -93,6 +93,23 @@ impl Hasher {
         }
     }
 
+    /// As files have it: the function's id, its seed, and its secret.
+    pub(crate) fn parts(&self) -> (u8, u64, [u8; 16]) {
+        match *self {
+            Hasher::Xxh3 { seed } => (1, seed, [0; 16]),
+            Hasher::Keyed { secret } => (2, 0, secret),
+        }
+    }
+
+    /// What `parts` gave.
+    pub(crate) fn from_parts(id: u8, seed: u64, secret: [u8; 16]) -> Result<Self> {
+        match id {
+            1 => Ok(Hasher::Xxh3 { seed }),
+            2 => Ok(Hasher::Keyed { secret }),
+            _ => Err(Error::Field { name: "hash", got: id.to_string() }),
+        }
+    }
+
     /// Hashes text or bytes.
     #[inline(always)]
     pub fn bytes(&self, key: &[u8]) -> KeyHash {

@@ -59,8 +59,7 @@ mod _core {
     use super::format::{crc32c, format_kinds, pack_header, read_header, read_sealed};
     #[pymodule_export]
     use super::history::{
-        Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment, history_formulas,
-        history_paper_sizes, history_roll_up,
+        Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment, history_roll_up,
     };
     #[pymodule_export]
     use super::hot::HotList;

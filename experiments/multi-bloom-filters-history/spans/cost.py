@@ -35,7 +35,7 @@ def cost(n2: int, rows: tuple[int, ...], asked: int) -> Outcome:
         theirs.add_row(keys)
     by_row: Cells = np.stack([row.astype(np.uint8) for row in theirs.rows])
     by_column: Cells = np.ascontiguousarray(by_row.T)
-    segment = sealed(streams, 0.01, "largest")
+    segment = sealed(streams, 0.01)
     random = np.random.default_rng(SEED)
     chosen: Numbers = random.permutation(np.concatenate(streams))[:asked]
     places = positions(chosen, planned.m2, planned.k2, MATRIX)

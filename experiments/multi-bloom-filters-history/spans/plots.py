@@ -54,7 +54,7 @@ def _compressions(rows: list[Row]) -> Any:
 def _sizes(rows: list[Row]) -> Any:
     figure, axes = two_plots()
     rate = rows[0]["rate"]
-    layouts = ("paper", "exact", "ours, plain", "ours, largest")
+    layouts = ("paper", "exact", "ours")
     kinds = list(dict.fromkeys(row["stream"] for row in rows))
     for side, column in zip(axes, ("bits_an_entry", "wrong"), strict=True):
         for number, (layout, colour) in enumerate(zip(layouts, COLOURS, strict=False)):

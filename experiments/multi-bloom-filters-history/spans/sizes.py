@@ -7,8 +7,6 @@ An exact table has a 64-bit digest and a count for each key of each row.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from bloomtide._core import Digests, HistoryBuffer, HistorySegment
@@ -18,17 +16,15 @@ from spans.formulas import ABSENT, KINDS, SEED, windows
 from trials.outcome import Claim, Outcome, Row
 
 MINUTE = 60_000_000
-Policy = Literal["plain", "largest"]
-POLICIES: tuple[Policy, ...] = ("plain", "largest")
 
 
-def sealed(streams: list[Numbers], error_rate: float, policy: Policy) -> HistorySegment:
+def sealed(streams: list[Numbers], error_rate: float) -> HistorySegment:
     """Our segment with a row for each of these."""
     buffer = HistoryBuffer(window=MINUTE, arrivals=None, rows=len(streams), names=0)
     for row, keys in enumerate(streams):
         buffer.add_many(keys, at=np.datetime64(row * MINUTE, "us"))
     [one] = buffer.segments()
-    made = buffer.seal(one.index, error_rate=error_rate, gate_error=error_rate, policy=policy)
+    made = buffer.seal(one.index, error_rate=error_rate, gate_error=error_rate)
     return HistorySegment.from_bytes(made.segment)
 
 
@@ -62,11 +58,10 @@ def sizes(n2: int, rows: int, rates: tuple[float, ...]) -> Outcome:
             table.append(base | {"layout": "paper", "bits": letter, "wrong": wrong, "false": 0.0})
             exact = entries * (64 + largest.bit_length())
             table.append(base | {"layout": "exact", "bits": exact, "wrong": 0.0, "false": 0.0})
-            for policy in POLICIES:
-                segment = sealed(streams, rate, policy)
-                inside, absent = _wrong(segment, streams)
-                found = {"bits": 8 * segment.info.bytes, "wrong": inside, "false": absent}
-                table.append(base | {"layout": f"ours, {policy}"} | found)
+            segment = sealed(streams, rate)
+            inside, absent = _wrong(segment, streams)
+            found = {"bits": 8 * segment.info.bytes, "wrong": inside, "false": absent}
+            table.append(base | {"layout": "ours"} | found)
     for row in table:
         row["bits_an_event"] = row["bits"] / row["events"]
         row["bits_an_entry"] = row["bits"] / row["entries"]
@@ -78,18 +73,17 @@ def _claims(table: list[Row], rates: tuple[float, ...]) -> list[Claim]:
     for kind in KINDS:
         of = {(row["layout"], row["rate"]): row for row in table if row["stream"] == kind}
         rate = rates[0]
-        paper, exact = of["paper", rate], of["exact", rate]
-        ours, plain = of["ours, largest", rate], of["ours, plain", rate]
+        paper, exact, ours = of["paper", rate], of["exact", rate], of["ours", rate]
         told = ", ".join(
             f"{name} {row['bits_an_entry']:.1f}"
-            for name, row in (("paper", paper), ("exact", exact), ("plain", plain), ("ours", ours))
+            for name, row in (("paper", paper), ("exact", exact), ("ours", ours))
         )
         text = f"{kind} keys, {rate:.0%}: bits for each key of a row; ours below the exact table's"
         claims.append(Claim(text, "", told, ours["bits"] < exact["bits"]))
         worst = max(
             row[column] / row["rate"]
             for row in table
-            if row["stream"] == kind and row["layout"] == "ours, largest"
+            if row["stream"] == kind and row["layout"] == "ours"
             for column in ("wrong", "false")
         )
         text = f"{kind} keys: share of wrong answers over the rate that was asked for, at most"

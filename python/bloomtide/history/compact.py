@@ -1,10 +1,9 @@
-"""Compaction: roll-ups, retention, and the paper's two compressions by hand.
+"""Compaction: roll-ups and retention.
 
 A roll-up makes one segment of the next level from all complete segments in its span. It is built
 from their exact items, so it is sized for its own load and its error does not grow; they become its
 children and their items files go. Retention then drops children whose time to be kept is over, and
-at last whole roots. The paper's compressions work on a sealed segment without its items: they can
-only widen it, so they predict the error after it and refuse one beyond `max_error`.
+at last whole roots.
 
 What is built lies outside of every lock; each step is one transaction.
 """
@@ -13,13 +12,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
-from bloomtide._core import HistorySegment, history_roll_up
-from bloomtide.errors import IncompatibleError, ParameterError, SnapshotError, require
+from bloomtide._core import history_roll_up
+from bloomtide.errors import ParameterError, SnapshotError
 from bloomtide.history.entry import Entry
-from bloomtide.history.forest import Damaged, SegmentNode
+from bloomtide.history.forest import SegmentNode
 from bloomtide.history.ladder import parse_retention
 from bloomtide.history.state import State
 
@@ -61,41 +59,6 @@ def drop_expired(state: State, now: int) -> int:
             moved = horizon if horizon != state.catalogue.horizon else None
             state.register(remove=gone, horizon=moved)
     return len(gone)
-
-
-def compress(state: State, number: int, factor: int, max_error: float) -> Entry:
-    """The paper's first compression: neighbouring rows of a segment become one."""
-    node = _node(state, number)
-    data = _open(state, node).merge_rows(factor, max_error=max_error)
-    with state.lock:
-        entry = _replacement(state, node.entry, data, "compressed")
-        adopt = {child.entry.id: entry.id for child in state.forest.offspring.get(number, [])}
-        state.register(add=[entry], remove=[number], adopt=adopt)
-    return entry
-
-
-def join(state: State, one: int, other: int, max_error: float) -> Entry:
-    """The paper's second compression: two consecutive segments become one."""
-    nodes = sorted([_node(state, one), _node(state, other)], key=lambda node: node.begin)
-    first, second = nodes
-    if first.entry.parent is not None or second.entry.parent is not None:
-        _refuse_join("parent", "none", f"{first.entry.parent}, {second.entry.parent}")
-    if first.entry.level != second.entry.level:
-        _refuse_join("level", first.entry.level, second.entry.level)
-    if first.entry.number + 1 != second.entry.number:
-        _refuse_join("number", first.entry.number + 1, second.entry.number)
-    data = _open(state, first).join(_open(state, second), max_error=max_error)
-    with state.lock:
-        # Its two halves can no longer be told apart by a parent, so it stays a root.
-        entry = replace(_replacement(state, first.entry, data, "joined"), items=None)
-        entry = replace(entry, last=max(first.last, second.last), end=second.end)
-        children = [
-            child.entry.id
-            for node in nodes
-            for child in state.forest.offspring.get(node.entry.id, [])
-        ]
-        state.register(add=[entry], remove=[one, other], adopt=dict.fromkeys(children, entry.id))
-    return entry
 
 
 def _groups(state: State, level: int, now: int) -> Iterator[tuple[int, list[Entry]]]:
@@ -145,7 +108,6 @@ def _roll_up_group(
         row_span=levels[level].window if levels else None,
         error_rate=state.settings.error_rate,
         gate_error=state.settings.gate_error,
-        policy=state.settings.policy,
         names=state.settings.names,
         hash=state.settings.hash,
         seed=state.settings.seed,
@@ -216,49 +178,6 @@ def _family(state: State, node: SegmentNode) -> Iterator[SegmentNode]:
     yield node
     for child in state.forest.offspring.get(node.entry.id, []):
         yield from _family(state, child)
-
-
-def _node(state: State, number: int) -> SegmentNode:
-    node = state.forest.nodes.get(number)
-    if node is None:
-        require("segment", number, "the id of a sealed segment", False, hint="see segments()")
-        raise AssertionError  # for the type checker: require has raised
-    return node
-
-
-def _open(state: State, node: SegmentNode) -> HistorySegment:
-    try:
-        return state.forest.open(node)
-    except Damaged:
-        reason = state.forest.damaged[node.entry.id]
-        raise SnapshotError(reason, path=node.entry.file, offset=None) from None
-
-
-def _replacement(state: State, entry: Entry, data: bytes, made: str) -> Entry:
-    info = HistorySegment.from_bytes(data).info
-    file, check = state.write_segment(data)
-    return replace(
-        entry,
-        id=state.catalogue.allocate(),
-        rows=info.rows,
-        events=info.events,
-        file=file,
-        bytes=len(data),
-        checksum=check,
-        predicted_error=info.predicted_error,
-        state=made,
-        created=state.now(),
-    )
-
-
-def _refuse_join(field: str, expected: object, got: object) -> None:
-    raise IncompatibleError(
-        f"only two consecutive roots of one level can be joined; `{field}` is: {got}",
-        hint="see segments(), and compact() first",
-        field=field,
-        expected=expected,
-        got=got,
-    )
 
 
 def _refuse_error(max_error: float, predicted: float) -> None:

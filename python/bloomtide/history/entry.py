@@ -33,7 +33,7 @@ class Entry:
     predicted_error: float
     parameters: Mapping[str, Any]
     state: str
-    """What made it: `"sealed"`, `"rolled up"`, `"compressed"`, `"joined"` or `"copied"`."""
+    """What made it: `"sealed"`, `"rolled up"` or `"copied"`."""
     parent: int | None
     """The segment that contains its counts; None for a root."""
     created: int

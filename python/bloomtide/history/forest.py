@@ -341,11 +341,8 @@ class Forest:
         return found
 
     def _rows_by_order(self, node: SegmentNode, family: list[SegmentNode]) -> list[int]:
-        """By arrivals the times of rows may overlap, but each child is one row, in their order.
-        After a compression it is not: then no row has children."""
+        """By arrivals the times of rows may overlap, but each child is one row, in their order."""
         numbers = sorted(child.entry.number for child in family)
-        if len(numbers) != node.length:
-            return [-1] * len(family)
         return [numbers.index(child.entry.number) for child in family]
 
     def open(self, node: SegmentNode) -> HistorySegment:

@@ -89,8 +89,7 @@ class SegmentReport:
     parent: int | None
     """The segment that has its counts as well."""
     state: str
-    """`"open"`, or what made it: `"sealed"`, `"rolled up"`, `"compressed"`, `"joined"` or
-    `"copied"`."""
+    """`"open"`, or what made it: `"sealed"`, `"rolled up"` or `"copied"`."""
     file: str | None
     checksum: str | None
     parameters: dict[str, Any]

@@ -91,7 +91,6 @@ def write_sealed(state: State, buffer: HistoryBuffer, index: int) -> Entry:
         index,
         error_rate=settings.error_rate,
         gate_error=settings.gate_error,
-        policy=settings.policy,
     )
     file, check = state.write_segment(sealed.segment)
     items = state.write_items(sealed.items)

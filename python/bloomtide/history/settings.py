@@ -26,12 +26,11 @@ FIXED = ("window", "arrivals", "rows", "hash", "seed", "fingerprint", "location"
 """In the order in which a difference is reported."""
 
 HashName = Literal["xxh3", "keyed"]
-Policy = Literal["largest", "plain"]
 Nulls = Literal["refuse", "skip"]
 
 GIVEN = (
     "window", "arrivals", "rows", "error_rate", "gate_error", "retention", "lateness",
-    "durability", "names", "entries", "policy", "hash", "seed", "location",
+    "durability", "names", "entries", "hash", "seed", "location",
 )  # fmt: skip
 """What a caller may say when a store is opened."""
 
@@ -58,7 +57,6 @@ class Settings:
     names: int
     entries: int
     """Pairs of key and row in memory that make the store seal what is open."""
-    policy: Policy
 
     @classmethod
     def create(
@@ -124,7 +122,6 @@ _DEFAULTS: dict[str, Any] = {
     "durability": "everysec",
     "names": 256,
     "entries": 8_000_000,
-    "policy": "largest",
 }
 
 
@@ -152,9 +149,7 @@ def _parse(given: dict[str, Any], secret: bytes | None) -> dict[str, Any]:
         "durability", durability, "one of " + ", ".join(DURABILITIES),
         durability is None or durability in DURABILITIES,
     )  # fmt: skip
-    for name, allowed in (("hash", ("xxh3", "keyed")), ("policy", ("largest", "plain"))):
-        value = asked[name]
-        require(name, value, " or ".join(allowed), value is None or value in allowed)
+    require("hash", asked["hash"], "xxh3 or keyed", asked["hash"] in (None, "xxh3", "keyed"))
     if secret is not None:
         asked["hash"] = asked["hash"] or "keyed"
     asked["fingerprint"] = None

@@ -52,7 +52,7 @@ class State:
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held while the buffer or the forest changes, and while questions are answered."""
     compacting: threading.Lock = field(default_factory=threading.Lock)
-    """Held by the one that rolls up, drops or compresses segments."""
+    """Held by the one that rolls up or drops segments."""
     failure: str | None = None
     """Why the last sealing or compaction that nobody waited for went wrong."""
     clock_jumps: int = 0

@@ -90,7 +90,6 @@ class History:
         durability: str | None = None,
         names: int | None = None,
         entries: int | None = None,
-        policy: str | None = None,
         hash: str | None = None,
         seed: int | None = None,
         secret: bytes | None = None,
@@ -118,7 +117,7 @@ class History:
         given = {
             "window": window, "arrivals": arrivals, "rows": rows, "error_rate": error_rate,
             "gate_error": gate_error, "retention": retention, "lateness": lateness,
-            "durability": durability, "names": names, "entries": entries, "policy": policy,
+            "durability": durability, "names": names, "entries": entries,
             "hash": hash, "seed": seed, "location": location,
         }  # fmt: skip
         disk = disk or Disk()
@@ -298,20 +297,6 @@ class History:
             sealed=sealed, rolled_up=rolled, dropped=dropped,
             bytes_before=before, bytes_after=self._bytes(),
         )  # fmt: skip
-
-    def compress(self, segment: int, *, factor: int = 2, max_error: float) -> SegmentReport:
-        """Merges each `factor` neighbouring rows of a segment; refuses beyond `max_error`."""
-        state = self._require_writer()
-        with state.compacting:
-            entry = compact.compress(state, segment, factor, max_error)
-        return next(report for report in self.segments() if report.id == entry.id)
-
-    def join(self, first: int, second: int, *, max_error: float) -> SegmentReport:
-        """Makes one segment of two consecutive roots; refuses beyond `max_error`."""
-        state = self._require_writer()
-        with state.compacting:
-            entry = compact.join(state, first, second, max_error)
-        return next(report for report in self.segments() if report.id == entry.id)
 
     def merge(self, other: History) -> int:
         """Copies all segments of another store into this one; how many they were."""

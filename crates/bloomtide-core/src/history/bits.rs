@@ -1,5 +1,17 @@
 //! Bits in bytes, from the lowest on: how a segment's file holds everything but its header.
 
+use crate::error::{Error, Result};
+
+/// So many bits, all off.
+pub(super) fn zeroed(bits: u64) -> Result<Vec<u64>> {
+    let words = usize::try_from(bits.div_ceil(64)).unwrap_or(usize::MAX);
+    let mut out = Vec::new();
+    let refused = |_| Error::Capacity { needed: bits / 8, limit: isize::MAX as u64 };
+    out.try_reserve_exact(words).map_err(refused)?;
+    out.resize(words, 0);
+    Ok(out)
+}
+
 /// The bits `[bit, bit + 64)`; zeros beyond the end.
 #[inline(always)]
 pub(super) fn window(bytes: &[u8], bit: u64) -> u64 {

@@ -2,11 +2,12 @@
 
 use super::columns::Cells;
 use super::filled::Filled;
-use super::gate::Gate;
 use super::header::Header;
+use super::journal::put_key;
+use super::mark::{Part, Spread};
 use super::plan::{self, Load};
 use super::varint;
-use super::{Contents, Goal, Named, bits};
+use super::{Contents, Goal, bits};
 use crate::error::Result;
 
 /// The file of a segment.
@@ -15,15 +16,29 @@ pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
     let filled = Filled::of(&contents.rows);
     let load = Load::of(contents);
     let sizes = plan::plan(&load, filled.len() as u32, goal)?;
-    let mut gate = Gate::new(sizes.gate_bits)?;
+    let mut gate = bits::zeroed(sizes.gate_bits)?;
     for one in contents.items.chunk_by(|a, b| a.mark == b.mark) {
-        gate.add(one[0].mark, sizes.gate_hashes);
+        let own = Spread::of(one[0].mark, Part::Gate);
+        let own = own.positions(sizes.gate_hashes, sizes.gate_bits);
+        own.for_each(|bit| bits::set(&mut gate, bit));
     }
-    let cells = Cells::of(filled, sizes.columns, &contents.items, sizes.hashes, goal.policy)?;
+    let gate_on: u64 = gate.iter().map(|word| u64::from(word.count_ones())).sum();
+    let gate_fill = gate_on as f64 / sizes.gate_bits as f64;
+    let cells = Cells::of(&filled, &sizes, &contents.items)?;
+    let encoded = cells.encode()?;
+    let mut body = Vec::new();
+    bits::to_bytes(&gate, sizes.gate_bits, &mut body);
+    bits::to_bytes(encoded.maps, cells.shape.map_bits().unwrap_or(0), &mut body);
+    body.extend_from_slice(&encoded.index);
+    bits::to_bytes(encoded.codes.words(), encoded.codes.len(), &mut body);
+    let before = body.len();
+    for name in &contents.names {
+        put_key(&mut body, &name.key);
+        varint::put(name.count, &mut body);
+    }
     let header = Header {
         level: contents.level,
-        policy: goal.policy,
-        order: 0,
+        order: encoded.order,
         hasher: goal.hasher,
         begin: contents.begin,
         end: contents.end,
@@ -31,52 +46,14 @@ pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
         keys: load.keys,
         items: contents.items.len() as u64,
         unlisted: contents.unlisted,
-        names: 0,
-        name_bytes: 0,
-        code_bits: 0,
+        names: contents.names.len() as u64,
+        name_bytes: (body.len() - before) as u64,
+        code_bits: encoded.codes.len(),
         error_rate: goal.error_rate,
         gate_error: goal.gate_error,
-        predicted_error: 0.0,
-        predicted_gate_error: 0.0,
+        predicted_error: plan::measured_error(&cells.used_by_row(), sizes.columns, sizes.hashes),
+        predicted_gate_error: gate_fill.powi(sizes.gate_hashes as i32),
         rows: contents.rows.clone(),
     };
-    assemble(header, &gate, &cells, &contents.names)
-}
-
-/// The file of these parts. What the parts say of themselves is written into the header.
-pub(super) fn assemble(
-    mut header: Header,
-    gate: &Gate,
-    cells: &Cells,
-    names: &[Named],
-) -> Result<Vec<u8>> {
-    let encoded = cells.encode()?;
-    let mut body = Vec::new();
-    bits::to_bytes(&gate.words, gate.bits, &mut body);
-    bits::to_bytes(encoded.maps, header.shape().map_bits().unwrap_or(0), &mut body);
-    body.extend_from_slice(&encoded.index);
-    bits::to_bytes(encoded.codes.words(), encoded.codes.len(), &mut body);
-    let before = body.len();
-    encode_names(names, &mut body);
-    header.order = encoded.order;
-    header.code_bits = encoded.codes.len();
-    header.names = names.len() as u64;
-    header.name_bytes = (body.len() - before) as u64;
-    let taken = cells.used_by_row();
-    header.predicted_error =
-        plan::measured_error(&taken, header.sizes.columns, header.sizes.hashes);
-    header.predicted_gate_error = gate.fill().powi(header.sizes.gate_hashes as i32);
     Ok(header.seal(&body))
-}
-
-fn encode_names(names: &[Named], out: &mut Vec<u8>) {
-    let mut key = Vec::new();
-    for name in names {
-        key.clear();
-        let kind = name.key.encode(&mut key);
-        out.push(kind);
-        varint::put(key.len() as u64, out);
-        out.extend_from_slice(&key);
-        varint::put(name.count, out);
-    }
 }

@@ -12,11 +12,11 @@
 //! needs no more. Codes are found by a *group* of columns of about 512 cells: the index says where the codes
 //! of its first column begin, and the maps how many are to be passed.
 
-use super::bits::{BitWriter, low, set, window_of};
+use super::bits::{self, BitWriter, low, set, window_of};
 use super::codes::{self, Costs};
 use super::filled::Filled;
 use super::mark::{Part, Spread};
-use super::{CellPolicy, Item, MAX_EVENTS};
+use super::{Item, Mark, Sizes};
 use crate::error::{Error, Result};
 
 /// Cells between two entries of the index, about.
@@ -62,53 +62,30 @@ impl Shape {
 /// A matrix while it is made.
 #[derive(Debug)]
 pub(super) struct Cells {
-    shape: Shape,
-    filled: Filled,
+    pub(super) shape: Shape,
     maps: Vec<u64>,
     /// The counts of the columns with codes, in the order of their cells.
     values: Vec<u64>,
 }
 
 impl Cells {
-    /// A matrix whose columns are pushed one after the other.
-    pub(super) fn new(filled: Filled, columns: u64) -> Result<Self> {
-        let shape = Shape { rows: filled.len() as u32, columns };
-        let bits = shape.map_bits().unwrap_or(u64::MAX);
-        let words = usize::try_from(bits.div_ceil(64)).unwrap_or(usize::MAX);
-        let mut maps = Vec::new();
-        let refused = |_| Error::Capacity { needed: bits / 8, limit: isize::MAX as u64 };
-        maps.try_reserve_exact(words).map_err(refused)?;
-        maps.resize(words, 0);
-        Ok(Cells { shape, filled, maps, values: Vec::new() })
-    }
-
-    /// The matrix of sorted items, `hashes` columns for each mark.
-    pub(super) fn of(
-        filled: Filled,
-        columns: u64,
-        items: &[Item],
-        hashes: u32,
-        policy: CellPolicy,
-    ) -> Result<Self> {
-        let places = filled.places();
-        let mut this = Cells::new(filled, columns)?;
-        let stride = this.shape.stride();
-        let mut at = Vec::with_capacity(hashes as usize);
+    /// The matrix of sorted items: a cell holds the largest count of the keys that share it.
+    pub(super) fn of(filled: &Filled, sizes: &Sizes, items: &[Item]) -> Result<Self> {
+        let shape = Shape { rows: filled.len() as u32, columns: sizes.columns };
+        let maps = bits::zeroed(shape.map_bits().unwrap_or(u64::MAX))?;
+        let mut this = Cells { shape, maps, values: Vec::new() };
+        let stride = shape.stride();
         for one in items.chunk_by(|a, b| a.mark == b.mark) {
-            columns_of(one[0].mark, hashes, columns, &mut at);
-            for base in at.iter().map(|column| column * stride) {
+            for base in columns_of(one[0].mark, sizes).map(|column| column * stride) {
                 for item in one {
-                    let bit = base + 1 + u64::from(places[item.row as usize]);
-                    // A cell that holds two counts has codes, where counts are summed.
-                    let twice = policy == CellPolicy::Plain && this.bit(bit);
-                    if item.count > 1 || twice {
+                    if item.count > 1 {
                         set(&mut this.maps, base);
                     }
-                    set(&mut this.maps, bit);
+                    set(&mut this.maps, base + 1 + filled.before(item.row as usize) as u64);
                 }
             }
         }
-        this.fill_values(items, &places, hashes, policy)?;
+        this.fill_values(items, filled, sizes)?;
         Ok(this)
     }
 
@@ -129,13 +106,7 @@ impl Cells {
     }
 
     /// Second pass: the maps are known, so each cell has its place among the values.
-    fn fill_values(
-        &mut self,
-        items: &[Item],
-        places: &[u32],
-        hashes: u32,
-        policy: CellPolicy,
-    ) -> Result<()> {
+    fn fill_values(&mut self, items: &[Item], filled: &Filled, sizes: &Sizes) -> Result<()> {
         let (stride, rows) = (self.shape.stride(), u64::from(self.shape.rows));
         let needed = self.shape.columns.saturating_mul(8);
         let refused = |_| Error::Capacity { needed, limit: isize::MAX as u64 };
@@ -150,47 +121,18 @@ impl Cells {
             }
         }
         self.values.try_reserve_exact(total as usize).map_err(refused)?;
-        // A cell of the largest count has one at least; sums begin at nothing.
-        self.values.resize(total as usize, u64::from(policy == CellPolicy::Largest));
-        let mut at = Vec::with_capacity(hashes as usize);
+        // A cell that is not zero has one at least.
+        self.values.resize(total as usize, 1);
         for one in items.chunk_by(|a, b| a.mark == b.mark) {
-            if policy == CellPolicy::Largest && one.iter().all(|item| item.count == 1) {
+            if one.iter().all(|item| item.count == 1) {
                 continue;
             }
-            columns_of(one[0].mark, hashes, self.shape.columns, &mut at);
-            for column in at.iter().copied() {
+            for column in columns_of(one[0].mark, sizes) {
                 let coded = self.bit(column * stride);
                 for item in one.iter().filter(|_| coded) {
-                    let before = self.used(column, places[item.row as usize].into());
+                    let before = self.used(column, filled.before(item.row as usize) as u64);
                     let value = &mut self.values[(starts[column as usize] + before) as usize];
-                    *value = match policy {
-                        CellPolicy::Largest => item.count.max(*value),
-                        CellPolicy::Plain => *value + item.count,
-                    };
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the next column, whose place is `column`: the cells of all rows, of which empty ones are zero.
-    pub(super) fn push(&mut self, column: u64, cells: &[u64]) -> Result<()> {
-        let first = column * self.shape.stride();
-        if let Some(cell) = cells.iter().find(|cell| **cell > MAX_EVENTS) {
-            return Err(Error::Field { name: "cells", got: cell.to_string() });
-        }
-        let coded = cells.iter().any(|cell| *cell > 1);
-        if coded {
-            set(&mut self.maps, first);
-            let refused = |_| Error::Capacity { needed: u64::MAX, limit: isize::MAX as u64 };
-            self.values.try_reserve(cells.len()).map_err(refused)?;
-        }
-        for place in 0..self.filled.len() {
-            let cell = cells.get(self.filled.number(place)).copied().unwrap_or(0);
-            if cell > 0 {
-                set(&mut self.maps, first + 1 + place as u64);
-                if coded {
-                    self.values.push(cell);
+                    *value = item.count.max(*value);
                 }
             }
         }
@@ -248,16 +190,7 @@ pub(super) struct Encoded<'a> {
     pub(super) codes: BitWriter,
 }
 
-/// The different columns of a mark.
-#[inline]
-pub(super) fn columns_of(mark: u64, hashes: u32, columns: u64, out: &mut Vec<u64>) {
-    let spread = Spread::of(mark, Part::Matrix);
-    out.clear();
-    for i in 0..hashes {
-        let column = spread.position(i, columns);
-        // Twice in one column would raise its cells twice.
-        if !out.contains(&column) {
-            out.push(column);
-        }
-    }
+/// The columns of a mark.
+fn columns_of(mark: Mark, sizes: &Sizes) -> impl Iterator<Item = u64> {
+    Spread::of(mark, Part::Matrix).positions(sizes.hashes, sizes.columns)
 }

@@ -284,14 +284,17 @@ impl RangePlan {
 
     /// What made the marks of each segment.
     pub fn hashers(&self) -> impl Iterator<Item = &Hasher> {
-        self.terms.iter().filter_map(|term| term.segment.as_ref()).map(|segment| segment.hasher())
+        self.terms
+            .iter()
+            .filter_map(|term| term.segment.as_ref())
+            .map(|segment| &segment.about().hasher)
     }
 
     /// How often a key came; `mark` is what a hasher makes of it. An error comes with its segment.
     pub fn count(&self, mark: impl Fn(&Hasher) -> Mark) -> Result<RangeCounts, (u64, Error)> {
         fold(&self.terms, &|term: &Term| match &term.segment {
             Some(segment) => segment
-                .count(mark(segment.hasher()), term.rows.clone())
+                .count(mark(&segment.about().hasher), term.rows.clone())
                 .map_err(|error| (term.id, error)),
             None => Err((term.id, Error::Invariant { invariant: "unread segments".to_owned() })),
         })

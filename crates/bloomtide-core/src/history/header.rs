@@ -15,7 +15,7 @@ use super::columns::{ENTRY, Shape};
 use super::filled::Filled;
 use super::mark::MAX_HASHES;
 use super::varint::{self, Reader};
-use super::{CellPolicy, MAX_ROWS, RowRecord, Sizes};
+use super::{MAX_ROWS, RowRecord, Sizes};
 use crate::error::{Error, Result};
 use crate::format::{self, Kind};
 use crate::hash::Hasher;
@@ -23,36 +23,41 @@ use crc32c::crc32c;
 
 /// Bytes covered by one checksum.
 pub(super) const BLOCK: usize = 4096;
-/// Bytes before the rows, and where the secret and the numbers begin among them.
-const FIXED: usize = 184;
-const SECRET: usize = 32;
-const NUMBERS: usize = 48;
 
 /// What the front says.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Header {
-    pub(super) level: u8,
-    pub(super) policy: CellPolicy,
+pub struct Header {
+    /// Its level in the ladder of windows; 0 is the finest.
+    pub level: u8,
     /// Of the codes.
     pub(super) order: u32,
-    pub(super) hasher: Hasher,
-    pub(super) begin: i64,
-    pub(super) end: i64,
-    pub(super) sizes: Sizes,
-    /// Different keys, and pairs of key and row; an upper bound where segments were joined.
-    pub(super) keys: u64,
-    pub(super) items: u64,
-    pub(super) unlisted: u64,
+    /// What made the marks.
+    pub hasher: Hasher,
+    /// Where its time begins.
+    pub begin: i64,
+    /// Where it ends; not part of it.
+    pub end: i64,
+    /// The sizes of its parts.
+    pub sizes: Sizes,
+    /// Different keys.
+    pub keys: u64,
+    /// Different pairs of key and row.
+    pub items: u64,
+    /// The most that a key has that is not among the names.
+    pub unlisted: u64,
     pub(super) names: u64,
     pub(super) name_bytes: u64,
     pub(super) code_bits: u64,
-    /// What was asked for.
-    pub(super) error_rate: f64,
-    pub(super) gate_error: f64,
-    /// What the cells say.
-    pub(super) predicted_error: f64,
-    pub(super) predicted_gate_error: f64,
-    pub(super) rows: Vec<RowRecord>,
+    /// The error of a count that was asked for.
+    pub error_rate: f64,
+    /// The error of the gate that was asked for.
+    pub gate_error: f64,
+    /// Chance that a count is too high in any of its rows, by the cells that are taken.
+    pub predicted_error: f64,
+    /// Chance that the gate lets an absent key pass, by its bits that are on.
+    pub predicted_gate_error: f64,
+    /// Its rows.
+    pub rows: Vec<RowRecord>,
 }
 
 /// Where the parts of the body begin, counted from its begin, in bytes.
@@ -88,36 +93,26 @@ impl Header {
 
     /// The whole file: the front, then the body.
     pub(super) fn seal(&self, body: &[u8]) -> Vec<u8> {
-        let mut rows = Vec::new();
-        encode_rows(self.begin, &self.rows, &mut rows);
-        let mut added = self.fixed(rows.len() as u64);
-        added.extend(rows);
-        body.chunks(BLOCK).for_each(|block| added.extend(crc32c(block).to_le_bytes()));
-        let len = format::header_len(added.len()).next_multiple_of(64);
-        added.resize(len - format::header_len(0), 0);
-        let mut out = format::header(Kind::HistorySegment, &added, len as u64 + body.len() as u64);
+        let sums: Vec<u8> =
+            body.chunks(BLOCK).flat_map(|block| crc32c(block).to_le_bytes()).collect();
+        let mut out = self.front(&sums, body.len());
         out.extend_from_slice(body);
         out
     }
 
-    /// What stands between the common header and the rows.
-    fn fixed(&self, row_bytes: u64) -> Vec<u8> {
-        let (hash, secret) = match self.hasher {
-            Hasher::Xxh3 { .. } => (1, [0; 16]),
-            Hasher::Keyed { secret } => (2, secret),
-        };
+    /// The front of a body with so many bytes and these checksums.
+    fn front(&self, sums: &[u8], body: usize) -> Vec<u8> {
+        let mut rows = Vec::new();
+        encode_rows(self.begin, &self.rows, &mut rows);
+        let (hash, seed, secret) = self.hasher.parts();
         let Sizes { gate_hashes, gate_bits, hashes, columns } = self.sizes;
-        let policy = self.policy as u8 + 1;
-        let mut out = Vec::with_capacity(FIXED);
-        out.extend([self.level, policy, hash, self.order as u8, gate_hashes as u8, hashes as u8]);
-        out.resize(SECRET - format::HEAD, 0);
-        out.extend(secret);
+        let small = [self.level, hash, self.order as u8, gate_hashes as u8, hashes as u8, 0, 0, 0];
         let numbers = [
-            self.hasher.seed(),
+            seed,
             self.begin as u64,
             self.end as u64,
             self.rows.len() as u64,
-            row_bytes,
+            rows.len() as u64,
             gate_bits,
             columns,
             self.keys,
@@ -131,95 +126,62 @@ impl Header {
             self.predicted_error.to_bits(),
             self.predicted_gate_error.to_bits(),
         ];
-        numbers.iter().for_each(|number| out.extend(number.to_le_bytes()));
-        out
+        let numbers = numbers.map(u64::to_le_bytes).concat();
+        let mut added = [&small, &secret[..], &numbers, &rows, sums].concat();
+        let len = format::header_len(added.len()).next_multiple_of(64);
+        added.resize(len - format::header_len(0), 0);
+        format::header(Kind::HistorySegment, &added, (len + body) as u64)
     }
 
-    /// (header, where the body begins), if the front of these bytes is what `seal` wrote, and they are as
-    /// many as it says. The checksums of the body stand in `checksums`.
+    /// The header, and where the parts of the front lie, if it is what `seal` wrote for so many bytes.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, Front)> {
         let common = format::Header::read_whole(bytes, Some(Kind::HistorySegment))?;
         let body = bytes.len() - common.len;
-        let fixed = common.added.get(..FIXED - format::HEAD);
-        let fixed = fixed.ok_or_else(|| wrong("header length", common.len))?;
-        let word = |i: usize| {
-            let at = NUMBERS - format::HEAD + 8 * i;
-            fixed
-                .get(at..at + 8)
-                .and_then(|eight| eight.try_into().ok())
-                .map_or(0, u64::from_le_bytes)
-        };
-        let (rows, row_bytes) = (word(3), word(4));
-        let sums = body.div_ceil(BLOCK) * 4;
-        let tables = usize::try_from(row_bytes).ok().and_then(|rows| rows.checked_add(FIXED));
-        let fits = |tables: &usize| {
-            let end = tables.checked_add(sums + format::SUM);
-            end.and_then(|end| end.checked_next_multiple_of(64)) == Some(common.len)
-        };
-        let tables = tables.filter(fits).ok_or_else(|| wrong("row bytes", row_bytes))?;
-        if bytes[tables + sums..common.len - format::SUM].iter().any(|byte| *byte != 0) {
-            return Err(wrong("padding", "bytes that are not zero"));
-        }
-        let mut header = Header::of_fixed(fixed, word)?;
-        header.rows = decode_rows(header.begin, rows, &bytes[FIXED..tables])?;
-        let said = header.layout().map(|layout| layout.end);
-        if said != Some(body as u64) || header.fixed(row_bytes) != fixed {
-            return Err(wrong("sizes", format!("{said:?} bytes, not {body}")));
-        }
-        Ok((header, Front { checksums: tables, body: common.len }))
-    }
-
-    fn of_fixed(fixed: &[u8], word: impl Fn(usize) -> u64) -> Result<Self> {
-        let [level, policy, hash, order, gate_hashes, hashes] =
-            [0, 1, 2, 3, 4, 5].map(|i| fixed[i]);
-        let mut secret = [0; 16];
-        secret.copy_from_slice(&fixed[SECRET - format::HEAD..NUMBERS - format::HEAD]);
-        let hasher = match hash {
-            1 => Hasher::Xxh3 { seed: word(0) },
-            2 => Hasher::Keyed { secret },
-            _ => return Err(wrong("hash", hash)),
-        };
-        let policy = usize::from(policy).checked_sub(1).and_then(|i| CellPolicy::ALL.get(i));
-        let sizes = Sizes {
-            gate_hashes: gate_hashes.into(),
-            gate_bits: word(5),
-            hashes: hashes.into(),
-            columns: word(6),
-        };
-        let (most, float) = (MAX_HASHES, |i| f64::from_bits(word(i)));
-        if !(1..=most).contains(&sizes.hashes) || !(1..=most).contains(&sizes.gate_hashes) {
-            return Err(wrong("hashes", format!("{} and {}", sizes.gate_hashes, sizes.hashes)));
-        }
-        if sizes.columns == 0
-            || sizes.gate_bits == 0
-            || u32::from(order) >= super::codes::ORDERS as u32
-        {
-            return Err(wrong("sizes", format!("{sizes:?}")));
-        }
-        let header = Header {
+        let mut reader = Reader::new(common.added, "header");
+        let [level, hash, order, gate_hashes, hashes, ..] = reader.fixed::<8>()?;
+        let secret = reader.fixed()?;
+        let mut word = || reader.fixed().map(u64::from_le_bytes);
+        let hasher = Hasher::from_parts(hash, word()?, secret)?;
+        let (begin, end) = (word()? as i64, word()? as i64);
+        let (row_count, row_bytes) = (word()?, word()?);
+        let (gate_hashes, hashes) = (gate_hashes.into(), hashes.into());
+        let sizes = Sizes { gate_hashes, gate_bits: word()?, hashes, columns: word()? };
+        let mut header = Header {
             level,
-            policy: policy.ok_or_else(|| wrong("policy", fixed[1]))?.0,
             order: order.into(),
             hasher,
-            begin: word(1) as i64,
-            end: word(2) as i64,
+            begin,
+            end,
             sizes,
-            keys: word(7),
-            items: word(8),
-            unlisted: word(9),
-            names: word(10),
-            name_bytes: word(11),
-            code_bits: word(12),
-            error_rate: float(13),
-            gate_error: float(14),
-            predicted_error: float(15),
-            predicted_gate_error: float(16),
+            keys: word()?,
+            items: word()?,
+            unlisted: word()?,
+            names: word()?,
+            name_bytes: word()?,
+            code_bits: word()?,
+            error_rate: f64::from_bits(word()?),
+            gate_error: f64::from_bits(word()?),
+            predicted_error: f64::from_bits(word()?),
+            predicted_gate_error: f64::from_bits(word()?),
             rows: Vec::new(),
         };
-        if header.begin > header.end {
-            return Err(wrong("begin", header.begin));
+        let few = |hashes: u32| (1..=MAX_HASHES).contains(&hashes);
+        if !few(gate_hashes) || !few(hashes) || sizes.columns == 0 || sizes.gate_bits == 0 {
+            return Err(wrong("sizes", format!("{sizes:?}")));
         }
-        Ok(header)
+        if begin > end || usize::from(order) >= super::codes::ORDERS {
+            return Err(wrong("header", format!("begin {begin}, end {end}, order {order}")));
+        }
+        header.rows = decode_rows(begin, row_count, reader.bytes(row_bytes)?)?;
+        let checksums = common.len - format::SUM - reader.rest().len();
+        let sums = reader.bytes(body.div_ceil(BLOCK) as u64 * 4)?;
+        // What is left is padding: the same encoder must write the same bytes again.
+        if header.layout().is_none_or(|layout| layout.end != body as u64)
+            || header.front(sums, body) != bytes[..common.len]
+        {
+            return Err(wrong("sizes", format!("{sizes:?} for {body} bytes")));
+        }
+        Ok((header, Front { checksums, body: common.len }))
     }
 }
 

@@ -152,6 +152,8 @@ impl Journal {
     fn flush(&mut self) {
         self.close();
         let mut record: Option<(usize, i64)> = None;
+        // A batch brings the names of its segments in any order.
+        self.names.sort_by_key(|(segment, _)| *segment);
         for (segment, key) in std::mem::take(&mut self.names) {
             if let Some((start, of)) = record
                 && (of != segment || self.out.len() - start >= FULL)

@@ -2,12 +2,10 @@
 //!
 //! A mark is half of the key's digest. The gate and the matrix each mix it their own way: the chance that
 //! both err is the product of their chances only if they are independent (specification section 8).
-//!
-//! A position is the high half of a product, so it folds: the position among m cells is the position among
-//! r·m cells divided by r. That is what lets two segments of different sizes become one.
 
 use crate::batch::{GROUP, KeySource};
 use crate::hash::{Hasher, KeyHash};
+use crate::positions::reduce;
 
 /// A key's 64 bits. Two keys with the same mark are one key to a history.
 pub type Mark = u64;
@@ -56,12 +54,12 @@ impl Spread {
         Spread(mix(mark ^ own))
     }
 
-    /// The i-th position among `cells`.
+    /// So many positions among `cells`; one may come twice.
     #[inline(always)]
-    pub(super) fn position(self, i: u32, cells: u64) -> u64 {
+    pub(super) fn positions(self, hashes: u32, cells: u64) -> impl Iterator<Item = u64> + Clone {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let value = mix(self.0.wrapping_add(u64::from(i).wrapping_mul(STEP)));
-        ((u128::from(value) * u128::from(cells)) >> 64) as u64
+        let value = move |i| mix(self.0.wrapping_add(u64::from(i).wrapping_mul(STEP)));
+        (0..hashes).map(move |i| reduce(value(i), cells))
     }
 }
 
@@ -80,28 +78,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_fold() {
-        for mark in (0..1000u64).map(|i| mix(i + 1)) {
-            let spread = Spread::of(mark, Part::Matrix);
-            for (cells, factor) in [(1u64, 7u64), (10, 3), (1 << 40, 1 << 20), (12_345, 2)] {
-                for i in 0..8 {
-                    let fine = spread.position(i, cells * factor);
-                    assert_eq!(fine / factor, spread.position(i, cells));
-                }
-            }
-        }
-    }
-
-    #[test]
     fn positions_cover_all_cells_evenly() {
         // Marks that differ in few bits are the hardest.
         let (cells, marks, hashes) = (64u64, 64_000u64, 4u32);
         for part in [Part::Gate, Part::Matrix] {
             let mut hits = vec![0u64; cells as usize];
             for mark in 0..marks {
-                (0..hashes).for_each(|i| {
-                    hits[Spread::of(mark, part).position(i, cells) as usize] += 1;
-                });
+                let positions = Spread::of(mark, part).positions(hashes, cells);
+                positions.for_each(|at| hits[at as usize] += 1);
             }
             let mean = (marks * u64::from(hashes) / cells) as f64;
             // Six standard deviations of a binomial count, about.
@@ -110,19 +94,5 @@ mod tests {
                 "{hits:?}"
             );
         }
-    }
-
-    #[test]
-    fn the_two_parts_know_nothing_of_each_other() {
-        let cells = 16u64;
-        let mut pairs = vec![0u64; 256];
-        for mark in 0..256_000u64 {
-            let gate = Spread::of(mark, Part::Gate).position(0, cells);
-            pairs[(gate * 16 + Spread::of(mark, Part::Matrix).position(0, cells)) as usize] += 1;
-        }
-        assert!(
-            pairs.iter().all(|hit| (*hit as f64 - 1000.0).abs() < 6.0 * 1000f64.sqrt()),
-            "{pairs:?}"
-        );
     }
 }

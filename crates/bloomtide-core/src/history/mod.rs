@@ -27,12 +27,8 @@ mod buffer;
 mod build;
 mod codes;
 mod columns;
-mod compress;
-#[cfg(test)]
-mod compress_tests;
 mod filled;
 mod forest;
-mod gate;
 mod header;
 mod items;
 mod journal;
@@ -50,13 +46,12 @@ pub(crate) mod varint;
 
 pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
 pub use build::build;
-pub use compress::{join, merge_rows};
 pub use forest::{Forest, Known, RangeCounts, RangePlan};
+pub use header::Header;
 pub use items::{Items, encode_items};
 pub use journal::{Record, Scan, scan};
 pub use mark::{Mark, mark_rows};
 pub use open::{OpenRows, Seen};
-pub use plan::{Formulas, formulas, paper_sizes};
 pub use recover::JournalReport;
 pub use rollup::{RowOf, roll_up};
 pub use segment::Segment;
@@ -97,24 +92,6 @@ impl RowRecord {
     /// A window that saw nothing.
     pub fn empty(begin: i64, end: i64) -> Self {
         RowRecord { begin, end, first: begin, last: begin, events: 0, windows: 1 }
-    }
-
-    /// This row and the one behind it as one.
-    pub fn united(&self, next: &RowRecord) -> Self {
-        let mut whole = RowRecord {
-            begin: self.begin.min(next.begin),
-            end: self.end.max(next.end),
-            events: self.events.saturating_add(next.events),
-            windows: self.windows.saturating_add(next.windows),
-            ..*self
-        };
-        (whole.first, whole.last) = match (self.events, next.events) {
-            (0, 0) => (whole.begin, whole.begin),
-            (0, _) => (next.first, next.last),
-            (_, 0) => (self.first, self.last),
-            _ => (self.first.min(next.first), self.last.max(next.last)),
-        };
-        whole
     }
 
     /// Whether the times are in order.
@@ -165,38 +142,6 @@ pub const MAX_ROWS: usize = 1 << 16;
 pub const MAX_EVENTS: u64 = 1 << 62;
 
 impl Contents {
-    /// Contents of level 0 without names, from events in any order, as (mark, row, count).
-    pub fn of_events(
-        rows: Vec<RowRecord>,
-        events: impl Iterator<Item = (Mark, u32, u64)>,
-    ) -> Result<Self> {
-        let mut this = Contents { rows, ..Contents::default() };
-        let (begin, end) = (this.rows.first(), this.rows.last());
-        (this.begin, this.end) = (begin.map_or(0, |row| row.begin), end.map_or(0, |row| row.end));
-        let mut items: Vec<Item> =
-            events.map(|(mark, row, count)| Item { mark, row, count }).collect();
-        items.sort_unstable_by_key(|item| (item.mark, item.row));
-        items.dedup_by(|next, item| {
-            let same = (next.mark, next.row) == (item.mark, item.row);
-            if same {
-                item.count = item.count.saturating_add(next.count);
-            }
-            same
-        });
-        for item in &items {
-            if let Some(row) = this.rows.get_mut(item.row as usize) {
-                row.events = row.events.saturating_add(item.count);
-                row.last = row.last.max(row.end - 1);
-            }
-        }
-        let total =
-            |one: &[Item]| one.iter().fold(0u64, |sum, item| sum.saturating_add(item.count));
-        this.unlisted = items.chunk_by(|a, b| a.mark == b.mark).map(total).max().unwrap_or(0);
-        this.items = items;
-        this.check()?;
-        Ok(this)
-    }
-
     /// Refuses what is out of order; what a segment answers depends on it.
     pub fn check(&self) -> Result<()> {
         let broken = |what: &str| Err(Error::Invariant { invariant: what.to_owned() });
@@ -227,37 +172,6 @@ impl Contents {
     }
 }
 
-/// What a cell holds of the counts of the keys that share it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CellPolicy {
-    /// The largest of them: all counts are known when a segment is made, so nothing smaller would do, and
-    /// nothing larger is needed.
-    #[default]
-    Largest,
-    /// Their sum, as in the paper.
-    Plain,
-}
-
-impl CellPolicy {
-    /// Every policy with the name users and files know it by.
-    pub const ALL: [(CellPolicy, &'static str); 2] =
-        [(CellPolicy::Largest, "largest"), (CellPolicy::Plain, "plain")];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        CellPolicy::ALL[self as usize].1
-    }
-
-    /// The policy of that name.
-    pub fn by_name(name: &str) -> Result<Self> {
-        let found = CellPolicy::ALL.into_iter().find(|row| row.1 == name);
-        found.map(|row| row.0).ok_or_else(|| {
-            let hint = "\"largest\" answers more closely; \"plain\" is the paper's sum";
-            Error::parameter("policy", name, "\"largest\" or \"plain\"", hint)
-        })
-    }
-}
-
 /// Sizes of a segment's two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
@@ -278,10 +192,6 @@ pub struct Goal {
     pub error_rate: f64,
     /// Chance that the gate lets a key pass that the segment has not.
     pub gate_error: f64,
-    /// What a cell holds.
-    pub policy: CellPolicy,
     /// What made the marks.
     pub hasher: Hasher,
-    /// Sizes as given, instead of those that the contents ask for.
-    pub sizes: Option<Sizes>,
 }

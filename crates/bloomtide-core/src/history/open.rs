@@ -172,63 +172,6 @@ mod tests {
 
     const HASHER: Hasher = Hasher::Xxh3 { seed: 2 };
 
-    fn add(open: &mut OpenRows, key: u64, row: u32, count: u64) {
-        let mark = HASHER.unsigned(key).mark();
-        if open.add(mark, row, count).unwrap() {
-            open.name(mark, Key::Unsigned(key)).unwrap();
-        }
-        open.see(row, Seen { first: 5, last: 5, events: count }).unwrap();
-    }
-
-    fn top(open: &OpenRows) -> Vec<(u64, u64)> {
-        let (names, _) = open.top();
-        let number = |named: &Named| match named.key.view() {
-            Key::Unsigned(key) => (key, named.count),
-            other => panic!("{other:?}"),
-        };
-        names.iter().map(number).collect()
-    }
-
-    #[test]
-    fn the_most_frequent_keys_are_listed_exactly_when_keys_differ_enough() {
-        let mut open = OpenRows::new(10);
-        // Key i has 100 000 / i events, one at a time, the rare ones first and last.
-        for round in 0..100 {
-            for key in (1..=3000u64).rev() {
-                let total = 100_000 / key;
-                let events = total * (round + 1) / 100 - total * round / 100;
-                if events > 0 {
-                    add(&mut open, key, round as u32, events);
-                }
-            }
-        }
-        let expected: Vec<_> = (1..=10).map(|key| (key, 100_000 / key)).collect();
-        assert_eq!(top(&open), expected);
-        assert_eq!(open.top().1, 100_000 / 11);
-    }
-
-    #[test]
-    fn unlisted_is_the_largest_count_without_a_name() {
-        for (names, keys) in [(0, 5), (1, 100), (3, 1000), (50, 49), (50, 2000)] {
-            let mut open = OpenRows::new(names);
-            let mut state = 1u64;
-            let mut exact = vec![0u64; keys];
-            for _ in 0..20_000 {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                let key = ((state >> 33) as usize) % keys;
-                add(&mut open, key as u64, 0, 1);
-                exact[key] += 1;
-            }
-            let listed = top(&open);
-            assert_eq!(listed.len(), names.min(keys));
-            for (key, count) in &listed {
-                assert_eq!(exact[*key as usize], *count);
-                exact[*key as usize] = 0;
-            }
-            assert_eq!(open.top().1, exact.iter().copied().max().unwrap());
-        }
-    }
-
     #[test]
     fn names_are_bounded_in_bytes_and_too_long_keys_have_none() {
         let mut open = OpenRows::new(2);
@@ -257,21 +200,5 @@ mod tests {
         open.drop_nameless();
         assert!(open.add(77, 1, 1).unwrap());
         assert_eq!(open.top(), (vec![], 3));
-    }
-
-    #[test]
-    fn a_range_of_rows_counts_those_rows_only() {
-        let mut open = OpenRows::new(0);
-        for row in [4, 0, 2, 9, 2] {
-            add(&mut open, 1, row, 10 + u64::from(row));
-        }
-        let mark = HASHER.unsigned(1).mark();
-        assert_eq!(open.count(mark, 0, 10), 14 + 10 + 24 + 19);
-        assert_eq!(open.count(mark, 1, 4), 24);
-        let mut rows = [7; 5];
-        open.rows_of(mark, &mut rows);
-        assert_eq!(rows, [10, 0, 24, 0, 14]);
-        assert_eq!(open.seen(), Seen { first: 5, last: 5, events: 67 });
-        assert_eq!((open.keys(), open.entries()), (1, 4));
     }
 }

@@ -12,10 +12,9 @@ use super::columns::Shape;
 use super::mark::MAX_HASHES;
 use super::{Contents, Goal, Sizes};
 use crate::error::{Error, Result};
-use crate::filters::{check_error_rate, check_hashes};
+use crate::filters::check_error_rate;
 use crate::positions::Derivation;
 use crate::sizing::{classic_error, classic_fill, classic_plan, compound_error};
-use std::f64::consts::LN_2;
 
 /// The smallest matrix and gate: below, the formulas for many cells do not hold.
 const LEAST_CELLS: u64 = 64;
@@ -90,9 +89,6 @@ fn row_error(n: f64, m: f64, k: u32) -> f64 {
 pub(super) fn plan(load: &Load, rows: u32, goal: &Goal) -> Result<Sizes> {
     check_error_rate(goal.error_rate)?;
     check_gate_error(goal.gate_error)?;
-    if let Some(sizes) = goal.sizes {
-        return checked(sizes);
-    }
     let (gate_bits, gate_hashes) = if goal.gate_error < 1.0 {
         classic_plan(load.keys.max(1) as f64, goal.gate_error, Derivation::Enhanced)
     } else {
@@ -109,7 +105,7 @@ pub(super) fn plan(load: &Load, rows: u32, goal: &Goal) -> Result<Sizes> {
             break;
         }
     }
-    checked(Sizes {
+    Ok(Sizes {
         gate_hashes: gate_hashes.min(MAX_HASHES),
         gate_bits: gate_bits.max(LEAST_CELLS),
         hashes,
@@ -125,75 +121,8 @@ fn check_gate_error(gate_error: f64) -> Result<()> {
     Err(Error::parameter("gate_error", gate_error, "between 1e-15 and 1", hint))
 }
 
-pub(super) fn checked(sizes: Sizes) -> Result<Sizes> {
-    check_hashes(sizes.gate_hashes, MAX_HASHES)?;
-    check_hashes(sizes.hashes, MAX_HASHES)?;
-    for (name, cells) in [("gate_bits", sizes.gate_bits), ("columns", sizes.columns)] {
-        if !(1..=1 << 44).contains(&cells) {
-            let hint = "leave the sizes out to have them chosen";
-            return Err(Error::parameter(name, cells, "between 1 and 2**44", hint));
-        }
-    }
-    Ok(sizes)
-}
-
 /// Chance that some row errs, from how many of its `columns` cells are taken in each row.
 pub(super) fn measured_error(taken: &[u64], columns: u64, hashes: u32) -> f64 {
     let row = |taken: &u64| (*taken as f64 / columns as f64).powi(hashes as i32);
     compound_error(taken.iter().map(row)).min(1.0)
-}
-
-/// The sizes of the paper: k = ceil(log2(1/P)), m = ceil(n k / ln 2), for rows of n2 arrivals, l of them.
-pub fn paper_sizes(n2: u64, l: u32, p_bf: f64, p_cbf: f64) -> Result<Sizes> {
-    check_error_rate(p_bf)?;
-    check_error_rate(p_cbf)?;
-    let k = |p: f64| (1.0 / p).log2().ceil().max(1.0);
-    let m = |n: f64, p: f64| (n * k(p) / LN_2).ceil() as u64;
-    checked(Sizes {
-        gate_hashes: k(p_bf) as u32,
-        gate_bits: m(n2 as f64 * f64::from(l), p_bf),
-        hashes: k(p_cbf) as u32,
-        columns: m(n2 as f64, p_cbf),
-    })
-}
-
-/// What the paper predicts of one segment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Formulas {
-    /// The gate lets a key pass that never came: (1 - (1 - 1/m1)^(k1 n1))^k1.
-    pub p_bf: f64,
-    /// One row counts a key that it has not: (1 - (1 - 1/m2)^(k2 n2))^k2.
-    pub p_cbf: f64,
-    /// Some row of the matrix does: 1 - (1 - P_CBF)^l. Fresh keys in every row; less if they recur.
-    pub p_cm: f64,
-    /// A key that never came is counted: P_BF P_CM. The two must be independent.
-    pub p_fp: f64,
-    /// The count of a key is larger than it should be: 1 - (1 - P_CBF)^l.
-    pub p_ff: f64,
-    /// P_CBF of a row that is two rows added, if no key is in both.
-    pub p_cbf_merged: f64,
-    /// P_FF after all rows were added in pairs.
-    pub p_ff_merged: f64,
-    /// P_BF of two gates as one, if no key is in both.
-    pub p_bf_joined: f64,
-}
-
-/// The formulas for n1 keys in l rows of n2 keys each.
-pub fn formulas(sizes: &Sizes, n1: f64, n2: f64, l: u32) -> Result<Formulas> {
-    let sizes = checked(*sizes)?;
-    let gate = |n: f64| classic_error(n, sizes.gate_bits as f64, sizes.gate_hashes);
-    let row = |n: f64| classic_error(n, sizes.columns as f64, sizes.hashes);
-    let rows = |p: f64, l: u32| compound_error(std::iter::repeat_n(p, l as usize));
-    let (p_bf, p_cbf, p_cbf_merged) = (gate(n1), row(n2), row(2.0 * n2));
-    let p_cm = rows(p_cbf, l);
-    Ok(Formulas {
-        p_bf,
-        p_cbf,
-        p_cm,
-        p_fp: p_bf * p_cm,
-        p_ff: p_cm,
-        p_cbf_merged,
-        p_ff_merged: rows(p_cbf_merged, l.div_ceil(2)),
-        p_bf_joined: gate(2.0 * n1),
-    })
 }

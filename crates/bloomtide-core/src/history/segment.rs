@@ -16,15 +16,15 @@
 use super::bits::low;
 use super::body::{Body, Bytes};
 use super::codes::Cursor;
-use super::columns::{ENTRY, Shape, columns_of};
+use super::columns::{ENTRY, Shape};
 use super::filled::Filled;
 use super::header::{Header, Layout, wrong};
+use super::journal::key;
 use super::mark::{MAX_HASHES, Part, Spread};
 use super::varint::Reader;
-use super::{CellPolicy, Mark, Named, RowRecord, Sizes};
+use super::{Mark, Named, RowRecord, Sizes};
 use crate::error::{Error, Result};
-use crate::hash::Hasher;
-use crate::key::{Key, OwnedKey};
+use crate::key::OwnedKey;
 use std::ops::Range;
 use std::path::Path;
 
@@ -67,14 +67,9 @@ impl Segment {
 
     // ---- what it is
 
-    /// Its level in the ladder of windows.
-    pub fn level(&self) -> u8 {
-        self.header.level
-    }
-
-    /// The time it covers, as begin and end.
-    pub fn span(&self) -> (i64, i64) {
-        (self.header.begin, self.header.end)
+    /// What its header says.
+    pub fn about(&self) -> &Header {
+        &self.header
     }
 
     /// Its rows.
@@ -82,39 +77,9 @@ impl Segment {
         &self.header.rows
     }
 
-    /// The sizes of its parts.
-    pub fn sizes(&self) -> &Sizes {
-        &self.header.sizes
-    }
-
-    /// What its cells hold.
-    pub fn policy(&self) -> CellPolicy {
-        self.header.policy
-    }
-
-    /// What made its marks.
-    pub fn hasher(&self) -> &Hasher {
-        &self.header.hasher
-    }
-
-    /// Different keys, and different pairs of key and row; at most, if segments were joined.
-    pub fn load(&self) -> (u64, u64) {
-        (self.header.keys, self.header.items)
-    }
-
     /// All counts together.
     pub fn events(&self) -> u64 {
         self.header.rows.iter().fold(0, |sum, row| sum.saturating_add(row.events))
-    }
-
-    /// The errors it was made for: of a count, and of the gate.
-    pub fn goals(&self) -> (f64, f64) {
-        (self.header.error_rate, self.header.gate_error)
-    }
-
-    /// The errors that its cells make: of a count in any of its rows, and of the gate.
-    pub fn predicted_errors(&self) -> (f64, f64) {
-        (self.header.predicted_error, self.header.predicted_gate_error)
     }
 
     /// Bytes of the whole file, of the gate, of the maps with their index, of the codes, and of the names.
@@ -130,11 +95,10 @@ impl Segment {
 
     /// (bits of the gate, columns of the matrix) of a mark.
     pub fn positions(&self, mark: Mark) -> (Vec<u64>, Vec<u64>) {
-        let sizes = self.sizes();
-        let (spread, mut columns) = (Spread::of(mark, Part::Gate), Vec::new());
-        columns_of(mark, sizes.hashes, sizes.columns, &mut columns);
-        let gate = (0..sizes.gate_hashes).map(|i| spread.position(i, sizes.gate_bits));
-        (gate.collect(), columns)
+        let Sizes { gate_hashes, gate_bits, hashes, columns } = self.header.sizes;
+        let gate = Spread::of(mark, Part::Gate).positions(gate_hashes, gate_bits);
+        let matrix = Spread::of(mark, Part::Matrix).positions(hashes, columns);
+        (gate.collect(), matrix.collect())
     }
 
     // ---- asking
@@ -142,9 +106,8 @@ impl Segment {
     /// Whether the gate lets the key pass. If not, it never came.
     #[inline]
     pub fn contains(&self, mark: Mark) -> Result<bool> {
-        let spread = Spread::of(mark, Part::Gate);
-        for i in 0..self.header.sizes.gate_hashes {
-            let bit = spread.position(i, self.header.sizes.gate_bits);
+        let Sizes { gate_hashes, gate_bits, .. } = self.header.sizes;
+        for bit in Spread::of(mark, Part::Gate).positions(gate_hashes, gate_bits) {
             if self.body.window(0, bit)? & 1 == 0 {
                 return Ok(false);
             }
@@ -193,10 +156,11 @@ impl Segment {
         }
         let shape = self.shape;
         let spread = Spread::of(mark, Part::Matrix);
+        let hashes = self.header.sizes.hashes;
         let mut places = [Place { column: 0, at: None, row: 0 }; MAX_HASHES as usize];
-        let places = &mut places[..self.header.sizes.hashes as usize];
-        for (i, place) in (0..).zip(places.iter_mut()) {
-            place.column = spread.position(i, shape.columns);
+        let places = &mut places[..hashes as usize];
+        for (place, column) in places.iter_mut().zip(spread.positions(hashes, shape.columns)) {
+            place.column = column;
         }
         for start in (first..last).step_by(64) {
             let mut both = low(last - start);
@@ -327,38 +291,15 @@ impl Segment {
         let mut reader = Reader::new(bytes, "names");
         let mut names: Vec<Named> = Vec::new();
         for _ in 0..self.header.names {
-            let kind = reader.bytes(1)?[0];
-            let len = reader.number()?;
-            let key = Key::decode(kind, reader.bytes(len)?).ok_or_else(|| reader.wrong())?;
-            names.push(Named { key: OwnedKey::of(key)?, count: reader.number()? });
+            let key = OwnedKey::of(key(&mut reader)?)?;
+            names.push(Named { key, count: reader.number()? });
         }
         reader.end()?;
         Ok((names, self.header.unlisted))
     }
 
-    pub(super) fn gate_bit(&self, bit: u64) -> Result<bool> {
-        Ok(self.body.window(0, bit)? & 1 == 1)
-    }
-
-    /// The cells of a column in all rows.
-    pub(super) fn cells(&self, column: u64, out: &mut Vec<u64>) -> Result<()> {
-        let at = match self.has_codes(column)? {
-            true => Some(self.first_code(column)?),
-            false => None,
-        };
-        self.cells_at(column, at, out)?;
-        // Backwards, because a cell's row is never before its place.
-        out.resize(self.filled.rows(), 0);
-        for place in (0..self.filled.len()).rev() {
-            let row = self.filled.number(place);
-            if row != place {
-                out[row] = std::mem::take(&mut out[place]);
-            }
-        }
-        Ok(())
-    }
-
-    /// Those of the rows that have any, when it is known where its codes begin if it has some. Where they end.
+    /// The cells of a column in the rows that have any; `at` is where its codes begin if it has some. Where they
+    /// end.
     fn cells_at(&self, column: u64, at: Option<u64>, out: &mut Vec<u64>) -> Result<u64> {
         let rows = u64::from(self.shape.rows);
         let mut cursor = self.cursor(at.unwrap_or(0));

@@ -6,6 +6,7 @@
 use super::digests::Digests;
 use super::naming::{self, Marks, locked};
 use super::sealed;
+use super::segment::row_arrays;
 use crate::errors::{OrRaise, parameter};
 use crate::instants::{Micros, micros};
 use crate::key::{hash_key, to_object, with_key};
@@ -15,9 +16,7 @@ use crate::records::record;
 use crate::structure::getters;
 use crate::{params, weights};
 use bloomtide_core::Hasher;
-use bloomtide_core::history::{
-    Buffer, BufferPlan, JournalReport, Mark, Moments, RowRecord, RowsBy, Seen,
-};
+use bloomtide_core::history::{Buffer, BufferPlan, JournalReport, Mark, Moments, RowsBy, Seen};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::sync::{Mutex, MutexGuard};
@@ -173,16 +172,15 @@ impl HistoryBuffer {
     }
 
     /// The files of a segment. It stays as it is until it is dropped; meanwhile events may come.
-    #[pyo3(signature = (index, *, error_rate, gate_error=None, policy="largest"))]
+    #[pyo3(signature = (index, *, error_rate, gate_error=None))]
     fn seal<'py>(
         &self,
         py: Python<'py>,
         index: i64,
         error_rate: f64,
         gate_error: Option<f64>,
-        policy: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let goal = sealed::goal(py, error_rate, gate_error, policy, self.hasher)?;
+        let goal = sealed::goal(error_rate, gate_error, self.hasher);
         sealed::seal(py, &goal, || self.write().contents(index))
     }
 
@@ -201,18 +199,7 @@ impl HistoryBuffer {
     /// Begin, end, first, last, events and windows of a segment's rows, as arrays.
     fn row_records<'py>(&self, py: Python<'py>, index: i64) -> PyResult<Bound<'py, PyDict>> {
         let records = self.write().row_records(index);
-        let records = records.or_raise(py)?;
-        let times = |of: fn(&RowRecord) -> i64| records.iter().map(of).collect::<Vec<i64>>();
-        let answer = PyDict::new(py);
-        answer.set_item("begin", to_numpy(py, &times(|row| row.begin), "int64")?)?;
-        answer.set_item("end", to_numpy(py, &times(|row| row.end), "int64")?)?;
-        answer.set_item("first", to_numpy(py, &times(|row| row.first), "int64")?)?;
-        answer.set_item("last", to_numpy(py, &times(|row| row.last), "int64")?)?;
-        let events: Vec<u64> = records.iter().map(|row| row.events).collect();
-        answer.set_item("events", to_numpy(py, &events, "uint64")?)?;
-        let windows: Vec<u32> = records.iter().map(|row| row.windows).collect();
-        answer.set_item("windows", to_numpy(py, &windows, "uint32")?)?;
-        Ok(answer)
+        row_arrays(py, &records.or_raise(py)?)
     }
 
     // ---- asking; all of it is exact

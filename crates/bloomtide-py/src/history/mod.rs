@@ -1,10 +1,8 @@
 //! Histories for Python: what still takes events, what was sealed, and keys hashed once for many segments.
 
 mod buffer;
-mod build;
 mod digests;
 mod forest;
-mod formulas;
 mod naming;
 mod sealed;
 mod segment;
@@ -12,6 +10,5 @@ mod segment;
 pub(crate) use buffer::HistoryBuffer;
 pub(crate) use digests::Digests;
 pub(crate) use forest::{HistoryForest, HistoryPlan};
-pub(crate) use formulas::{history_formulas, history_paper_sizes};
 pub(crate) use sealed::history_roll_up;
 pub(crate) use segment::HistorySegment;

@@ -3,24 +3,14 @@
 use crate::errors::OrRaise;
 use crate::params;
 use crate::records::record;
-use bloomtide_core::history::{
-    CellPolicy, Contents, Goal, RowOf, Segment, build, encode_items, roll_up,
-};
+use bloomtide_core::history::{Contents, Goal, RowOf, Segment, build, encode_items, roll_up};
 use bloomtide_core::{Hasher, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 /// What a sealed segment is to achieve.
-pub(super) fn goal(
-    py: Python<'_>,
-    error_rate: f64,
-    gate_error: Option<f64>,
-    policy: &str,
-    hasher: Hasher,
-) -> PyResult<Goal> {
-    let policy = CellPolicy::by_name(policy).or_raise(py)?;
-    let gate_error = gate_error.unwrap_or(error_rate);
-    Ok(Goal { error_rate, gate_error, policy, hasher, sizes: None })
+pub(super) fn goal(error_rate: f64, gate_error: Option<f64>, hasher: Hasher) -> Goal {
+    Goal { error_rate, gate_error: gate_error.unwrap_or(error_rate), hasher }
 }
 
 /// Makes both files of what `contents` answers, without the interpreter.
@@ -39,19 +29,17 @@ pub(super) fn seal<'py>(
     let events = contents.rows.iter().filter(|row| row.events > 0);
     let first = events.clone().map(|row| row.first).min();
     let last = events.map(|row| row.last).max();
-    let (sizes, (keys, pairs)) = (segment.sizes(), segment.load());
-    let (predicted, gate) = segment.predicted_errors();
+    let about = segment.about();
     let parameters = PyDict::new(py);
-    parameters.set_item("hashes", sizes.hashes)?;
-    parameters.set_item("columns", sizes.columns)?;
-    parameters.set_item("gate_hashes", sizes.gate_hashes)?;
-    parameters.set_item("gate_bits", sizes.gate_bits)?;
-    parameters.set_item("policy", segment.policy().name())?;
+    parameters.set_item("hashes", about.sizes.hashes)?;
+    parameters.set_item("columns", about.sizes.columns)?;
+    parameters.set_item("gate_hashes", about.sizes.gate_hashes)?;
+    parameters.set_item("gate_bits", about.sizes.gate_bits)?;
     parameters.set_item("error_rate", goal.error_rate)?;
     parameters.set_item("gate_error", goal.gate_error)?;
-    parameters.set_item("predicted_gate_error", gate)?;
-    parameters.set_item("keys", keys)?;
-    parameters.set_item("items", pairs)?;
+    parameters.set_item("predicted_gate_error", about.predicted_gate_error)?;
+    parameters.set_item("keys", about.keys)?;
+    parameters.set_item("items", about.items)?;
     record(py, "SealedSegment", |fields| {
         fields.set_item("segment", PyBytes::new(py, segment.as_bytes()))?;
         fields.set_item("items", PyBytes::new(py, &items))?;
@@ -62,7 +50,7 @@ pub(super) fn seal<'py>(
         fields.set_item("events", segment.events())?;
         fields.set_item("first", first)?;
         fields.set_item("last", last)?;
-        fields.set_item("predicted_error", predicted)?;
+        fields.set_item("predicted_error", about.predicted_error)?;
         fields.set_item("parameters", parameters)
     })
 }
@@ -70,7 +58,7 @@ pub(super) fn seal<'py>(
 /// The segment above sealed ones, built from their items: a row of it is what began in its span, or, without
 /// `row_span`, one of them.
 #[pyfunction]
-#[pyo3(signature = (items, *, begin, end, level, row_span=None, error_rate, gate_error=None, policy="largest", hash="xxh3", seed=0, secret=None, names=256))]
+#[pyo3(signature = (items, *, begin, end, level, row_span=None, error_rate, gate_error=None, hash="xxh3", seed=0, secret=None, names=256))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn history_roll_up<'py>(
     py: Python<'py>,
@@ -81,14 +69,13 @@ pub(crate) fn history_roll_up<'py>(
     row_span: Option<i64>,
     error_rate: f64,
     gate_error: Option<f64>,
-    policy: &str,
     hash: &str,
     seed: i128,
     secret: Option<&Bound<'py, PyAny>>,
     names: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let hasher = params::hasher(py, hash, seed, secret)?;
-    let goal = goal(py, error_rate, gate_error, policy, hasher)?;
+    let goal = goal(error_rate, gate_error, hasher);
     let slices: Vec<&[u8]> = items.iter().map(|item| item.as_bytes()).collect();
     let row_of = row_span.map_or(RowOf::Order, RowOf::Time);
     seal(py, &goal, || roll_up(&slices, level, (begin, end), row_of, names, &hasher))

@@ -1,6 +1,5 @@
 //! `HistorySegment` for Python.
 
-use super::build::{self, Words};
 use super::digests::Digests;
 use crate::buffer::View;
 use crate::errors::{parameter, to_python, with_path};
@@ -9,10 +8,10 @@ use crate::keys::{Options, to_numpy};
 use crate::params;
 use crate::records::record;
 use bloomtide_core::Result;
-use bloomtide_core::history::{self, RowRecord, Segment};
+use bloomtide_core::history::{RowRecord, Segment};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,6 +53,22 @@ impl HistorySegment {
     }
 }
 
+/// Begin, end, first, last, events and windows of rows, as arrays.
+pub(super) fn row_arrays<'py>(py: Python<'py>, rows: &[RowRecord]) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let times =
+        |of: fn(&RowRecord) -> i64| to_numpy(py, &rows.iter().map(of).collect::<Vec<_>>(), "int64");
+    out.set_item("begin", times(|row| row.begin)?)?;
+    out.set_item("end", times(|row| row.end)?)?;
+    out.set_item("first", times(|row| row.first)?)?;
+    out.set_item("last", times(|row| row.last)?)?;
+    let events: Vec<u64> = rows.iter().map(|row| row.events).collect();
+    out.set_item("events", to_numpy(py, &events, "uint64")?)?;
+    let windows: Vec<u32> = rows.iter().map(|row| row.windows).collect();
+    out.set_item("windows", to_numpy(py, &windows, "uint32")?)?;
+    Ok(out)
+}
+
 #[pymethods]
 impl HistorySegment {
     /// Maps a segment's file. Only its header, its rows and its checksums are read.
@@ -80,97 +95,45 @@ impl HistorySegment {
         Ok(HistorySegment { core: Arc::new(core), path: None })
     }
 
-    /// The bytes of a segment of these keys, each in its row.
-    #[staticmethod]
-    #[pyo3(signature = (keys, rows, counts=None, *, row_count, begin=0, window=1, error_rate=0.01,
-        gate_error=None, policy="largest", sizes=None, hash="xxh3", seed=0, secret=None))]
-    #[allow(clippy::too_many_arguments)] // keywords, all but three
-    fn build<'py>(
-        keys: &Bound<'py, PyAny>,
-        rows: Vec<u32>,
-        counts: Option<Vec<u64>>,
-        row_count: u32,
-        begin: i64,
-        window: i64,
-        error_rate: f64,
-        gate_error: Option<f64>,
-        policy: &str,
-        sizes: Option<&Bound<'py, PyDict>>,
-        hash: &str,
-        seed: i128,
-        secret: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let words = Words {
-            row_count,
-            begin,
-            window,
-            error_rate,
-            gate_error,
-            policy,
-            sizes,
-            hash,
-            seed,
-            secret,
-        };
-        build::build(keys, rows, counts, &words)
-    }
-
     /// What it is, how large its parts are, and how often it errs.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let core = &self.core;
-        let ((begin, end), (keys, items)) = (core.span(), core.load());
-        let (error_rate, gate_error) = core.goals();
-        let (predicted_error, predicted_gate_error) = core.predicted_errors();
-        let [bytes, gate, maps, codes, names] = core.bytes();
+        let about = self.core.about();
+        let [bytes, gate, maps, codes, names] = self.core.bytes();
         record(py, "SegmentInfo", |fields| {
-            fields.set_item("level", core.level())?;
-            fields.set_item("begin", begin)?;
-            fields.set_item("end", end)?;
-            fields.set_item("rows", core.rows().len())?;
-            fields.set_item("events", core.events())?;
-            fields.set_item("keys", keys)?;
-            fields.set_item("items", items)?;
-            fields.set_item("hashes", core.sizes().hashes)?;
-            fields.set_item("columns", core.sizes().columns)?;
-            fields.set_item("gate_hashes", core.sizes().gate_hashes)?;
-            fields.set_item("gate_bits", core.sizes().gate_bits)?;
+            fields.set_item("level", about.level)?;
+            fields.set_item("begin", about.begin)?;
+            fields.set_item("end", about.end)?;
+            fields.set_item("rows", about.rows.len())?;
+            fields.set_item("events", self.core.events())?;
+            fields.set_item("keys", about.keys)?;
+            fields.set_item("items", about.items)?;
+            fields.set_item("hashes", about.sizes.hashes)?;
+            fields.set_item("columns", about.sizes.columns)?;
+            fields.set_item("gate_hashes", about.sizes.gate_hashes)?;
+            fields.set_item("gate_bits", about.sizes.gate_bits)?;
             fields.set_item("bytes", bytes)?;
             fields.set_item("gate_bytes", gate)?;
             fields.set_item("map_bytes", maps)?;
             fields.set_item("code_bytes", codes)?;
             fields.set_item("name_bytes", names)?;
-            fields.set_item("error_rate", error_rate)?;
-            fields.set_item("gate_error", gate_error)?;
-            fields.set_item("predicted_error", predicted_error)?;
-            fields.set_item("predicted_gate_error", predicted_gate_error)?;
-            fields.set_item("policy", core.policy().name())?;
-            fields.set_item("hash", core.hasher().name())?;
-            fields.set_item("seed", core.hasher().seed())
+            fields.set_item("error_rate", about.error_rate)?;
+            fields.set_item("gate_error", about.gate_error)?;
+            fields.set_item("predicted_error", about.predicted_error)?;
+            fields.set_item("predicted_gate_error", about.predicted_gate_error)?;
+            fields.set_item("hash", about.hasher.name())?;
+            fields.set_item("seed", about.hasher.seed())
         })
     }
 
     /// What is known of each row besides its counts, as arrays.
     fn row_records<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let rows = self.core.rows();
-        let out = PyDict::new(py);
-        let times = |of: fn(&RowRecord) -> i64| {
-            to_numpy(py, &rows.iter().map(of).collect::<Vec<_>>(), "int64")
-        };
-        out.set_item("begin", times(|row| row.begin)?)?;
-        out.set_item("end", times(|row| row.end)?)?;
-        out.set_item("first", times(|row| row.first)?)?;
-        out.set_item("last", times(|row| row.last)?)?;
-        let events: Vec<u64> = rows.iter().map(|row| row.events).collect();
-        out.set_item("events", to_numpy(py, &events, "uint64")?)?;
-        let windows: Vec<u32> = rows.iter().map(|row| row.windows).collect();
-        out.set_item("windows", to_numpy(py, &windows, "uint32")?)?;
-        Ok(out)
+        row_arrays(py, self.core.rows())
     }
 
     /// Whether the gate lets the key pass; if not, it never came.
     fn contains(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let mark = hash_key(self.core.hasher(), key, None)?.mark();
+        let mark = hash_key(&self.core.about().hasher, key, None)?.mark();
         self.answer(key.py(), self.core.contains(mark))
     }
 
@@ -178,7 +141,7 @@ impl HistorySegment {
     #[pyo3(signature = (key, first=0, last=None))]
     fn count(&self, key: &Bound<'_, PyAny>, first: i64, last: Option<i64>) -> PyResult<u64> {
         let rows = self.range(key.py(), first, last)?;
-        let mark = hash_key(self.core.hasher(), key, None)?.mark();
+        let mark = hash_key(&self.core.about().hasher, key, None)?.mark();
         self.answer(key.py(), self.core.count(mark, rows))
     }
 
@@ -196,11 +159,11 @@ impl HistorySegment {
         let options = Options::parse(py, nulls, 1)?;
         let (own, hashed);
         let marks = if let Ok(digests) = keys.cast::<Digests>() {
-            digests.get().require(py, self.core.hasher())?;
+            digests.get().require(py, &self.core.about().hasher)?;
             hashed = digests.clone();
             hashed.get().marks()
         } else {
-            own = Digests::of(keys, *self.core.hasher(), options)?;
+            own = Digests::of(keys, self.core.about().hasher, options)?;
             own.marks()
         };
         let mut out = vec![0; marks.len()];
@@ -212,7 +175,7 @@ impl HistorySegment {
     /// At least how often the key came in each row.
     fn rows_of<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
-        let mark = hash_key(self.core.hasher(), key, None)?.mark();
+        let mark = hash_key(&self.core.about().hasher, key, None)?.mark();
         to_numpy(py, &self.answer(py, self.core.counts(mark))?, "uint64")
     }
 
@@ -229,39 +192,12 @@ impl HistorySegment {
 
     /// (bits of the gate, columns of the matrix) of a key.
     fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<(Vec<u64>, Vec<u64>)> {
-        Ok(self.core.positions(hash_key(self.core.hasher(), key, None)?.mark()))
+        Ok(self.core.positions(hash_key(&self.core.about().hasher, key, None)?.mark()))
     }
 
     /// Checks every byte and every invariant.
     fn validate(&self, py: Python<'_>) -> PyResult<()> {
         let result = py.detach(|| self.core.validate());
         self.answer(py, result)
-    }
-
-    /// The bytes of a segment in which each `factor` neighbouring rows are one. Refused if it would err more
-    /// often than `max_error`.
-    #[pyo3(signature = (factor=2, *, max_error))]
-    fn merge_rows<'py>(
-        &self,
-        py: Python<'py>,
-        factor: i64,
-        max_error: f64,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let factor = usize::try_from(factor).unwrap_or(0);
-        let result = py.detach(|| history::merge_rows(&self.core, factor, max_error));
-        Ok(PyBytes::new(py, &self.answer(py, result)?))
-    }
-
-    /// The bytes of a segment with the rows of both. Refused if it would err more often than `max_error`.
-    #[pyo3(signature = (other, *, max_error))]
-    fn join<'py>(
-        &self,
-        py: Python<'py>,
-        other: &Bound<'py, Self>,
-        max_error: f64,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let other = other.get();
-        let result = py.detach(|| history::join(&self.core, &other.core, max_error));
-        Ok(PyBytes::new(py, &self.answer(py, result)?))
     }
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,6 @@ from bloomtide.cli.history.charts import moment
 from bloomtide.cli.history.stores import must_exist, open_reading, tell_missing
 from bloomtide.cli.options import as_json, option
 from bloomtide.cli.quantities import parse_error_rate, show_bytes, show_count, show_rate, show_span
-
-if TYPE_CHECKING:
-    from bloomtide.history import History, SegmentReport
 
 SHOWN = ("id", "level", "state", "begin", "end", "rows", "events", "bytes", "predicted_error",
          "parent", "file", "checksum")  # fmt: skip
@@ -66,37 +62,18 @@ def segments(store: Path, csv: bool, arrow: bool, json: bool) -> int:
     type=parse_error_rate,
     help="Refuse what would make a larger share of the answers wrong.",
 )
-@option(
-    "--merge-rows", metavar="ID", type=int, help="Instead: merge each two rows of this segment."
-)
-@option("--join", metavar="ID,ID", help="Instead: make one segment of these two neighbours.")
 @as_json
 def compact(
     store: Path,
     retention: str | None,
     max_error: float | None,
-    merge_rows: int | None,
-    join: str | None,
     json: bool,
 ) -> int:
-    """Roll up what is complete, and drop what retention no longer keeps.
-
-    --merge-rows and --join are the paper's compressions: they lose what cannot be had back.
-    """
+    """Roll up what is complete, and drop what retention no longer keeps."""
     must_exist(store)
     from bloomtide.history import History
 
     with History.open(store, retention=retention, background=False) as history:
-        if merge_rows is not None or join is not None:
-            made = _compressed(history, merge_rows, join, max_error)
-            if json:
-                console.write_json(made.as_dict())
-            else:
-                console.message(
-                    f"segment {made.id}: {made.rows:,} rows, {show_bytes(made.bytes)}, error"
-                    f" {show_rate(made.predicted_error)}"
-                )
-            return 0
         report = history.compact(max_error=max_error)
     if json:
         console.write_json(report.as_dict())
@@ -126,23 +103,3 @@ def verify(store: Path, json: bool) -> int:
         console.error(problem)
     tell_missing(report.missing)
     return 2 if report.problems else 0
-
-
-def _compressed(
-    history: History, merge_rows: int | None, join: str | None, max_error: float | None
-) -> SegmentReport:
-    if merge_rows is not None and join is not None:
-        raise console.CommandError("--merge-rows and --join are two steps", hint="take one first")
-    if max_error is None:
-        raise console.CommandError(
-            "this step raises the error", hint="say with --max-error how far it may go"
-        )
-    if merge_rows is not None:
-        return history.compress(merge_rows, max_error=max_error)
-    try:
-        first, second = map(int, (join or "").split(","))
-    except ValueError:
-        raise console.CommandError(
-            f"--join takes two ids: {join}", hint="such as 12,13; `segments` lists them"
-        ) from None
-    return history.join(first, second, max_error=max_error)
