@@ -11,7 +11,7 @@
 
 use super::header::{Header, Kind, u64_at};
 use super::record::{RECORD, Record};
-use super::write::{Section, Snapshot};
+use super::write::{Frozen, Section};
 use crate::cells::runs::{self, Values};
 use crate::cells::{DynamicShape, GrowingCells, OnFull, SpectralShape, Words, bytes_for};
 use crate::error::{Error, Result};
@@ -93,34 +93,6 @@ impl ShapeRecord for SpectralShape {
     }
 }
 
-/// One moment of a filter.
-#[derive(Debug)]
-pub struct Frozen {
-    kind: Kind,
-    parameters: Vec<u8>,
-    sections: Vec<Words>,
-}
-
-impl Frozen {
-    pub(super) fn new(kind: Kind, parameters: Vec<u8>, sections: Vec<Words>) -> Self {
-        Frozen { kind, parameters, sections }
-    }
-}
-
-impl Snapshot for Frozen {
-    fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    fn parameters(&self) -> Vec<u8> {
-        self.parameters.clone()
-    }
-
-    fn sections(&self) -> Result<Vec<Section<'_>>> {
-        Ok(self.sections.iter().map(Section::Cells).collect())
-    }
-}
-
 impl<C: GrowingCells<Shape: ShapeRecord>> CountFilter<C> {
     /// What this filter is called in files.
     pub fn kind(&self) -> Kind {
@@ -128,7 +100,7 @@ impl<C: GrowingCells<Shape: ShapeRecord>> CountFilter<C> {
     }
 
     /// One moment of the filter, to be written.
-    pub fn freeze(&self) -> Result<Frozen> {
+    pub fn freeze(&self) -> Result<Frozen<'static>> {
         self.still(|plan, first, second| {
             let (mut sections, stuck) = counters(first)?;
             let (mut stuck_again, mut marked_keys) = (0, 0);
@@ -142,11 +114,15 @@ impl<C: GrowingCells<Shape: ShapeRecord>> CountFilter<C> {
                 sections.push(list(halves)?);
                 (stuck_again, marked_keys) = (stuck, marked.len() as u64);
             }
-            let mut parameters = Record::of_count(plan, self.hasher()).encode().to_vec();
+            let (bits, goal) = (plan.shape.counter_bits(), (plan.capacity, plan.error_rate));
+            let hasher = self.hasher();
+            let record = Record::of_counters(hasher, &plan.placement, plan.policy, bits, goal);
+            let mut parameters = record.encode().to_vec();
             parameters.extend(plan.total.to_le_bytes());
             parameters.extend(plan.partitions.to_le_bytes());
             parameters.extend(plan.shape.encode());
             parameters.extend([stuck, stuck_again, marked_keys].map(u64::to_le_bytes).concat());
+            let sections = sections.into_iter().map(Section::Made).collect();
             Ok(Frozen { kind: kind_of(plan), parameters, sections })
         })
     }
@@ -224,7 +200,17 @@ impl<S: ShapeRecord> Promised<S> {
         }
         let (total, partitions) = (u64_at(bytes, RECORD), u64_at(bytes, RECORD + 8));
         let partitioned = header.kind == S::KINDS.1;
-        let (plan, hasher) = record.count(decoded, total, partitions, partitioned)?;
+        let plan = CountPlan {
+            placement: record.placement()?,
+            policy: record.policy()?,
+            shape: decoded,
+            partitioned,
+            partitions,
+            total,
+            capacity: record.capacity,
+            error_rate: record.error_rate,
+        };
+        let (plan, hasher) = (plan.checked()?, record.hasher);
         if plan.partitions != partitions {
             return Err(Error::Field { name: "partitions", got: partitions.to_string() });
         }

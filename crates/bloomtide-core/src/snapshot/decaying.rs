@@ -11,9 +11,10 @@
 //! Time goes on while a filter is a file: its stamps are epochs, and it knows where epoch zero was. An
 //! empty block has no stamp, so that filters that hold the same are the same bytes.
 
-use super::count::Frozen;
 use super::header::{Header, Kind, u64_at};
-use super::record::{RECORD, Record};
+use super::read::{Build, Loaded};
+use super::record::{RECORD, Record, by_id, id};
+use super::write::{Frozen, Section};
 use crate::batch::at_best;
 use crate::cells::runs::{self, Values};
 use crate::cells::{CellValues, DECAY_BLOCK, Rounding, Words, bytes_for, packed};
@@ -29,7 +30,7 @@ const ROUNDINGS: [Rounding; 2] = [Rounding::Strict, Rounding::Expiring];
 
 impl Filter {
     /// One moment of the filter, to be written.
-    pub fn freeze(&self) -> Result<Frozen> {
+    pub fn freeze(&self) -> Result<Frozen<'static>> {
         self.still(|now, kept| {
             let blocks = kept.cells.div_ceil(DECAY_BLOCK);
             let stamps = Words::zeroed(blocks * 32)?;
@@ -39,7 +40,8 @@ impl Filter {
             }
             let (directory, fields) = runs::encode(kept.cells, &Blocks(kept))?;
             let parameters = parameters(self.plan(), self.hasher(), now);
-            Ok(Frozen::new(Kind::Decaying, parameters, vec![stamps, directory, fields]))
+            let sections = [stamps, directory, fields].map(Section::Made).into();
+            Ok(Frozen { kind: Kind::Decaying, parameters, sections })
         })
     }
 }
@@ -54,12 +56,10 @@ impl CellValues for Blocks<'_> {
     }
 }
 
-fn id<T: PartialEq>(list: &[T], value: &T) -> u8 {
-    list.iter().position(|item| item == value).map_or(0, |i| i as u8 + 1)
-}
-
 fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>) -> Vec<u8> {
-    let mut out = Record::of_decaying(plan, hasher).encode().to_vec();
+    let goal = (plan.capacity, plan.error_rate);
+    let record = Record::of_counters(hasher, &plan.placement, plan.policy, plan.counter_bits, goal);
+    let mut out = record.encode().to_vec();
     out.push(id(&STORAGES, &plan.storage));
     out.push(id(&ROUNDINGS, &plan.rounding));
     out.push(plan.fraction_bits as u8);
@@ -79,68 +79,62 @@ fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>) -> Vec<u8>
     out
 }
 
-/// What the parameters promise.
-pub(super) struct Promised {
-    plan: DecayingPlan,
-    hasher: Hasher,
-    now: Option<i64>,
-}
-
-impl Promised {
-    pub(super) fn of(header: &Header) -> Result<Self> {
-        let bytes = &header.parameters;
-        let wrong = |name, got: String| Err(Error::Field { name, got });
-        let grows = bytes.get(RECORD + 4) == Some(&0);
-        if bytes.len() != PARAMETERS + if grows { 0 } else { 8 } {
-            return wrong("parameters", format!("{} bytes", bytes.len()));
-        }
-        let (record, rest) = bytes.split_at(RECORD);
-        let one_of = |name, code: u8, count: usize| match usize::from(code) {
-            code @ 1.. if code <= count => Ok(code - 1),
-            code => Err(Error::Field { name, got: code.to_string() }),
-        };
-        let number = |i: usize| f64::from_bits(u64_at(rest, 8 + 8 * i));
-        let fade = Fade {
-            decay: number(0),
-            epoch: number(1),
-            origin: number(2),
-            half_life: Some(number(3)).filter(|half_life| half_life.to_bits() != 0),
-        };
-        let storage = STORAGES[one_of("storage", rest[0], STORAGES.len())?];
-        let rounding = ROUNDINGS[one_of("rounding", rest[1], ROUNDINGS.len())?];
-        let fraction_bits = u32::from(rest[2]);
-        let pool = match rest[4] {
-            0 => PoolPolicy::Grow,
-            1 => PoolPolicy::Saturate(u64_at(rest, 48)),
-            2 => PoolPolicy::Fail(u64_at(rest, 48)),
-            other => return wrong("pool", other.to_string()),
-        };
-        let (plan, hasher) =
-            Record::decode(record)?.decaying(storage, fade, rounding, fraction_bits, pool)?;
-        let now = (rest[3] == 1).then(|| u64_at(rest, 40) as i64);
-        // Times that no clock shows would overflow where ages are worked out.
-        if now.is_some_and(|now| now.unsigned_abs() > 1 << 50) {
-            return wrong("time", format!("{now:?}"));
-        }
-        if parameters(&plan, &hasher, now) != *bytes {
-            return wrong("parameters", "unknown fields".to_owned());
-        }
-        let cells = plan.cells();
-        let stamps = bytes_for(cells.div_ceil(DECAY_BLOCK) * 32);
-        if header.sections.len() != 3
-            || header.sections[..2] != [stamps, Values::directory_bytes(cells)]
-        {
-            return wrong("sections", format!("{:?}", header.sections));
-        }
-        Ok(Promised { plan, hasher, now })
+/// What the parameters promise of the sections.
+pub(super) fn promised(header: &Header) -> Result<Build> {
+    let bytes = &header.parameters;
+    let wrong = |name, got: String| Err(Error::Field { name, got });
+    let grows = bytes.get(RECORD + 4) == Some(&0);
+    if bytes.len() != PARAMETERS + if grows { 0 } else { 8 } {
+        return wrong("parameters", format!("{} bytes", bytes.len()));
     }
-
-    pub(super) fn build(self, sections: Vec<Words>) -> Result<Filter> {
+    let (record, rest) = bytes.split_at(RECORD);
+    let number = |i: usize| f64::from_bits(u64_at(rest, 8 + 8 * i));
+    let fade = Fade {
+        decay: number(0),
+        epoch: number(1),
+        origin: number(2),
+        half_life: Some(number(3)).filter(|half_life| half_life.to_bits() != 0),
+    };
+    let pool = match rest[4] {
+        0 => PoolPolicy::Grow,
+        1 => PoolPolicy::Saturate(u64_at(rest, 48)),
+        2 => PoolPolicy::Fail(u64_at(rest, 48)),
+        other => return wrong("pool", other.to_string()),
+    };
+    let record = Record::decode(record)?;
+    let plan = DecayingPlan {
+        placement: record.placement()?,
+        storage: by_id(&STORAGES, rest[0], "storage")?,
+        fade,
+        rounding: by_id(&ROUNDINGS, rest[1], "rounding")?,
+        policy: record.policy()?,
+        counter_bits: record.counter_bits(),
+        fraction_bits: u32::from(rest[2]),
+        pool,
+        capacity: record.capacity,
+        error_rate: record.error_rate,
+    };
+    let (plan, hasher) = (plan.checked()?, record.hasher);
+    let now = (rest[3] == 1).then(|| u64_at(rest, 40) as i64);
+    // Times that no clock shows would overflow where ages are worked out.
+    if now.is_some_and(|now| now.unsigned_abs() > 1 << 50) {
+        return wrong("time", format!("{now:?}"));
+    }
+    if parameters(&plan, &hasher, now) != *bytes {
+        return wrong("parameters", "unknown fields".to_owned());
+    }
+    let cells = plan.cells();
+    let stamps = bytes_for(cells.div_ceil(DECAY_BLOCK) * 32);
+    if header.sections.len() != 3
+        || header.sections[..2] != [stamps, Values::directory_bytes(cells)]
+    {
+        return wrong("sections", format!("{:?}", header.sections));
+    }
+    Ok(Box::new(move |sections| {
         let wrong = |name, got: &str| Err(Error::Field { name, got: got.to_owned() });
         let Ok([stamps, directory, fields]) = <[Words; 3]>::try_from(sections) else {
             return wrong("sections", "another number of them");
         };
-        let cells = self.plan.cells();
         if !stamps.is_zero_from(cells.div_ceil(DECAY_BLOCK) * 32) {
             return wrong("stamps", "bits beyond the last block");
         }
@@ -154,6 +148,6 @@ impl Promised {
             // A block is a run.
             values: Box::new(|block| at_best(|| values.narrow_run(block))),
         };
-        Filter::restored(self.plan, self.hasher, self.now, &kept)
-    }
+        Ok(Loaded::Decaying(Box::new(Filter::restored(plan, hasher, now, &kept)?)))
+    }))
 }

@@ -11,12 +11,12 @@
 //! old digest. Neither is the heap, since equal weights are ordered by place.
 
 use super::header::{Header, Kind, u64_at};
+use super::read::{Build, Loaded};
 use super::record::{RECORD, Record};
-use super::write::{Section, Snapshot};
+use super::write::{Frozen, Section, Snapshot};
 use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
 use crate::filters::{HotList, HotPlan, HotState};
-use crate::hash::Hasher;
 use crate::key::Key;
 use std::sync::atomic::Ordering;
 
@@ -25,25 +25,20 @@ const PARAMETERS: usize = RECORD + 8 * 8;
 const ROW: usize = 24;
 
 impl Snapshot for HotList {
-    fn kind(&self) -> Kind {
-        Kind::Hot
-    }
-
-    fn parameters(&self) -> Vec<u8> {
+    fn freeze(&self) -> Result<Frozen<'_>> {
         let HotState { shift, time, total, late, clock_jumps } = *self.state();
-        let mut out = Record::of_hasher(self.hasher(), self.plan().k).encode().to_vec();
-        out.extend(self.plan().half_life.unwrap_or(0.0).to_le_bytes());
-        out.extend(shift.to_le_bytes());
-        out.extend(time.to_le_bytes());
-        out.extend(total.to_le_bytes());
-        out.extend(late.to_le_bytes());
-        out.extend(clock_jumps.to_le_bytes());
-        out.extend((self.len() as u64).to_le_bytes());
-        out.extend(self.key_bytes().to_le_bytes());
-        out
-    }
-
-    fn sections(&self) -> Result<Vec<Section<'_>>> {
+        let mut parameters = Record::of_hasher(self.hasher(), self.plan().k).encode().to_vec();
+        let numbers = [
+            self.plan().half_life.unwrap_or(0.0).to_bits(),
+            shift as u64,
+            time.to_bits(),
+            total.to_bits(),
+            late,
+            clock_jumps,
+            self.len() as u64,
+            self.key_bytes(),
+        ];
+        parameters.extend(numbers.map(u64::to_le_bytes).concat());
         let refuse = |_| Error::Capacity { needed: self.key_bytes(), limit: isize::MAX as u64 };
         let (mut rows, mut keys) = (Vec::new(), Vec::new());
         rows.try_reserve_exact(self.len() * ROW).map_err(refuse)?;
@@ -55,7 +50,8 @@ impl Snapshot for HotList {
             rows.extend(high.to_le_bytes());
             rows.extend((u64::from(kind) | ((keys.len() - before) as u64) << 8).to_le_bytes());
         }
-        Ok(vec![Section::Made(words(&rows)?), Section::Made(words(&keys)?)])
+        let sections = vec![Section::Made(words(&rows)?), Section::Made(words(&keys)?)];
+        Ok(Frozen { kind: Kind::Hot, parameters, sections })
     }
 }
 
@@ -91,52 +87,41 @@ fn bytes(words: &Words, len: u64) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// What the parameters of a hot list promise.
-pub(super) struct PromisedList {
-    plan: HotPlan,
-    hasher: Hasher,
-    state: HotState,
-    keys: u64,
-    key_bytes: u64,
-}
-
-impl PromisedList {
-    pub(super) fn of(header: &Header) -> Result<Self> {
-        let wrong = |name, got: String| Err(Error::Field { name, got });
-        let parameters = &header.parameters;
-        if parameters.len() != PARAMETERS {
-            return wrong("parameters", format!("{} bytes", parameters.len()));
-        }
-        let word = |i: usize| u64_at(parameters, RECORD + 8 * i);
-        let (k, hasher) = Record::decode(&parameters[..RECORD])?.hasher_alone()?;
-        let half_life = Some(word(0)).filter(|bits| *bits != 0).map(f64::from_bits);
-        let state = HotState {
-            shift: word(1) as i64,
-            time: f64::from_bits(word(2)),
-            total: f64::from_bits(word(3)),
-            late: word(4),
-            clock_jumps: word(5),
-        };
-        // No time divided by a half-life is larger.
-        if state.shift.unsigned_abs() > 1 << 50 {
-            return wrong("shift", state.shift.to_string());
-        }
-        let plan = HotPlan { k, half_life }.checked()?;
-        let (keys, key_bytes) = (word(6), word(7));
-        let room = |bytes: u64| bytes.checked_mul(8).map(bytes_for);
-        let expected = [keys.checked_mul(ROW as u64).and_then(room), room(key_bytes)];
-        if !header.sections.iter().copied().map(Some).eq(expected) {
-            let got = format!("{:?} bytes for {keys} keys of {key_bytes}", header.sections);
-            return wrong("sections", got);
-        }
-        Ok(PromisedList { plan, hasher, state, keys, key_bytes })
+/// What the parameters promise of the two sections.
+pub(super) fn promised(header: &Header) -> Result<Build> {
+    let wrong = |name, got: String| Err(Error::Field { name, got });
+    let parameters = &header.parameters;
+    if parameters.len() != PARAMETERS {
+        return wrong("parameters", format!("{} bytes", parameters.len()));
     }
-
-    pub(super) fn build(self, rows: &Words, keys: &Words) -> Result<HotList> {
-        let rows = bytes(rows, self.keys * ROW as u64)?;
-        let keys = bytes(keys, self.key_bytes)?;
+    let word = |i: usize| u64_at(parameters, RECORD + 8 * i);
+    let (k, hasher) = Record::decode(&parameters[..RECORD])?.hasher_alone()?;
+    let half_life = Some(word(0)).filter(|bits| *bits != 0).map(f64::from_bits);
+    let state = HotState {
+        shift: word(1) as i64,
+        time: f64::from_bits(word(2)),
+        total: f64::from_bits(word(3)),
+        late: word(4),
+        clock_jumps: word(5),
+    };
+    // No time divided by a half-life is larger.
+    if state.shift.unsigned_abs() > 1 << 50 {
+        return wrong("shift", state.shift.to_string());
+    }
+    let plan = HotPlan { k, half_life }.checked()?;
+    let (count, key_bytes) = (word(6), word(7));
+    let room = |bytes: u64| bytes.checked_mul(8).map(bytes_for);
+    let expected = [count.checked_mul(ROW as u64).and_then(room), room(key_bytes)];
+    if !header.sections.iter().copied().map(Some).eq(expected) {
+        let got = format!("{:?} bytes for {count} keys of {key_bytes}", header.sections);
+        return wrong("sections", got);
+    }
+    Ok(Box::new(move |sections| {
         let wrong =
             || Error::Field { name: "cells", got: "a key that is never written".to_owned() };
+        let [rows, keys] = <[Words; 2]>::try_from(sections).map_err(|_| wrong())?;
+        let rows = bytes(&rows, count * ROW as u64)?;
+        let keys = bytes(&keys, key_bytes)?;
         let mut rest = &keys[..];
         let rows = rows.chunks_exact(ROW).map(|row| {
             let about = u64_at(row, 16);
@@ -146,10 +131,10 @@ impl PromisedList {
             let key = Key::decode(about as u8, key).ok_or_else(wrong)?;
             Ok((f64::from_bits(u64_at(row, 0)), f64::from_bits(u64_at(row, 8)), key))
         });
-        let list = HotList::over(self.plan, self.hasher, self.state, rows)?;
-        if list.key_bytes() != self.key_bytes {
+        let list = HotList::over(plan, hasher, state, rows)?;
+        if list.key_bytes() != key_bytes {
             return Err(wrong());
         }
-        Ok(list)
-    }
+        Ok(Loaded::Hot(list))
+    }))
 }

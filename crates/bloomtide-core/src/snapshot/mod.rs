@@ -27,9 +27,9 @@ mod shared;
 mod url;
 mod write;
 
-pub use count::{Frozen, ShapeRecord};
+pub use count::ShapeRecord;
 pub use file::{Disk, DurableWrite, RealDisk, replace};
 pub use header::{Kind, VERSION};
 pub use read::{Loaded, load, read};
 pub use shared::{Access, SharedFile};
-pub use write::{Section, Snapshot, encoded_len, save, to_bytes, write_to};
+pub use write::{Frozen, Snapshot, encoded_len, save, to_bytes, write_to};

@@ -1,16 +1,13 @@
 //! Reading a snapshot: the length first, then checksums, then values, then the filter.
 
 use super::count::Promised;
-use super::decaying;
 use super::header::{BLOCK, Header, Kind};
-use super::hot::PromisedList;
 use super::record::Record;
-use super::scalable::PromisedLayers;
-use super::url::PromisedUrls;
-use crate::cells::{Counters, DynamicCells, DynamicShape, SpectralCells, SpectralShape, Words};
+use super::{decaying, hot, scalable, url};
+use crate::cells::{Counters, DynamicCells, SpectralCells, Words};
 use crate::error::{Error, Result};
 use crate::filters::{
-    BloomFilter, CountFilter, CountingBloomFilter, HotList, ScalableBloomFilter,
+    BloomFilter, CountFilter, CountingBloomFilter, CountingPlan, HotList, ScalableBloomFilter,
     TimeDecayingBloomFilter, UrlFilter,
 };
 use crate::format::{ANY_FILTER, HEAD};
@@ -84,7 +81,7 @@ fn read_from(
         return Err(Error::Unsealed);
     }
     // The parameters come first: they say how many cells there must be.
-    let expected = Expected::of(&header).map_err(as_damage)?;
+    let build = promised(&header).map_err(as_damage)?;
     let mut sections = Vec::new();
     let mut checksums = Vec::new();
     for bytes in &header.sections {
@@ -93,7 +90,7 @@ fn read_from(
     let mut stored = vec![0; checksums.len() * 4];
     input.read_exact(&mut stored).map_err(failed)?;
     compare(&header, &checksums, &stored)?;
-    expected.build(sections).map_err(as_damage)
+    build(sections).map_err(as_damage)
 }
 
 /// A value that a constructor or `validate` would refuse: in a file it is the file that is wrong.
@@ -154,89 +151,65 @@ pub(super) fn compare(header: &Header, computed: &[u32], stored: &[u8]) -> Resul
     Ok(())
 }
 
+/// Makes the filter of its sections.
+pub(super) type Build = Box<dyn FnOnce(Vec<Words>) -> Result<Loaded>>;
+
 /// What the parameters promise, checked before the cells are read.
-enum Expected {
-    Bloom(Record),
-    Counting(Record),
-    Scalable(PromisedLayers),
-    Dynamic(Promised<DynamicShape>),
-    Spectral(Promised<SpectralShape>),
-    Decaying(decaying::Promised),
-    Hot(PromisedList),
-    Url(PromisedUrls),
+fn promised(header: &Header) -> Result<Build> {
+    let record = || Record::decode(&header.parameters);
+    match header.kind {
+        Kind::Bloom => {
+            let (plan, hasher) = record()?.bloom()?;
+            require_sections(header, &[plan.bytes()])?;
+            Ok(Box::new(move |sections| {
+                let filter = BloomFilter::over(plan, hasher, only(sections)?, None);
+                filter.validate().map(|()| Loaded::Bloom(filter))
+            }))
+        }
+        Kind::Counting => {
+            let record = record()?;
+            let plan = CountingPlan {
+                placement: record.placement()?,
+                counter_bits: record.counter_bits(),
+                policy: record.policy()?,
+                capacity: record.capacity,
+                error_rate: record.error_rate,
+            };
+            let plan = plan.checked()?;
+            require_sections(header, &[plan.bytes()])?;
+            Ok(Box::new(move |sections| {
+                let counters = Counters::over(only(sections)?, plan.cells(), plan.counter_bits);
+                let filter = CountingBloomFilter::over(plan, record.hasher, counters);
+                filter.validate().map(|()| Loaded::Counting(filter))
+            }))
+        }
+        Kind::Dynamic | Kind::PartitionedDynamic => {
+            let promised = Promised::of(header)?;
+            Ok(Box::new(|sections| promised.build(sections).map(Loaded::Dynamic)))
+        }
+        Kind::Spectral | Kind::PartitionedSpectral => {
+            let promised = Promised::of(header)?;
+            Ok(Box::new(|sections| promised.build(sections).map(Loaded::Spectral)))
+        }
+        Kind::Scalable => scalable::promised(header),
+        Kind::Decaying => decaying::promised(header),
+        Kind::Hot => hot::promised(header),
+        Kind::Url => url::promised(header),
+        // The header's reader lets only filters through.
+        other => Err(Error::Kind { expected: ANY_FILTER, got: other.name().to_owned() }),
+    }
 }
 
-impl Expected {
-    fn of(header: &Header) -> Result<Self> {
-        let expected = match header.kind {
-            Kind::Bloom => Expected::Bloom(Record::decode(&header.parameters)?),
-            Kind::Counting => Expected::Counting(Record::decode(&header.parameters)?),
-            Kind::Scalable => return PromisedLayers::of(header).map(Expected::Scalable),
-            Kind::Dynamic | Kind::PartitionedDynamic => {
-                return Promised::of(header).map(Expected::Dynamic);
-            }
-            Kind::Spectral | Kind::PartitionedSpectral => {
-                return Promised::of(header).map(Expected::Spectral);
-            }
-            Kind::Decaying => return decaying::Promised::of(header).map(Expected::Decaying),
-            Kind::Hot => return PromisedList::of(header).map(Expected::Hot),
-            Kind::Url => return PromisedUrls::of(header).map(Expected::Url),
-            // The header's reader lets only filters through.
-            other => {
-                return Err(Error::Kind { expected: ANY_FILTER, got: other.name().to_owned() });
-            }
-        };
-        let bytes = match &expected {
-            Expected::Bloom(record) => vec![record.bloom()?.0.bytes()],
-            Expected::Counting(record) => vec![record.counting()?.0.bytes()],
-            // Returned above, with sections of lengths that only the cells know.
-            Expected::Scalable(_)
-            | Expected::Dynamic(_)
-            | Expected::Spectral(_)
-            | Expected::Decaying(_)
-            | Expected::Hot(_)
-            | Expected::Url(_) => Vec::new(),
-        };
-        if bytes != header.sections {
-            let got = format!("{:?} bytes for parameters of {bytes:?}", header.sections);
-            return Err(Error::Field { name: "sections", got });
-        }
-        Ok(expected)
+/// Refuses sections of other lengths than the parameters say.
+pub(super) fn require_sections(header: &Header, expected: &[u64]) -> Result<()> {
+    if header.sections == expected {
+        return Ok(());
     }
+    let got = format!("{:?} bytes for parameters of {expected:?}", header.sections);
+    Err(Error::Field { name: "sections", got })
+}
 
-    fn build(self, sections: Vec<Words>) -> Result<Loaded> {
-        let mut sections = sections.into_iter();
-        let mut next =
-            || sections.next().ok_or(Error::Field { name: "sections", got: "too few".to_owned() });
-        match self {
-            Expected::Bloom(record) => {
-                let (plan, hasher) = record.bloom()?;
-                let filter = BloomFilter::over(plan, hasher, next()?, None);
-                filter.validate()?;
-                Ok(Loaded::Bloom(filter))
-            }
-            Expected::Counting(record) => {
-                let (plan, hasher) = record.counting()?;
-                let counters = Counters::over(next()?, plan.cells(), plan.counter_bits);
-                let filter = CountingBloomFilter::over(plan, hasher, counters);
-                filter.validate()?;
-                Ok(Loaded::Counting(filter))
-            }
-            Expected::Dynamic(promised) => promised.build(sections.collect()).map(Loaded::Dynamic),
-            Expected::Spectral(promised) => {
-                promised.build(sections.collect()).map(Loaded::Spectral)
-            }
-            Expected::Decaying(promised) => {
-                let filter = promised.build(sections.collect())?;
-                Ok(Loaded::Decaying(Box::new(filter)))
-            }
-            Expected::Hot(promised) => promised.build(&next()?, &next()?).map(Loaded::Hot),
-            Expected::Url(promised) => {
-                Ok(Loaded::Url(Box::new(promised.build(sections.collect())?)))
-            }
-            Expected::Scalable(promised) => {
-                promised.build(sections.collect()).map(Loaded::Scalable)
-            }
-        }
-    }
+fn only(sections: Vec<Words>) -> Result<Words> {
+    let too_few = Error::Field { name: "sections", got: "too few".to_owned() };
+    sections.into_iter().next().ok_or(too_few)
 }

@@ -11,7 +11,7 @@
 
 use super::file::{directory_of, temporary_beside};
 use super::header::{Header, Kind, LIVE, SEALED, STATE_AT};
-use super::read::{as_damage, compare, read_header};
+use super::read::{as_damage, compare, read_header, require_sections};
 use super::record::Record;
 use super::write::checksums_of;
 use crate::cells::Words;
@@ -228,10 +228,7 @@ fn map(path: &Path, file: &File, access: Access) -> Result<(Header, Words)> {
     io::Seek::seek(&mut input, io::SeekFrom::Start(0)).map_err(failed)?;
     let header = read_header(&mut input, len, Some(Kind::Bloom), &failed)?;
     let (plan, _) = Record::decode(&header.parameters)?.bloom().map_err(as_damage)?;
-    if header.sections != [plan.bytes()] {
-        let got = format!("{:?} bytes for {plan:?}", header.sections);
-        return Err(Error::Field { name: "sections", got });
-    }
+    require_sections(&header, &[plan.bytes()])?;
     let options = MmapOptions::new();
     let map = match access {
         Access::Write => options.map_raw(file),

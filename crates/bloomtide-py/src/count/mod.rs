@@ -82,7 +82,7 @@ forward! {
     fn bytes() -> u64;
     fn rebuilds() -> Rebuilds;
     fn validate() -> Result<()>;
-    fn freeze() -> Result<Frozen>;
+    fn freeze() -> Result<Frozen<'static>>;
 }
 
 impl Any {

@@ -370,7 +370,7 @@ impl Held for Counts {
     }
 }
 
-fn frozen<C: GrowingCells<Shape: ShapeRecord>>(filter: &CountFilter<C>) -> io::Result<Frozen> {
+fn frozen<C: GrowingCells<Shape: ShapeRecord>>(filter: &CountFilter<C>) -> io::Result<Frozen<'_>> {
     filter.freeze().map_err(io::Error::other)
 }
 
