@@ -34,7 +34,6 @@ Key = str | bytes | int
 MAPPED = 16_384
 """Files that are mapped at the same time, more than a year of hours; systems allow some sixty
 thousand."""
-_EARLIEST, _LATEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +48,7 @@ class Rows:
     @classmethod
     def of(cls, records: dict[str, Any]) -> Rows:
         """From what the core answers. An empty row lies nowhere: it ends before it begins."""
-        import numpy as np
-
-        empty = records["events"] == 0
-        return cls(
-            records["begin"],
-            np.where(empty, _LATEST, records["first"]),
-            np.where(empty, _EARLIEST, records["last"]),
-            records["events"],
-        )
+        return cls(records["begin"], records["first"], records["last"], records["events"])
 
 
 class Damaged(Exception):

@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 
 /// So many bits, all off.
-pub(super) fn zeroed(bits: u64) -> Result<Vec<u64>> {
-    let words = usize::try_from(bits.div_ceil(64)).unwrap_or(usize::MAX);
+pub(super) fn zeroed(bits: u64) -> Result<Vec<u8>> {
+    let len = usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX);
     let mut out = Vec::new();
     let refused = |_| Error::Capacity { needed: bits / 8, limit: isize::MAX as u64 };
-    out.try_reserve_exact(words).map_err(refused)?;
-    out.resize(words, 0);
+    out.try_reserve_exact(len).map_err(refused)?;
+    out.resize(len, 0);
     Ok(out)
 }
 
@@ -38,26 +38,10 @@ pub(super) fn low(len: u64) -> u64 {
     if len >= 64 { u64::MAX } else { (1 << len) - 1 }
 }
 
-/// Turns one bit of an array of words on.
+/// Turns one bit on.
 #[inline(always)]
-pub(super) fn set(words: &mut [u64], bit: u64) {
-    words[(bit >> 6) as usize] |= 1 << (bit & 63);
-}
-
-/// The bits `[bit, bit + 64)` of an array of words; zeros beyond the end.
-#[inline(always)]
-pub(super) fn window_of(words: &[u64], bit: u64) -> u64 {
-    let (at, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
-    let low = words.get(at).map_or(0, |word| word >> shift);
-    let high = words.get(at + 1).map_or(0, |word| (word << 1) << (63 - shift));
-    low | high
-}
-
-/// Words as the bytes of a file, no longer than `bits` need.
-pub(super) fn to_bytes(words: &[u64], bits: u64, out: &mut Vec<u8>) {
-    let end = out.len() + bits.div_ceil(8) as usize;
-    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    out.truncate(end);
+pub(super) fn set(bytes: &mut [u8], bit: u64) {
+    bytes[(bit >> 3) as usize] |= 1 << (bit & 7);
 }
 
 /// Bits that are appended.
@@ -93,8 +77,11 @@ impl BitWriter {
         self.len
     }
 
-    pub(super) fn words(&self) -> &[u64] {
-        &self.words
+    /// As the bytes of a file, no longer than the bits need.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut out: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        out.truncate(self.len.div_ceil(8) as usize);
+        out
     }
 }
 
@@ -109,13 +96,11 @@ mod tests {
             .map(|len| (0x9E37_79B9_7F4A_7C15u64.rotate_left(len) >> (64 - len), len))
             .collect();
         parts.iter().for_each(|(value, len)| writer.push(*value, *len));
-        let mut bytes = Vec::new();
-        to_bytes(writer.words(), writer.len(), &mut bytes);
+        let bytes = writer.bytes();
         assert_eq!(bytes.len() as u64, writer.len().div_ceil(8));
         let mut bit = 0;
         for (value, len) in parts {
             assert_eq!(window(&bytes, bit) & low(u64::from(len)), value);
-            assert_eq!(window_of(writer.words(), bit) & low(u64::from(len)), value);
             bit += u64::from(len);
         }
         assert_eq!((window(&bytes, bit + 64), window(&bytes, u64::MAX)), (0, 0));

@@ -6,6 +6,7 @@
 use super::bits;
 use super::header::{BLOCK, Front};
 use crate::error::{Error, Result};
+use crate::format::u32_at;
 use crate::system;
 use crc32c::crc32c;
 use memmap2::Mmap;
@@ -122,8 +123,7 @@ impl Body {
         let body = self.body();
         let from = block * BLOCK;
         let Some(bytes) = body.get(from..body.len().min(from + BLOCK)) else { return Ok(()) };
-        let stored = self.bytes.all()[self.front.checksums + 4 * block..].first_chunk();
-        let expected = stored.map_or(0, |four| u32::from_le_bytes(*four));
+        let expected = u32_at(self.bytes.all(), self.front.checksums + 4 * block);
         let got = crc32c(bytes);
         if expected != got {
             let offset = (self.front.body + from) as u64;

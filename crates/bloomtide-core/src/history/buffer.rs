@@ -37,6 +37,15 @@ pub enum RowsBy {
     Arrivals(u64),
 }
 
+impl std::fmt::Display for RowsBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RowsBy::Time(window) => write!(f, "window={window}"),
+            RowsBy::Arrivals(events) => write!(f, "arrivals={events}"),
+        }
+    }
+}
+
 /// What a buffer is made by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferPlan {
@@ -175,7 +184,7 @@ impl Buffer {
             }
         }
         // Most that were wanted at first are too rare by now.
-        let listed = |each: &Wanted| self.open[&each.segment].is_listed(each.mark);
+        let listed = |each: &Wanted| self.open[&each.segment].table.is_settled(each.mark);
         wanted.retain(listed);
         Ok(wanted)
     }
@@ -251,10 +260,10 @@ impl Buffer {
         let mut seen = batch.times(rows.clone());
         self.journal.events(row, seen, rows.size_hint().0);
         let mut ahead = rows.clone();
-        ahead.by_ref().take(AHEAD).for_each(|row| open.prefetch(batch.marks[row]));
+        ahead.by_ref().take(AHEAD).for_each(|row| open.table.prefetch(batch.marks[row]));
         let outcome = rows.into_iter().try_for_each(|row| {
             if let Some(ahead) = ahead.next() {
-                open.prefetch(batch.marks[ahead]);
+                open.table.prefetch(batch.marks[ahead]);
             }
             let (mark, count) = (batch.marks[row], batch.count(row));
             if open.add(mark, within, count)? {
@@ -355,19 +364,15 @@ impl Buffer {
     pub fn row_records(&self, index: i64) -> Result<Vec<RowRecord>> {
         let (seen, (begin, _)) = (self.segment(index)?.rows(), self.span(index)?);
         let record = |(row, seen): (usize, Seen)| {
-            let Seen { first, last, events } = seen;
             let (begin, end) = match self.plan.rows_by {
                 RowsBy::Time(window) => {
                     let begin = begin + row as i64 * window;
                     (begin, begin + window)
                 }
-                RowsBy::Arrivals(_) if events > 0 => (first, last + 1),
+                RowsBy::Arrivals(_) if seen.events > 0 => (seen.first, seen.last + 1),
                 RowsBy::Arrivals(_) => (begin, begin),
             };
-            if events == 0 {
-                return RowRecord::empty(begin, end);
-            }
-            RowRecord { begin, end, first, last, events, windows: 1 }
+            RowRecord { begin, end, seen, windows: 1 }
         };
         // By time every row is there, whether it saw something or not.
         let rows = match self.plan.rows_by {

@@ -26,7 +26,8 @@ fn by_arrivals_a_row_ends_when_it_is_full_and_a_counted_event_stays_whole() {
         // Times are what the events say, in whatever order they came.
         assert_eq!(buffer.span(0).unwrap(), (995, 1001));
         let rows = buffer.row_records(0).unwrap();
-        assert_eq!((rows[1].begin, rows[1].end, rows[1].first, rows[1].last), (996, 998, 996, 997));
+        let seen = Seen { first: 996, last: 997, events: 31 };
+        assert_eq!(rows[1], RowRecord { seen, ..RowRecord::empty(996, 998) });
         buffer.contents(0).unwrap().check().unwrap();
     }
 }
@@ -55,8 +56,8 @@ fn contents_are_whole_rows_of_time() {
     let contents = buffer.contents(-1).unwrap();
     contents.check().unwrap();
     assert_eq!((contents.begin, contents.end, contents.rows.len()), (-3600, 0, 60));
-    let row =
-        RowRecord { begin: -3000, end: -2940, first: -3000, last: -3000, events: 5, windows: 1 };
+    let seen = Seen { first: -3000, last: -3000, events: 5 };
+    let row = RowRecord { seen, ..RowRecord::empty(-3000, -2940) };
     assert_eq!(contents.rows[10], row);
     assert_eq!(contents.rows[11], RowRecord::empty(-2940, -2880));
     assert_eq!(contents.names[0].count, 5);

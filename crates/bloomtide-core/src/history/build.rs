@@ -22,15 +22,11 @@ pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
         let own = own.positions(sizes.gate_hashes, sizes.gate_bits);
         own.for_each(|bit| bits::set(&mut gate, bit));
     }
-    let gate_on: u64 = gate.iter().map(|word| u64::from(word.count_ones())).sum();
+    let gate_on: u64 = gate.iter().map(|byte| u64::from(byte.count_ones())).sum();
     let gate_fill = gate_on as f64 / sizes.gate_bits as f64;
     let cells = Cells::of(&filled, &sizes, &contents.items)?;
-    let encoded = cells.encode()?;
-    let mut body = Vec::new();
-    bits::to_bytes(&gate, sizes.gate_bits, &mut body);
-    bits::to_bytes(encoded.maps, cells.shape.map_bits().unwrap_or(0), &mut body);
-    body.extend_from_slice(&encoded.index);
-    bits::to_bytes(encoded.codes.words(), encoded.codes.len(), &mut body);
+    let (encoded, taken) = (cells.encode()?, cells.used_by_row());
+    let mut body = [gate, cells.maps, encoded.index, encoded.codes.bytes()].concat();
     let before = body.len();
     for name in &contents.names {
         put_key(&mut body, &name.key);
@@ -51,7 +47,7 @@ pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
         code_bits: encoded.codes.len(),
         error_rate: goal.error_rate,
         gate_error: goal.gate_error,
-        predicted_error: plan::measured_error(&cells.used_by_row(), sizes.columns, sizes.hashes),
+        predicted_error: plan::measured_error(&taken, sizes.columns, sizes.hashes),
         predicted_gate_error: gate_fill.powi(sizes.gate_hashes as i32),
         rows: contents.rows.clone(),
     };

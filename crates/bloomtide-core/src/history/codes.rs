@@ -151,7 +151,7 @@ impl<E, W: FnMut(u64) -> Result<u64, E>> Cursor<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits::window_of;
+    use super::super::bits::window;
     use super::*;
     use std::convert::Infallible;
 
@@ -168,7 +168,8 @@ mod tests {
                 put(*count, order, &mut out);
                 assert_eq!(out.len() - before, u64::from(length(*count, order)));
             }
-            let window = |bit| Ok::<_, Infallible>(window_of(out.words(), bit));
+            let bytes = out.bytes();
+            let window = |bit| Ok::<_, Infallible>(window(&bytes, bit));
             let mut cursor = Cursor::new(window, 0, order);
             assert!(counts.iter().all(|count| cursor.next().unwrap() == Some(*count)));
             for (skipped, count) in counts.iter().enumerate() {

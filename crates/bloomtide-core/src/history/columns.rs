@@ -12,7 +12,7 @@
 //! needs no more. Codes are found by a *group* of columns of about 512 cells: the index says where the codes
 //! of its first column begin, and the maps how many are to be passed.
 
-use super::bits::{self, BitWriter, low, set, window_of};
+use super::bits::{self, BitWriter, low, set, window};
 use super::codes::{self, Costs};
 use super::filled::Filled;
 use super::mark::{Part, Spread};
@@ -62,8 +62,8 @@ impl Shape {
 /// A matrix while it is made.
 #[derive(Debug)]
 pub(super) struct Cells {
-    pub(super) shape: Shape,
-    maps: Vec<u64>,
+    shape: Shape,
+    pub(super) maps: Vec<u8>,
     /// The counts of the columns with codes, in the order of their cells.
     values: Vec<u64>,
 }
@@ -91,7 +91,7 @@ impl Cells {
 
     #[inline(always)]
     fn bit(&self, bit: u64) -> bool {
-        self.maps[(bit >> 6) as usize] >> (bit & 63) & 1 == 1
+        self.maps[(bit >> 3) as usize] >> (bit & 7) & 1 == 1
     }
 
     /// How many of the first `rows` cells of a column are not zero.
@@ -100,7 +100,7 @@ impl Cells {
         let first = column * self.shape.stride() + 1;
         let mut total = 0;
         for start in (0..rows).step_by(64) {
-            total += (window_of(&self.maps, first + start) & low(rows - start)).count_ones();
+            total += (window(&self.maps, first + start) & low(rows - start)).count_ones();
         }
         u64::from(total)
     }
@@ -146,7 +146,7 @@ impl Cells {
             let first = column * self.shape.stride() + 1;
             for start in (0..u64::from(self.shape.rows)).step_by(64) {
                 let mask = low(u64::from(self.shape.rows) - start);
-                let mut word = window_of(&self.maps, first + start) & mask;
+                let mut word = window(&self.maps, first + start) & mask;
                 while word != 0 {
                     used[start as usize + word.trailing_zeros() as usize] += 1;
                     word &= word - 1;
@@ -157,7 +157,7 @@ impl Cells {
     }
 
     /// The matrix as it is written.
-    pub(super) fn encode(&self) -> Result<Encoded<'_>> {
+    pub(super) fn encode(&self) -> Result<Encoded> {
         let mut costs = Costs::default();
         self.values.iter().for_each(|value| costs.add(*value));
         let (order, bits) = costs.best();
@@ -177,15 +177,14 @@ impl Cells {
                 own.for_each(|value| codes::put(*value, order, &mut codes));
             }
         }
-        Ok(Encoded { order, maps: &self.maps, index, codes })
+        Ok(Encoded { order, index, codes })
     }
 }
 
-/// The parts of a matrix in a file.
+/// The parts of a matrix in a file, besides its maps.
 #[derive(Debug)]
-pub(super) struct Encoded<'a> {
+pub(super) struct Encoded {
     pub(super) order: u32,
-    pub(super) maps: &'a [u64],
     pub(super) index: Vec<u8>,
     pub(super) codes: BitWriter,
 }

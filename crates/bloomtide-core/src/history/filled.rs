@@ -16,7 +16,7 @@ impl Filled {
     pub(super) fn of(rows: &[RowRecord]) -> Self {
         let (mut numbers, mut before) = (Vec::new(), vec![0]);
         for (number, row) in (0..).zip(rows) {
-            if row.events > 0 {
+            if row.seen.events > 0 {
                 numbers.push(number);
             }
             before.push(numbers.len() as u32);

@@ -139,15 +139,15 @@ impl Forest {
         };
         let (records, mut run) = (segment.rows(), None::<Range<usize>>);
         for (row, record) in records.iter().enumerate() {
-            if record.events == 0 {
+            if record.seen.events == 0 {
                 continue; // it says nothing and need not end a run
             }
-            if start <= record.first && record.last < end {
+            if start <= record.seen.first && record.seen.last < end {
                 run = Some(run.map_or(row, |run| run.start)..row + 1);
                 continue;
             }
             plan.cover(id, &segment, run.take());
-            if start <= record.last && record.first < end {
+            if start <= record.seen.last && record.seen.first < end {
                 self.plan_cut(node, &segment, row, start, end, plan);
             }
         }
@@ -171,7 +171,7 @@ impl Forest {
             id: node.known.id,
             segment: Some(segment.clone()),
             rows: row..row + 1,
-            events: record.events,
+            events: record.seen.events,
             part,
         });
         let children = self.children(node.known.id, segment.rows(), row);
@@ -200,7 +200,7 @@ impl Forest {
 
 /// How much of a row's time lies in the range.
 fn share(row: &RowRecord, start: i64, end: i64) -> f64 {
-    let (first, last) = (i128::from(row.first), i128::from(row.last));
+    let (first, last) = (i128::from(row.seen.first), i128::from(row.seen.last));
     let inside = (last + 1).min(end.into()) - first.max(start.into());
     inside as f64 / (last + 1 - first) as f64
 }
@@ -258,7 +258,7 @@ impl RangePlan {
     fn cover(&mut self, id: u64, segment: &Arc<Segment>, run: Option<Range<usize>>) {
         let Some(rows) = run else { return };
         self.rows += rows.len();
-        let events = segment.rows()[rows.clone()].iter().map(|row| row.events).sum();
+        let events = segment.rows()[rows.clone()].iter().map(|row| row.seen.events).sum();
         let segment = Some(segment.clone());
         self.terms.push(Term { id, segment, rows, events, part: Part::Covered });
     }

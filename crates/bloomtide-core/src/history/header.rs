@@ -15,7 +15,7 @@ use super::columns::{ENTRY, Shape};
 use super::filled::Filled;
 use super::mark::MAX_HASHES;
 use super::varint::{self, Reader};
-use super::{MAX_ROWS, RowRecord, Sizes};
+use super::{MAX_ROWS, RowRecord, Seen, Sizes};
 use crate::error::{Error, Result};
 use crate::format::{self, Kind};
 use crate::hash::Hasher;
@@ -202,11 +202,11 @@ fn encode_rows(begin: i64, rows: &[RowRecord], out: &mut Vec<u8>) {
         // Windows follow each other, and their events lie inside: all differences are small.
         varint::put_signed(row.begin.wrapping_sub(before), out);
         varint::put(row.end.wrapping_sub(row.begin) as u64, out);
-        varint::put(row.events, out);
+        varint::put(row.seen.events, out);
         varint::put(row.windows.into(), out);
-        if row.events > 0 {
-            varint::put(row.first.wrapping_sub(row.begin) as u64, out);
-            varint::put(row.last.wrapping_sub(row.first) as u64, out);
+        if row.seen.events > 0 {
+            varint::put(row.seen.first.wrapping_sub(row.begin) as u64, out);
+            varint::put(row.seen.last.wrapping_sub(row.seen.first) as u64, out);
         }
         before = row.end;
     }
@@ -222,11 +222,12 @@ fn decode_rows(begin: i64, rows: u64, bytes: &[u8]) -> Result<Vec<RowRecord>> {
     for _ in 0..rows {
         let begin = before.wrapping_add(reader.signed()?);
         let end = begin.wrapping_add(reader.number()? as i64);
-        let mut row = RowRecord { events: reader.number()?, ..RowRecord::empty(begin, end) };
+        let (mut row, events) = (RowRecord::empty(begin, end), reader.number()?);
         row.windows = u32::try_from(reader.number()?).map_err(|_| reader.wrong())?;
-        if row.events > 0 {
-            row.first = begin.wrapping_add(reader.number()? as i64);
-            row.last = row.first.wrapping_add(reader.number()? as i64);
+        if events > 0 {
+            let first = begin.wrapping_add(reader.number()? as i64);
+            let last = first.wrapping_add(reader.number()? as i64);
+            row.seen = Seen { first, last, events };
         }
         if !row.is_sound() {
             return Err(wrong("rows", format!("{row:?}")));

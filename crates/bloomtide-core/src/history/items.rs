@@ -17,7 +17,7 @@ use super::journal::{key, put_key};
 use super::open::Seen;
 use super::recover::fingerprint;
 use super::varint::{self, Reader};
-use super::{Contents, Mark, RowRecord};
+use super::{Contents, Mark};
 use crate::error::{Error, Result};
 use crate::format::{self, Kind};
 use crate::hash::Hasher;
@@ -35,7 +35,7 @@ pub fn encode_items(contents: &Contents, hasher: &Hasher) -> Result<Vec<u8>> {
     let refuse = |_| Error::Capacity { needed: expected as u64, limit: isize::MAX as u64 };
     out.try_reserve(expected).map_err(refuse)?;
     out.extend([0; HEAD]);
-    let all = contents.rows.iter().fold(Seen::NOTHING, |all, row| all.with(seen(row)));
+    let all = contents.rows.iter().fold(Seen::NOTHING, |all, row| all.with(row.seen));
     let windows = contents.rows.iter().fold(0u32, |sum, row| sum.saturating_add(row.windows));
     varint::put(u64::from(contents.level), &mut out);
     let times =
@@ -64,13 +64,6 @@ pub fn encode_items(contents: &Contents, hasher: &Hasher) -> Result<Vec<u8>> {
     out[..HEAD].copy_from_slice(&header);
     format::seal(&mut out, HEAD);
     Ok(out)
-}
-
-fn seen(row: &RowRecord) -> Seen {
-    match row.events {
-        0 => Seen::NOTHING,
-        events => Seen { first: row.first, last: row.last, events },
-    }
 }
 
 /// An items file that was opened.
@@ -148,19 +141,17 @@ impl<'a> Items<'a> {
 mod tests {
     use super::*;
     use crate::OwnedKey;
-    use crate::history::{Item, Named};
+    use crate::history::{Item, Named, RowRecord};
 
     const HASHER: Hasher = Hasher::Xxh3 { seed: 3 };
 
     fn contents() -> Contents {
         let item = |mark, row, count| Item { mark, row, count };
+        let seen = |begin, events| Seen { first: begin + 1, last: begin + 2, events };
         let row = |begin, events| RowRecord {
-            begin,
-            end: begin + 10,
-            first: begin + 1,
-            last: begin + 2,
-            events,
+            seen: seen(begin, events),
             windows: 3,
+            ..RowRecord::empty(begin, begin + 10)
         };
         let key = OwnedKey::of(Key::Text(b"a key")).unwrap();
         Contents {

@@ -15,10 +15,11 @@
 //! IO: it makes bytes and reads bytes.
 
 use super::Mark;
+use super::buffer::RowsBy;
 use super::open::Seen;
 use super::varint::{self, Reader};
 use crate::error::{Error, Result};
-use crate::format::{self, Kind};
+use crate::format::{self, Kind, u32_at};
 use crate::key::{Key, OwnedKey};
 use memchr::memmem;
 
@@ -38,10 +39,8 @@ const NAMES: u8 = 3;
 /// What a buffer is, and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Whether rows are windows of time; else a number of arrivals.
-    pub by_time: bool,
-    /// The window in microseconds, or the arrivals of a row.
-    pub span: u64,
+    /// What ends a row.
+    pub rows_by: RowsBy,
     /// Rows of a segment.
     pub rows: u32,
     /// What the hash makes of a fixed key: tells hashes and secrets apart and gives nothing away.
@@ -133,8 +132,12 @@ impl Journal {
     fn state(&mut self, state: &State) {
         self.close();
         let start = self.begin(STATE);
-        self.out.push(if state.by_time { 1 } else { 2 });
-        self.out.extend(state.span.to_le_bytes());
+        let (by, span) = match state.rows_by {
+            RowsBy::Time(window) => (1, window as u64),
+            RowsBy::Arrivals(events) => (2, events),
+        };
+        self.out.push(by);
+        self.out.extend(span.to_le_bytes());
         self.out.extend(state.rows.to_le_bytes());
         self.out.extend(state.fingerprint.to_le_bytes());
         self.out.extend(state.next_row.to_le_bytes());
@@ -233,12 +236,11 @@ impl<'a> Record<'a> {
         let reader = &mut reader;
         let record = match kind {
             STATE => Record::State(State {
-                by_time: match reader.fixed()? {
-                    [1] => true,
-                    [2] => false,
+                rows_by: match (reader.fixed()?, u64::from_le_bytes(reader.fixed()?)) {
+                    ([1], window) => RowsBy::Time(window as i64),
+                    ([2], events) => RowsBy::Arrivals(events),
                     _ => return Err(reader.wrong()),
                 },
-                span: u64::from_le_bytes(reader.fixed()?),
                 rows: u32::from_le_bytes(reader.fixed()?),
                 fingerprint: u64::from_le_bytes(reader.fixed()?),
                 next_row: i64::from_le_bytes(reader.fixed()?),
@@ -273,10 +275,6 @@ impl<'a> Record<'a> {
         reader.end()?;
         Ok(record)
     }
-}
-
-fn u32_at(bytes: &[u8; 12], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// The sound records of a journal, in order, and what is wrong with the rest.

@@ -2,8 +2,13 @@
 
 use super::*;
 
-const NONE: State =
-    State { by_time: true, span: 60_000_000, rows: 60, fingerprint: 77, next_row: 0, newest: None };
+const NONE: State = State {
+    rows_by: RowsBy::Time(60_000_000),
+    rows: 60,
+    fingerprint: 77,
+    next_row: 0,
+    newest: None,
+};
 
 fn seen(first: i64, last: i64) -> Seen {
     Seen { first, last, events: 0 }

@@ -78,12 +78,8 @@ pub struct RowRecord {
     pub begin: i64,
     /// Where it ends; not part of it.
     pub end: i64,
-    /// The earliest event; `begin` if there is none.
-    pub first: i64,
-    /// The latest event; `begin` if there is none.
-    pub last: i64,
-    /// All counts of the row together.
-    pub events: u64,
+    /// Its events.
+    pub seen: Seen,
     /// How many windows it is made of; the paper's r.
     pub windows: u32,
 }
@@ -91,20 +87,17 @@ pub struct RowRecord {
 impl RowRecord {
     /// A window that saw nothing.
     pub fn empty(begin: i64, end: i64) -> Self {
-        RowRecord { begin, end, first: begin, last: begin, events: 0, windows: 1 }
+        RowRecord { begin, end, seen: Seen::NOTHING, windows: 1 }
     }
 
     /// Whether the times are in order.
     fn is_sound(&self) -> bool {
-        let within = self.begin <= self.first && self.first <= self.last && self.last < self.end;
+        let Seen { first, last, events } = self.seen;
+        let within = self.begin <= first && first <= last && last < self.end;
         self.windows > 0
-            && self.events <= MAX_EVENTS
             && self.begin <= self.end
-            && if self.events == 0 {
-                (self.first, self.last) == (self.begin, self.begin)
-            } else {
-                within
-            }
+            && events <= MAX_EVENTS
+            && (self.seen == Seen::NOTHING || within && events > 0)
     }
 }
 
@@ -157,7 +150,7 @@ impl Contents {
         if !self.items.iter().all(|item| item.count > 0 && (item.row as usize) < self.rows.len()) {
             return broken("an item has a count and one of the segment's rows");
         }
-        let mut left: Vec<u64> = self.rows.iter().map(|row| row.events).collect();
+        let mut left: Vec<u64> = self.rows.iter().map(|row| row.seen.events).collect();
         for item in &self.items {
             let left = &mut left[item.row as usize];
             match left.checked_sub(item.count) {

@@ -34,8 +34,8 @@ impl Seen {
 /// Exact counts by key and row.
 #[derive(Clone, Debug)]
 pub struct OpenRows {
-    table: Table,
-    names: Names,
+    pub(super) table: Table,
+    pub(super) names: Names,
     /// Up to the last row that saw something.
     rows: Vec<Seen>,
 }
@@ -44,12 +44,6 @@ impl OpenRows {
     /// Nothing yet; `names` keys will be listed by name.
     pub fn new(names: usize) -> Self {
         OpenRows { table: Table::default(), names: Names::new(names), rows: Vec::new() }
-    }
-
-    /// Asks the processor for a key's place.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, mark: Mark) {
-        self.table.prefetch(mark);
     }
 
     /// Adds to a key's count in a row. True if its key should be named.
@@ -63,14 +57,13 @@ impl OpenRows {
         Ok(true)
     }
 
-    /// The same of the past, whose names are known.
-    pub(super) fn restore(&mut self, mark: Mark, row: u32, count: u64) -> Result<()> {
-        self.table.add(mark, row, count).map(drop)
-    }
-
-    /// Notes what a row has seen; together with `add` or `restore` of the same events.
+    /// Notes what a row has seen; together with `add` of the same events, or that of the table.
     pub(super) fn see(&mut self, row: u32, seen: Seen) -> Result<()> {
         let at = row as usize;
+        // Of a batch that found no memory nothing may be inside.
+        if seen.events == 0 {
+            return Ok(());
+        }
         if at >= self.rows.len() {
             if at >= MAX_ROWS || self.rows.try_reserve(at + 1 - self.rows.len()).is_err() {
                 return Err(too_large(at));
@@ -95,19 +88,9 @@ impl OpenRows {
         self.names.name(mark, key, &mut self.table).map(drop)
     }
 
-    /// Whether the mark waits for its key, or has it.
-    pub(super) fn is_listed(&self, mark: Mark) -> bool {
-        self.table.is_settled(mark)
-    }
-
     /// Forgets marks whose keys did not come.
     pub(super) fn drop_nameless(&mut self) {
         self.names.drop_nameless(&mut self.table);
-    }
-
-    /// The keys that have names.
-    pub(super) fn named(&self) -> impl Iterator<Item = Key<'_>> {
-        self.names.keys().map(|key| key.view())
     }
 
     // ---- asking
@@ -120,11 +103,6 @@ impl OpenRows {
     /// What all rows have seen together.
     pub fn seen(&self) -> Seen {
         self.rows.iter().fold(Seen::NOTHING, |all, row| all.with(*row))
-    }
-
-    /// How many keys there are.
-    pub fn keys(&self) -> usize {
-        self.table.len()
     }
 
     /// How many pairs of key and row there are.

@@ -6,7 +6,6 @@ use super::journal::{Journal, Record, State, scan};
 use super::open::{OpenRows, Seen};
 use crate::error::{Error, Result};
 use crate::hash::Hasher;
-use crate::key::OwnedKey;
 
 /// Pairs that `dump` writes into one record.
 const PIECE: usize = 1 << 12;
@@ -33,13 +32,8 @@ pub(super) fn fingerprint(hasher: &Hasher) -> u64 {
 
 impl Buffer {
     pub(super) fn state(&self) -> State {
-        let (by_time, span) = match self.plan.rows_by {
-            RowsBy::Time(window) => (true, window as u64),
-            RowsBy::Arrivals(events) => (false, events),
-        };
         State {
-            by_time,
-            span,
+            rows_by: self.plan.rows_by,
             rows: self.plan.rows,
             fingerprint: fingerprint(&self.plan.hasher),
             next_row: self.next_row,
@@ -68,9 +62,7 @@ impl Buffer {
         for (index, open) in self.open.iter().filter(|(index, _)| !without.contains(index)) {
             let first = index * i64::from(self.plan.rows);
             write(&mut self.journal, first, open)?;
-            for key in open.named() {
-                self.journal.name(*index, OwnedKey::of(key)?);
-            }
+            open.names.keys().for_each(|key| self.journal.name(*index, key.clone()));
         }
         Ok(self.journal.take())
     }
@@ -109,7 +101,7 @@ impl Buffer {
                 let names = self.plan.names;
                 let open = self.open.entry(segment).or_insert_with(|| OpenRows::new(names));
                 for (mark, count) in &pairs {
-                    open.restore(*mark, within, *count)?;
+                    open.table.add(*mark, within, *count)?;
                 }
                 open.see(within, seen)?;
                 self.newest = self.newest.max(Some(seen.last));
@@ -128,13 +120,8 @@ impl Buffer {
 
     fn resume(&mut self, other: &State) -> Result<()> {
         let own = self.state();
-        if own.by_time != other.by_time {
-            let name = |state: &State| if state.by_time { "window" } else { "arrivals" };
-            return Err(Error::incompatible("rows by", name(other), name(&own)));
-        }
-        let span = if own.by_time { "window" } else { "arrivals" };
-        if own.span != other.span {
-            return Err(Error::incompatible(span, other.span, own.span));
+        if own.rows_by != other.rows_by {
+            return Err(Error::incompatible("rows by", other.rows_by, own.rows_by));
         }
         if own.rows != other.rows {
             return Err(Error::incompatible("rows", other.rows, own.rows));

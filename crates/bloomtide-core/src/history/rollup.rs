@@ -3,7 +3,6 @@
 
 use super::items::Items;
 use super::names::affordable;
-use super::open::Seen;
 use super::{Contents, Item, MAX_ROWS, Mark, Named, RowRecord};
 use crate::error::{Error, Result};
 use crate::hash::Hasher;
@@ -77,18 +76,14 @@ fn rows(
             (empty.collect(), places.collect())
         }
     };
-    let mut seen = vec![Seen::NOTHING; rows.len()];
     for (child, place) in children.iter().zip(&places) {
         let at = *place as usize;
         if child.end > rows[at].end {
             let got = format!("{} to {}", child.begin, child.end);
             return Err(Error::parameter("items", got, "within one row", "check the level"));
         }
-        seen[at] = seen[at].with(child.seen);
+        rows[at].seen = rows[at].seen.with(child.seen);
         rows[at].windows = rows[at].windows.max(child.windows);
-    }
-    for (row, seen) in rows.iter_mut().zip(seen).filter(|(_, seen)| seen.events > 0) {
-        (row.first, row.last, row.events) = (seen.first, seen.last, seen.events);
     }
     Ok((rows, places))
 }

@@ -77,11 +77,6 @@ impl Segment {
         &self.header.rows
     }
 
-    /// All counts together.
-    pub fn events(&self) -> u64 {
-        self.header.rows.iter().fold(0, |sum, row| sum.saturating_add(row.events))
-    }
-
     /// Bytes of the whole file, of the gate, of the maps with their index, of the codes, and of the names.
     pub fn bytes(&self) -> [u64; 5] {
         let Layout { maps, codes, names, end, .. } = self.layout;
@@ -120,19 +115,6 @@ impl Segment {
         let mut total = 0u64;
         self.visit(mark, rows, |_, count| total = total.saturating_add(count))?;
         Ok(total)
-    }
-
-    /// The same for many marks; rows without a key have none.
-    pub fn count_many(
-        &self,
-        marks: &[Option<Mark>],
-        rows: Range<usize>,
-        out: &mut [u64],
-    ) -> Result<()> {
-        for (mark, out) in marks.iter().zip(out) {
-            *out = mark.map_or(Ok(0), |mark| self.count(mark, rows.clone()))?;
-        }
-        Ok(())
     }
 
     /// At least how often the key came in each row.

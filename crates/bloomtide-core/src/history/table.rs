@@ -57,11 +57,6 @@ impl Default for Table {
 }
 
 impl Table {
-    /// How many keys there are.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     /// How many pairs of key and row there are.
     pub(super) fn entries(&self) -> usize {
         self.len + self.older.len()
@@ -319,7 +314,7 @@ mod tests {
         let mut table = Table::default();
         assert_eq!(table.total(0), 0);
         assert_eq!(table.add(0, 3, 2).unwrap(), 2);
-        assert_eq!((table.len(), table.total(0)), (1, 2));
+        assert_eq!((table.entries(), table.total(0)), (1, 2));
     }
 
     #[test]

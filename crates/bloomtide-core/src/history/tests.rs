@@ -42,7 +42,7 @@ fn contents_that_are_out_of_order_are_refused() {
     assert!(refused(&|contents| contents.items[3].count = 0));
     assert!(refused(&|contents| contents.items[3].count = u64::MAX));
     assert!(refused(&|contents| contents.rows.clear()));
-    assert!(refused(&|contents| contents.rows[0].last = MINUTE));
+    assert!(refused(&|contents| contents.rows[0].seen.last = MINUTE));
     assert!(refused(&|contents| contents.rows[0].windows = 0));
     assert!(refused(&|contents| contents.names.reverse()));
     assert!(refused(&|contents| contents.begin = contents.end + 1));

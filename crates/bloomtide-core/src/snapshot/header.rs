@@ -7,7 +7,7 @@ pub use crate::format::{Kind, VERSION};
 
 pub(super) const SEALED: [u8; 8] = *b"SEALED\0\0";
 pub(super) const LIVE: [u8; 8] = *b"LIVE\0\0\0\0";
-pub(super) use crate::format::STATE_AT;
+pub(super) use crate::format::{STATE_AT, u32_at, u64_at};
 /// Bytes before the parameters.
 pub(super) const PRELUDE: usize = 64;
 /// Bytes covered by one checksum.
@@ -116,57 +116,5 @@ impl Header {
             return Err(Error::Field { name: "header", got: "unknown fields".to_owned() });
         }
         Ok(header)
-    }
-}
-
-fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let mut out = [0; N];
-    out.copy_from_slice(&bytes[at..at + N]);
-    out
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(array(bytes, at))
-}
-
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(array(bytes, at))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn header() -> Header {
-        Header {
-            kind: Kind::Scalable,
-            sealed: true,
-            parameters: (0..100).collect(),
-            sections: vec![64, 128, 1 << 17],
-        }
-    }
-
-    #[test]
-    fn a_header_survives_a_round_trip() {
-        let header = header();
-        let bytes = header.encode();
-        let available = header.file_len();
-        assert_eq!(Header::measure(&bytes[..format::HEAD], available).ok(), Some(bytes.len()));
-        assert_eq!(Header::decode(&bytes, available, None).ok(), Some(header));
-    }
-
-    #[test]
-    fn no_flipped_bit_is_accepted() {
-        let header = header();
-        let bytes = header.encode();
-        for bit in 0..bytes.len() * 8 {
-            let mut damaged = bytes.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            let available = header.file_len();
-            let result = Header::measure(&damaged[..format::HEAD], available).and_then(|len| {
-                Header::decode(&damaged[..len.min(damaged.len())], available, None)
-            });
-            assert!(result.is_err(), "bit {bit}");
-        }
     }
 }

@@ -250,21 +250,14 @@ impl HistoryBuffer {
         last: Option<u32>,
         nulls: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made;
-        let digests = match keys.cast::<Digests>() {
-            Ok(given) => given.get(),
-            Err(_) => {
-                made = Digests::of(keys, self.hasher, Options::parse(py, nulls, 1)?)?;
-                &made
-            }
-        };
-        digests.require(py, &self.hasher)?;
+        let digests = Digests::given_or_made(keys, &self.hasher, nulls)?;
+        let marks = digests.get().marks();
         let last = last.unwrap_or(u32::MAX);
         let counted = py.detach(|| {
             let core = self.write();
             let open = core.segment(index)?;
             let count = |mark: &Option<Mark>| mark.map_or(0, |mark| open.count(mark, first, last));
-            Ok(digests.marks().iter().map(count).collect::<Vec<u64>>())
+            Ok(marks.iter().map(count).collect::<Vec<u64>>())
         });
         to_numpy(py, &counted.or_raise(py)?, "uint64")
     }
@@ -280,10 +273,6 @@ impl HistoryBuffer {
     fn __repr__(&self) -> String {
         let core = self.write();
         let BufferPlan { rows_by, rows, .. } = core.plan();
-        let rows_by = match rows_by {
-            RowsBy::Time(window) => format!("window={window}"),
-            RowsBy::Arrivals(arrivals) => format!("arrivals={arrivals}"),
-        };
         format!("HistoryBuffer({rows_by}, rows={rows}, entries={})", core.entries())
     }
 }

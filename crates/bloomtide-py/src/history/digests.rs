@@ -26,6 +26,22 @@ impl Digests {
         Ok(Digests { marks, hasher })
     }
 
+    /// The digests that were given, or those of keys, for segments of that hash.
+    pub(super) fn given_or_made<'py>(
+        keys: &Bound<'py, PyAny>,
+        hasher: &Hasher,
+        nulls: &str,
+    ) -> PyResult<Bound<'py, Digests>> {
+        let py = keys.py();
+        let options = Options::parse(py, nulls, 1)?;
+        let digests = match keys.cast::<Digests>() {
+            Ok(given) => given.clone(),
+            Err(_) => Bound::new(py, Digests::of(keys, *hasher, options)?)?,
+        };
+        digests.get().require(py, hasher)?;
+        Ok(digests)
+    }
+
     pub(crate) fn marks(&self) -> &[Option<Mark>] {
         &self.marks
     }

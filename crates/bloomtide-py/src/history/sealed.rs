@@ -3,7 +3,7 @@
 use crate::errors::OrRaise;
 use crate::params;
 use crate::records::record;
-use bloomtide_core::history::{Contents, Goal, RowOf, Segment, build, encode_items, roll_up};
+use bloomtide_core::history::{Contents, Goal, RowOf, Seen, Segment, build, encode_items, roll_up};
 use bloomtide_core::{Hasher, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -26,9 +26,7 @@ pub(super) fn seal<'py>(
         Ok((Segment::from_vec(bytes)?, items, contents))
     });
     let (segment, items, contents) = made.or_raise(py)?;
-    let events = contents.rows.iter().filter(|row| row.events > 0);
-    let first = events.clone().map(|row| row.first).min();
-    let last = events.map(|row| row.last).max();
+    let seen = contents.rows.iter().fold(Seen::NOTHING, |all, row| all.with(row.seen));
     let about = segment.about();
     let parameters = PyDict::new(py);
     parameters.set_item("hashes", about.sizes.hashes)?;
@@ -47,9 +45,9 @@ pub(super) fn seal<'py>(
         fields.set_item("begin", contents.begin)?;
         fields.set_item("end", contents.end)?;
         fields.set_item("rows", contents.rows.len())?;
-        fields.set_item("events", segment.events())?;
-        fields.set_item("first", first)?;
-        fields.set_item("last", last)?;
+        fields.set_item("events", seen.events)?;
+        fields.set_item("first", (seen.events > 0).then_some(seen.first))?;
+        fields.set_item("last", (seen.events > 0).then_some(seen.last))?;
         fields.set_item("predicted_error", about.predicted_error)?;
         fields.set_item("parameters", parameters)
     })

@@ -1,15 +1,14 @@
 //! `HistorySegment` for Python.
 
 use super::digests::Digests;
-use crate::buffer::View;
 use crate::errors::{parameter, to_python, with_path};
 use crate::key::{hash_key, to_object};
-use crate::keys::{Options, to_numpy};
+use crate::keys::to_numpy;
+use crate::logs::Chunk;
 use crate::params;
 use crate::records::record;
 use bloomtide_core::Result;
-use bloomtide_core::history::{RowRecord, Segment};
-use pyo3::ffi;
+use bloomtide_core::history::{Mark, RowRecord, Seen, Segment};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::ops::Range;
@@ -60,9 +59,9 @@ pub(super) fn row_arrays<'py>(py: Python<'py>, rows: &[RowRecord]) -> PyResult<B
         |of: fn(&RowRecord) -> i64| to_numpy(py, &rows.iter().map(of).collect::<Vec<_>>(), "int64");
     out.set_item("begin", times(|row| row.begin)?)?;
     out.set_item("end", times(|row| row.end)?)?;
-    out.set_item("first", times(|row| row.first)?)?;
-    out.set_item("last", times(|row| row.last)?)?;
-    let events: Vec<u64> = rows.iter().map(|row| row.events).collect();
+    out.set_item("first", times(|row| row.seen.first)?)?;
+    out.set_item("last", times(|row| row.seen.last)?)?;
+    let events: Vec<u64> = rows.iter().map(|row| row.seen.events).collect();
     out.set_item("events", to_numpy(py, &events, "uint64")?)?;
     let windows: Vec<u32> = rows.iter().map(|row| row.windows).collect();
     out.set_item("windows", to_numpy(py, &windows, "uint32")?)?;
@@ -85,13 +84,9 @@ impl HistorySegment {
     #[staticmethod]
     fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = data.py();
-        let Some(view) = View::of(data, ffi::PyBUF_C_CONTIGUOUS) else {
-            let got = data.get_type().to_string();
-            return Err(parameter(py, "data", got, "bytes-like", "give the bytes of a segment"));
-        };
-        // SAFETY: contiguous, and kept in place by the view until the copy is made.
-        let bytes = unsafe { std::slice::from_raw_parts(view.data().cast_const(), view.bytes()) };
-        let core = Segment::from_vec(bytes.to_vec()).map_err(|error| to_python(py, error))?;
+        let bytes = Chunk::of(data)?;
+        let core =
+            Segment::from_vec(bytes.bytes().to_vec()).map_err(|error| to_python(py, error))?;
         Ok(HistorySegment { core: Arc::new(core), path: None })
     }
 
@@ -100,12 +95,13 @@ impl HistorySegment {
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let about = self.core.about();
         let [bytes, gate, maps, codes, names] = self.core.bytes();
+        let seen = about.rows.iter().fold(Seen::NOTHING, |all, row| all.with(row.seen));
         record(py, "SegmentInfo", |fields| {
             fields.set_item("level", about.level)?;
             fields.set_item("begin", about.begin)?;
             fields.set_item("end", about.end)?;
             fields.set_item("rows", about.rows.len())?;
-            fields.set_item("events", self.core.events())?;
+            fields.set_item("events", seen.events)?;
             fields.set_item("keys", about.keys)?;
             fields.set_item("items", about.items)?;
             fields.set_item("hashes", about.sizes.hashes)?;
@@ -156,20 +152,12 @@ impl HistorySegment {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let rows = self.range(py, first, last)?;
-        let options = Options::parse(py, nulls, 1)?;
-        let (own, hashed);
-        let marks = if let Ok(digests) = keys.cast::<Digests>() {
-            digests.get().require(py, &self.core.about().hasher)?;
-            hashed = digests.clone();
-            hashed.get().marks()
-        } else {
-            own = Digests::of(keys, self.core.about().hasher, options)?;
-            own.marks()
-        };
-        let mut out = vec![0; marks.len()];
-        let result = py.detach(|| self.core.count_many(marks, rows, &mut out));
-        self.answer(py, result)?;
-        to_numpy(py, &out, "uint64")
+        let digests = Digests::given_or_made(keys, &self.core.about().hasher, nulls)?;
+        let marks = digests.get().marks();
+        let count =
+            |mark: &Option<Mark>| mark.map_or(Ok(0), |mark| self.core.count(mark, rows.clone()));
+        let counted = py.detach(|| marks.iter().map(count).collect::<Result<Vec<u64>>>());
+        to_numpy(py, &self.answer(py, counted)?, "uint64")
     }
 
     /// At least how often the key came in each row.
