@@ -360,6 +360,19 @@ def test_a_roll_up_has_each_hour_as_a_row_late_ones_too() -> None:
     assert unlisted == max((n for key, n in totals.items() if key not in listed), default=0)
 
 
+def test_the_largest_count_without_a_name_is_that_of_all_children_together() -> None:
+    """The key 2 is on no child's list, and the keys 1 and 3 on half of them."""
+    fine = HistoryBuffer(window=10, rows=1, names=1)
+    for child in range(10):
+        fine.add((1, 3)[child % 2], 5, child * 10)
+        fine.add(2, 4, child * 10)
+    items = [fine.seal(each.index, error_rate=0.01).items for each in fine.segments()]
+    made = history_roll_up(items, begin=0, end=100, level=1, row_span=10, error_rate=0.01)
+    names, unlisted = HistorySegment.from_bytes(made.segment).names()
+    assert sorted(names) == [(1, 25), (3, 25)]
+    assert unlisted == 40
+
+
 def test_items_that_were_damaged_or_do_not_fit_are_refused() -> None:
     buffer = hourly()
     buffer.add("a", 1, START)
