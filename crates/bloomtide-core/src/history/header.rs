@@ -93,17 +93,20 @@ impl Header {
 
     /// The whole file: the front, then the body.
     pub(super) fn seal(&self, body: &[u8]) -> Vec<u8> {
-        let sums: Vec<u8> =
-            body.chunks(BLOCK).flat_map(|block| crc32c(block).to_le_bytes()).collect();
-        let mut out = self.front(&sums, body.len());
+        let mut rows = Vec::new();
+        encode_rows(self.begin, &self.rows, &mut rows);
+        let mut added = self.fixed(rows.len() as u64);
+        added.extend(rows);
+        body.chunks(BLOCK).for_each(|block| added.extend(crc32c(block).to_le_bytes()));
+        let len = format::header_len(added.len()).next_multiple_of(64);
+        added.resize(len - format::header_len(0), 0);
+        let mut out = format::header(Kind::HistorySegment, &added, (len + body.len()) as u64);
         out.extend_from_slice(body);
         out
     }
 
-    /// The front of a body with so many bytes and these checksums.
-    fn front(&self, sums: &[u8], body: usize) -> Vec<u8> {
-        let mut rows = Vec::new();
-        encode_rows(self.begin, &self.rows, &mut rows);
+    /// What stands between the common header and the rows.
+    fn fixed(&self, row_bytes: u64) -> Vec<u8> {
         let (hash, seed, secret) = self.hasher.parts();
         let Sizes { gate_hashes, gate_bits, hashes, columns } = self.sizes;
         let small = [self.level, hash, self.order as u8, gate_hashes as u8, hashes as u8, 0, 0, 0];
@@ -112,7 +115,7 @@ impl Header {
             self.begin as u64,
             self.end as u64,
             self.rows.len() as u64,
-            rows.len() as u64,
+            row_bytes,
             gate_bits,
             columns,
             self.keys,
@@ -126,11 +129,7 @@ impl Header {
             self.predicted_error.to_bits(),
             self.predicted_gate_error.to_bits(),
         ];
-        let numbers = numbers.map(u64::to_le_bytes).concat();
-        let mut added = [&small, &secret[..], &numbers, &rows, sums].concat();
-        let len = format::header_len(added.len()).next_multiple_of(64);
-        added.resize(len - format::header_len(0), 0);
-        format::header(Kind::HistorySegment, &added, (len + body) as u64)
+        [&small, &secret[..], &numbers.map(u64::to_le_bytes).concat()].concat()
     }
 
     /// The header, and where the parts of the front lie, if it is what `seal` wrote for so many bytes.
@@ -174,10 +173,14 @@ impl Header {
         }
         header.rows = decode_rows(begin, row_count, reader.bytes(row_bytes)?)?;
         let checksums = common.len - format::SUM - reader.rest().len();
-        let sums = reader.bytes(body.div_ceil(BLOCK) as u64 * 4)?;
-        // What is left is padding: the same encoder must write the same bytes again.
+        reader.bytes(body.div_ceil(BLOCK) as u64 * 4)?;
+        let padding = reader.rest();
+        if padding.len() >= 64 || padding.iter().any(|byte| *byte != 0) {
+            return Err(wrong("padding", format!("{} bytes", padding.len())));
+        }
+        // The same encoder wrote it, so every byte must come out again.
         if header.layout().is_none_or(|layout| layout.end != body as u64)
-            || header.front(sums, body) != bytes[..common.len]
+            || !common.added.starts_with(&header.fixed(row_bytes))
         {
             return Err(wrong("sizes", format!("{sizes:?} for {body} bytes")));
         }
