@@ -30,7 +30,6 @@ MAKERS: dict[str, Callable[[int], Any]] = {
     "the same, conservative": lambda n: PartitionedDynamicCountFilter(n, policy="conservative"),
     "SpectralBloomFilter": SpectralBloomFilter,
     "PartitionedSpectralBloomFilter": PartitionedSpectralBloomFilter,
-    "the same, recurring": lambda n: PartitionedSpectralBloomFilter(n, policy="recurring_minimum"),
     "CountingBloomFilter": CountingBloomFilter,
     "TimeDecayingBloomFilter": lambda n: TimeDecayingBloomFilter(n, half_life="1h"),
     "the same, optimized": lambda n: TimeDecayingBloomFilter(

@@ -42,7 +42,6 @@ _Instant: TypeAlias = datetime | str | float | np.datetime64
 _Instants: TypeAlias = Iterable[_Instant] | Any
 _DecayStorage: TypeAlias = Literal["basic", "optimized"]
 _Storage: TypeAlias = Literal["dynamic", "spectral"]
-_CountPolicy: TypeAlias = Literal["plain", "conservative", "recurring_minimum"]
 _OnFull: TypeAlias = Literal["grow", "saturate"]
 _Rounding: TypeAlias = Literal["strict", "expiring"]
 _Pool: TypeAlias = Literal["grow", "saturate", "fail"]
@@ -425,7 +424,7 @@ class CountFilter:
         shrink: float = 0.5,
         slack: float = 0.1,
         on_full: _OnFull = "grow",
-        policy: _CountPolicy = "plain",
+        policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: int | None = None,
@@ -447,7 +446,7 @@ class CountFilter:
         shrink: float = 0.5,
         slack: float = 0.1,
         on_full: _OnFull = "grow",
-        policy: _CountPolicy = "plain",
+        policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: int | None = None,
@@ -522,7 +521,7 @@ class CountFilter:
     @property
     def layout(self) -> _Layout: ...
     @property
-    def policy(self) -> _CountPolicy: ...
+    def policy(self) -> _Policy: ...
     @property
     def derivation(self) -> Derivation: ...
     @property
@@ -552,7 +551,7 @@ class SpectralBloomFilter(CountFilter):
         total: SupportsIndex | None = None,
         slack: float = 0.1,
         on_full: _OnFull = "grow",
-        policy: _CountPolicy = "plain",
+        policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: int | None = None,
@@ -573,7 +572,7 @@ class PartitionedSpectralBloomFilter(CountFilter):
         total: SupportsIndex | None = None,
         slack: float = 0.1,
         on_full: _OnFull = "grow",
-        policy: _CountPolicy = "plain",
+        policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: int | None = None,

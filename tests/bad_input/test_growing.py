@@ -290,8 +290,7 @@ def test_total(kind: Any, total: Any) -> None:
 OUT_OF_RANGE: list[tuple[list[Any], str, list[Any]]] = [
     (SPECTRAL, "slack", [-0.1, math.nan, math.inf, 1e300]),
     (SPECTRAL, "on_full", ["explode", "", "Grow"]),
-    (SPECTRAL, "policy", ["liberal", ""]),
-    (DYNAMIC, "policy", ["liberal", "", "recurring_minimum"]),
+    (KINDS, "policy", ["liberal", "", "recurring_minimum"]),
     (DYNAMIC, "shrink", [-0.1, 1.1, math.nan, math.inf]),
     (DYNAMIC, "counter_bits", [0, -1, 33, 64, 2**40, 1.5, "4", True]),
     (KINDS, "hashes", [0, -1, 65, 2**40, 1.5]),
@@ -339,7 +338,6 @@ SIZES: dict[str, Any] = {"cells": 1024, "hashes": 4, "layout": "classic"}
 DIFFERENT: list[tuple[list[Any], dict[str, Any], str]] = [
     (KINDS, {"layout": "blocked"}, "layout"),
     (KINDS, {"policy": "conservative"}, "policy"),
-    (SPECTRAL, {"policy": "recurring_minimum"}, "policy"),
     (KINDS, {"cells": 1025}, "cells"),
     (KINDS, {"hashes": 5}, "hashes"),
     (KINDS, {"paper": {"derivation": "slices"}}, "derivation"),

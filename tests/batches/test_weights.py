@@ -31,7 +31,7 @@ MAKERS: list[Callable[[], Any]] = [
     lambda: CountingBloomFilter(64, 0.05, counter_bits=32, layout="classic"),
     lambda: CountingBloomFilter(64, 0.05, counter_bits=32, policy="conservative"),
     lambda: SpectralBloomFilter(64, 0.05, total=64),
-    lambda: SpectralBloomFilter(64, 0.05, layout="classic", policy="recurring_minimum"),
+    lambda: SpectralBloomFilter(64, 0.05, layout="classic"),
     lambda: DynamicCountFilter(64, 0.05, counter_bits=1, layout="classic"),
     lambda: PartitionedSpectralBloomFilter(64, 0.05, partitions=3, policy="conservative"),
     lambda: PartitionedDynamicCountFilter(64, 0.05, counter_bits=2, partitions="adaptive"),

@@ -28,12 +28,11 @@ def loaded(file: Path) -> CountFilter:
 
 def test_a_new_filter_has_what_was_asked_for(tmp_path: Path) -> None:
     run("new", tmp_path / "sbf", "--kind", "sbf", "--items", "1k", "--error", "5%", "--total",
-        "1M", "--slack", "0.3", "--on-full", "saturate", "--policy", "recurring_minimum",
+        "1M", "--slack", "0.3", "--on-full", "saturate",
         "--layout", "classic", "--hashes", "3")  # fmt: skip
     spectral = SpectralBloomFilter(
-        1000, 0.05, total=10**6, slack=0.3, on_full="saturate", policy="recurring_minimum",
-        layout="classic", hashes=3,
-    )  # fmt: skip
+        1000, 0.05, total=10**6, slack=0.3, on_full="saturate", layout="classic", hashes=3
+    )
     assert (tmp_path / "sbf").read_bytes() == spectral.to_bytes()
     run("new", tmp_path / "pdcf", "--kind", "pdcf", "--items", "1k", "--partitions", "7",
         "--shrink", "0.2", "--counter-bits", "3", "--policy", "conservative")  # fmt: skip

@@ -211,7 +211,7 @@ EDGES_SPECTRAL: list[dict[str, Any]] = [
     GOAL | {"slack": 0.0},
     GOAL | {"slack": 0.0, "on_full": "saturate"},
     *(
-        {"cells": n, "hashes": 4, "layout": how, "policy": "recurring_minimum"}
+        {"cells": n, "hashes": 4, "layout": how}
         for n, how in ((1, "classic"), (3, "classic"), (128, "blocked"), (384, "blocked"))
     ),
 ]

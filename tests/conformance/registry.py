@@ -203,7 +203,6 @@ STRUCTURES: tuple[Structure, ...] = (
         Structure(f"sbf-{layout}-{policy}", SpectralBloomFilter, goal | {"policy": policy})
         for layout, goal, policy in (
             ("blocked", BLOCKED, "plain"),
-            ("blocked", BLOCKED, "recurring_minimum"),
             ("classic", CLASSIC, "conservative"),
         )
     ),
@@ -226,7 +225,7 @@ STRUCTURES: tuple[Structure, ...] = (
             (BLOCKED, "auto", "plain"),
             (BLOCKED, 7, "conservative"),
             (CLASSIC | OFTEN, 7, "plain"),
-            (CLASSIC, "adaptive", "recurring_minimum"),
+            (CLASSIC, "adaptive", "plain"),
         )
     ),
     *(

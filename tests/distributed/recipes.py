@@ -52,8 +52,8 @@ BOUNDS: dict[str, Recipe] = {
     "pdcf-conservative": Recipe.of(
         PartitionedDynamicCountFilter.plan(**SIZE, policy="conservative")  # type: ignore[arg-type]
     ),
-    "sbf-recurring": Recipe.of(
-        SpectralBloomFilter.plan(**SIZE, policy="recurring_minimum")  # type: ignore[arg-type]
+    "sbf-conservative": Recipe.of(
+        SpectralBloomFilter.plan(**SIZE, policy="conservative")  # type: ignore[arg-type]
     ),
 }
 """Structures whose merge promises less: counts are upper bounds still, though looser ones."""

@@ -1,8 +1,7 @@
 """Files of growing counters that no program of ours writes, with checksums that are right.
 
-Parameters are a record of 64 bytes, total, partitions, 24 bytes of shape, and how many stuck cells,
-stuck second cells and marks there are. Sections are directory, fields and stuck cells, and again
-for the second filter with its marks.
+Parameters are a record of 64 bytes, total, partitions, 24 bytes of shape, and how many stuck cells
+there are. Sections are directory, fields and stuck cells.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import pytest
 
 import bloomtide
 from bloomtide import errors
-from tests.files.crafted import KIND_AT, PRELUDE, sections_of, with_header, with_sections
+from tests.files.crafted import PRELUDE, sections_of, with_header, with_sections
 from tests.golden.make_golden import FOLDER, path_of
 
 GROWING = sorted(
@@ -23,8 +22,8 @@ GROWING = sorted(
     if path.stem.split("-")[0] in ("sbf", "dcf", "psbf", "pdcf")
 )
 RECORD = PRELUDE + 64
-TOTAL, PARTITIONS, SHAPE, STUCK, STUCK_AGAIN, MARKS = (RECORD + at for at in (0, 8, 16, 40, 48, 56))
-DIRECTORY, FIELDS, STUCK_CELLS, SECOND_DIRECTORY, SECOND_FIELDS, SECOND_STUCK, MARK_LIST = range(7)
+TOTAL, PARTITIONS, SHAPE, STUCK = (RECORD + at for at in (0, 8, 16, 40))
+DIRECTORY, FIELDS, STUCK_CELLS = range(3)
 
 
 def _refused(data: bytes) -> str:
@@ -75,7 +74,7 @@ def test_the_craft_itself_is_right() -> None:
     for name in GROWING:
         data = _golden(name)
         assert with_sections(data, sections_of(data)) == data
-        assert len(sections_of(data)) == (7 if "recurring" in name else 3)
+        assert len(sections_of(data)) == 3
 
 
 @pytest.mark.parametrize("name", GROWING)
@@ -104,9 +103,8 @@ def test_fields_that_do_not_fit_the_directory_are_refused(name: str) -> None:
         _refused(with_sections(data, [sections[0], other, *sections[2:]]))
 
 
-@pytest.mark.parametrize("name", ["sbf-saturated", "dcf-stuck"])
-def test_a_list_of_stuck_cells_goes_up_and_stays_inside(name: str) -> None:
-    data = _golden(name)
+def test_a_list_of_stuck_cells_goes_up_and_stays_inside() -> None:
+    data = _golden("sbf-saturated")
     stuck = _list_of(data, STUCK_CELLS, STUCK)
     cells = bloomtide.from_bytes(data).stats().cells
     assert len(stuck) > 1
@@ -126,54 +124,22 @@ def test_a_list_of_stuck_cells_goes_up_and_stays_inside(name: str) -> None:
 def test_a_file_without_lists_promises_none(name: str) -> None:
     data = _golden(name)
     assert _list_of(data, STUCK_CELLS, STUCK) == []
-    for at, count in ((STUCK, 2**64 - 1), (STUCK_AGAIN, 1), (MARKS, 1), (MARKS, 2**64 - 1)):
-        assert "sections" in _refused(with_header(data, at, count.to_bytes(8, "little")))
+    for count in (9, 2**64 - 1):
+        assert "sections" in _refused(with_header(data, STUCK, count.to_bytes(8, "little")))
 
 
 def test_a_dynamic_counter_below_the_largest_value_is_not_stuck() -> None:
-    _refused(with_header(_golden("dcf-blocked"), STUCK, b"\x01"))  # cell 0, says the list
+    assert "stuck" in _refused(with_header(_golden("dcf-blocked"), STUCK, b"\x01"))  # cell 0
 
 
-def test_a_cell_at_the_largest_value_is_stuck() -> None:
-    """2^64 - 1 is where a counter has lost count, so a list without the cell is a lie."""
+def test_a_counter_at_the_largest_value_is_stuck_without_a_list() -> None:
     data = _golden("dcf-stuck")
-    sections = sections_of(data)
     loaded: Any = bloomtide.from_bytes(data)
     full = [cell for cell, value in enumerate(loaded.cells()) if value == 2**64 - 1]
-    assert full == _list_of(data, STUCK_CELLS, STUCK)
-    short = with_sections(data, [*sections[:STUCK_CELLS], _words(*full[:-1])])
-    _refused(with_header(short, STUCK, (len(full) - 1).to_bytes(8, "little")))
-
-
-@pytest.mark.parametrize("name", ["sbf-recurring-minimum", "psbf-recurring-minimum"])
-def test_marks_are_a_set_of_digests(name: str) -> None:
-    data = _golden(name)
-    (count,) = struct.unpack_from("<Q", data, MARKS)
-    assert count > 1
-    marks = sections_of(data)[MARK_LIST]
-    assert "marks" in _refused(_changed(data, MARK_LIST, 16, marks[:16]))
-    for other in (0, count - 1, count + 9, 2**60, 2**64 - 1):
-        _refused(with_header(data, MARKS, other.to_bytes(8, "little")))
-
-
-@pytest.mark.parametrize("name", ["sbf-recurring-minimum", "psbf-recurring-minimum"])
-def test_marks_go_up(name: str) -> None:
-    """Equal filters are equal bytes, so there is one order."""
-    data = _golden(name)
-    marks = sections_of(data)[MARK_LIST]
-    assert "marks" in _refused(_changed(data, MARK_LIST, 0, marks[16:32] + marks[:16]))
-
-
-@pytest.mark.parametrize("name", ["sbf-recurring-minimum", "psbf-recurring-minimum"])
-def test_the_second_counters_are_checked_as_the_first(name: str) -> None:
-    data = _golden(name)
-    sections = sections_of(data)
-    _refused(_changed(data, SECOND_DIRECTORY, 0, b"\x41"))
-    _refused(_changed(data, SECOND_FIELDS, 0, bytes(len(sections[SECOND_FIELDS]))))
-    for count in (100, 2**64 - 1):
-        _refused(with_header(data, STUCK_AGAIN, count.to_bytes(8, "little")))
-    lists = [*sections[:SECOND_STUCK], _words(2**40), sections[MARK_LIST]]
-    _refused(with_header(with_sections(data, lists), STUCK_AGAIN, b"\x01"))
+    assert (len(full), _list_of(data, STUCK_CELLS, STUCK)) == (loaded.stats().saturated, [])
+    sections = [*sections_of(data)[:STUCK_CELLS], _words(full[0])]
+    listed = with_header(with_sections(data, sections), STUCK, b"\x01")
+    assert "stuck" in _refused(listed)
 
 
 @pytest.mark.parametrize(
@@ -213,21 +179,3 @@ def test_a_total_below_the_capacity_is_refused(name: str) -> None:
     for total in (0, 59):
         data = with_header(_golden(name), TOTAL, total.to_bytes(8, "little"))
         assert "total" in _refused(data)
-
-
-@pytest.mark.parametrize("name", GROWING)
-def test_the_policy_says_whether_there_is_a_second_filter(name: str) -> None:
-    data = _golden(name)
-    others = (1, 2) if data[PRELUDE + 3] == 3 else (3,)
-    for policy in others:
-        blame = "policy" if "dcf" in name else "sections"
-        assert blame in _refused(with_header(data, PRELUDE + 3, bytes([policy])))
-
-
-def test_a_dynamic_count_filter_has_no_second_filter() -> None:
-    """A file of the spectral one under its name, with a base width and a hysteresis."""
-    data = _golden("sbf-recurring-minimum")
-    shape = struct.pack("<d16x", 0.5)
-    for offset, new in ((PRELUDE + 4, b"\x04"), (SHAPE, shape), (KIND_AT, b"\x05")):
-        data = with_header(data, offset, new)
-    assert "policy" in _refused(data)

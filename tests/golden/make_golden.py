@@ -104,7 +104,7 @@ def _stick(made: Any) -> Any:
 
 
 def _crowd(made: Any) -> Any:
-    """Other keys that are all taken out again: under recurring minimum they leave marks."""
+    """Other keys that are all taken out again."""
     others = [f"other {i}" for i in range(60)]
     made.add_many(others)
     _fill_growing(made)
@@ -190,10 +190,8 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "sbf-classic-conservative": lambda: _fill_growing(
         SpectralBloomFilter(60, 0.02, policy="conservative", layout="classic", slack=0.5, seed=7)
     ),
-    "sbf-recurring-minimum": lambda: _crowd(
-        SpectralBloomFilter(
-            40, 0.1, policy="recurring_minimum", layout="classic", hash="keyed", secret=SECRET
-        )
+    "sbf-classic-keyed": lambda: _crowd(
+        SpectralBloomFilter(40, 0.1, layout="classic", hash="keyed", secret=SECRET)
     ),
     "sbf-saturated": lambda: _fill_growing(
         SpectralBloomFilter(cells=512, hashes=4, slack=0.0, total=90, on_full="saturate")
@@ -201,10 +199,8 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "psbf-blocked": lambda: _fill_growing(
         PartitionedSpectralBloomFilter(60, 0.02, total=900, partitions=3)
     ),
-    "psbf-recurring-minimum": lambda: _crowd(
-        PartitionedSpectralBloomFilter(
-            cells=256, hashes=5, paper={"derivation": "slices"}, policy="recurring_minimum"
-        )
+    "psbf-slices": lambda: _crowd(
+        PartitionedSpectralBloomFilter(cells=256, hashes=5, paper={"derivation": "slices"})
     ),
     "dcf-empty": lambda: DynamicCountFilter(10, 0.01),
     "dcf-blocked": lambda: _fill_growing(DynamicCountFilter(60, 0.02)),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import bloomtide
 from bloomtide import (
     CountingBloomFilter,
     DynamicCountFilter,
@@ -19,7 +17,6 @@ from bloomtide.reference import (
     ReferencePartitionedSpectralBloomFilter,
     ReferenceSpectralBloomFilter,
 )
-from bloomtide.reference.positions import BLOCK_COUNTERS, counter_blocked, double, enhanced, slices
 
 SIZES: list[dict[str, Any]] = [
     {"cells": 61, "hashes": 3, "layout": "classic"},
@@ -69,26 +66,3 @@ def models(made: dict[str, Any], counter_bits: int, shrink: float, slack: float)
         "pdcf": ReferencePartitionedDynamicCountFilter(*common, partitions=count, **dynamic),
         "psbf": ReferencePartitionedSpectralBloomFilter(*common, partitions=count, **spectral),
     }
-
-
-def second_cells(filled: Any) -> int:
-    """Half as many counters, in whole blocks where there are blocks."""
-    cells = int(filled.stats().cells)
-    if filled.layout == "blocked":
-        return -(-cells // 2 // BLOCK_COUNTERS) * BLOCK_COUNTERS
-    return max(cells // 2, 1) if filled.derivation == "slices" else -(-cells // 2)
-
-
-def second_positions(filled: Any, key: Any, **hashing: Any) -> Sequence[int]:
-    """Where a marked key counts again under recurring minimum: by the digest of its digest."""
-
-    def rehash(data: bytes, seed: int) -> int:
-        return bloomtide.digest(data, seed=seed)
-
-    first = bloomtide.digest(key, **hashing)
-    digest, m, k = rehash(first.to_bytes(16, "little"), 1), second_cells(filled), filled.hashes
-    if filled.layout == "blocked":
-        return counter_blocked(digest, m, k)
-    if filled.derivation == "slices":
-        return slices(digest, m, k, rehash)
-    return (double if filled.derivation == "double" else enhanced)(digest, m, k)

@@ -11,15 +11,11 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import bloomtide
 from bloomtide.errors import AbsentKeyError, UnsupportedError
-from bloomtide.reference import (
-    ReferencePartitionedSpectralBloomFilter,
-    ReferenceSpectralBloomFilter,
-)
-from tests.property.growing import SIZES, filters, models, second_cells, second_positions
+from tests.property.growing import SIZES, filters, models
 from tests.property.keys import keys, threads
 
 COUNTS = st.integers(1, 6) | st.sampled_from([14, 15, 16, 255, 1026, 65_535, 2**33, 2**63])
@@ -190,84 +186,3 @@ class GrowingMachine(RuleBasedStateMachine):
 
 TestGrowingMachine = GrowingMachine.TestCase
 TestGrowingMachine.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
-
-
-class RecurringMachine(RuleBasedStateMachine):
-    """Recurring minimum has a second filter, which only shows in the answers."""
-
-    @initialize(size=st.sampled_from(SIZES), partitions=CUTS)
-    def start(self, size: dict[str, Any], partitions: Any) -> None:
-        hashing = {name: size[name] for name in ("hash", "secret") if name in size}
-
-        def pair() -> tuple[dict[str, Any], dict[str, Any]]:
-            policy: Any = {"policy": "recurring_minimum"}
-            sbf = bloomtide.SpectralBloomFilter(**size, **policy)
-            psbf = bloomtide.PartitionedSpectralBloomFilter(**size, **policy, partitions=partitions)
-            second = (lambda key: second_positions(sbf, key, **hashing), second_cells(sbf))
-            common: tuple[Any, ...] = (sbf.positions, sbf.stats().cells, sbf.hashes)
-            whole = ReferenceSpectralBloomFilter(*common, **policy, second=second)
-            parts = ReferencePartitionedSpectralBloomFilter(
-                *common, **policy, second=second, partitions=psbf.partitions
-            )
-            return {"sbf": sbf, "psbf": psbf}, {"sbf": whole, "psbf": parts}
-
-        self.cores, self.models = pair()
-        self.others, self.other_models = pair()
-        self.met: set[Any] = set()
-
-    def all_say(self, verb: str, *arguments: Any) -> None:
-        everyone = [*self.cores.values(), *self.models.values()]
-        said = [outcome(filled, verb, *arguments) for filled in everyone]
-        assert all(answer == said[0] for answer in said), (verb, arguments, said)
-
-    @rule(key=keys, count=st.integers(1, 300))
-    def add(self, key: Any, count: int) -> None:
-        self.all_say("add", key, count)
-        self.met.add(bytes(key) if isinstance(key, bytearray | memoryview) else key)
-
-    @rule(batch=st.lists(st.tuples(keys, st.integers(1, 9)), max_size=20))
-    def add_many(self, batch: list[tuple[Any, int]]) -> None:
-        names, counts = [key for key, _ in batch], [count for _, count in batch]
-        answers = self.models["sbf"].add_many(names, counts)
-        assert self.models["psbf"].add_many(names, counts) == answers
-        for core in self.cores.values():
-            assert core.add_many(names, counts, threads=2).tolist() == answers
-
-    @rule(key=keys, count=st.integers(1, 300))
-    def remove(self, key: Any, count: int) -> None:
-        self.all_say("remove", key, count)
-
-    @rule()
-    def swap(self) -> None:
-        self.cores, self.others = self.others, self.cores
-        self.models, self.other_models = self.other_models, self.models
-
-    @precondition(lambda self: max(self.models["sbf"].cells) < 2**60)
-    @rule()
-    def merge(self) -> None:
-        for name in self.cores:
-            self.cores[name].merge(self.others[name])
-            self.models[name].merge(self.other_models[name])
-
-    @rule(how=st.sampled_from(["copy", "bytes", "pickle"]))
-    def replace_by_a_copy(self, how: str) -> None:
-        self.cores = {name: again(core, how) for name, core in self.cores.items()}
-
-    @rule(cut=CUTS)
-    def repartition(self, cut: Any) -> None:
-        self.cores["psbf"].repartition(cut)
-        self.others["psbf"].repartition(cut)
-
-    @invariant()
-    def every_answer_is_that_of_the_models(self) -> None:
-        met = list(self.met)
-        answers = self.models["sbf"].count_many(met)
-        assert self.models["psbf"].count_many(met) == answers
-        for name, core in self.cores.items():
-            core.validate()
-            assert core.cells().tolist() == self.models["sbf"].cells, name
-            assert core.count_many(met).tolist() == answers, name
-
-
-TestRecurringMachine = RecurringMachine.TestCase
-TestRecurringMachine.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from math import ceil, log2
-from typing import Any
 
 import pytest
 
@@ -14,7 +12,6 @@ from bloomtide.reference import (
     ReferencePartitionedSpectralBloomFilter,
     ReferenceSpectralBloomFilter,
 )
-from bloomtide.reference.policies import Positions, distinct
 from bloomtide.reference.spectral import SpectralCells
 from tests.property.streams import mixed, spread
 
@@ -158,152 +155,3 @@ def test_pieces_saturate_before_the_whole_does() -> None:
         return added
 
     assert first_stuck(1) > first_stuck(6) > first_stuck(30)
-
-
-# --- recurring minimum ---------------------------------------------------------------------------
-
-
-class LiteralRecurringMinimum:
-    """As published: the second filter itself is asked whether a key is already in it."""
-
-    def __init__(self, positions: Positions, cells: int, second: tuple[Positions, int]) -> None:
-        self.positions, self.primary = positions, [0] * cells
-        self.second_positions, self.secondary = second[0], [0] * second[1]
-
-    def add(self, key: int) -> None:
-        cells = distinct(self.positions(key))
-        for cell in cells:
-            self.primary[cell] += 1
-        if not self.recurs(key):
-            others = distinct(self.second_positions(key))
-            known = min(self.secondary[cell] for cell in others) > 0
-            lowest = min(self.primary[cell] for cell in cells)
-            for cell in others:
-                self.secondary[cell] += 1 if known else lowest
-
-    def recurs(self, key: int) -> bool:
-        values = [self.primary[cell] for cell in distinct(self.positions(key))]
-        return values.count(min(values)) > 1
-
-    def count(self, key: int) -> int:
-        first = min(self.primary[cell] for cell in self.positions(key))
-        second = min(self.secondary[cell] for cell in self.second_positions(key))
-        return first if self.recurs(key) or second == 0 else second
-
-
-Make = Callable[[], Any]
-
-
-def second_filter() -> tuple[Callable[[int], Sequence[int]], int]:
-    return spread(CELLS // 2, HASHES, salt=1), CELLS // 2
-
-
-def exact() -> ReferenceSpectralBloomFilter:
-    return ReferenceSpectralBloomFilter(
-        spread(CELLS, HASHES), CELLS, HASHES, policy="recurring_minimum", second=second_filter()
-    )
-
-
-def in_pieces() -> ReferencePartitionedSpectralBloomFilter:
-    return ReferencePartitionedSpectralBloomFilter(
-        spread(CELLS, HASHES),
-        CELLS,
-        HASHES,
-        partitions=7,
-        policy="recurring_minimum",
-        second=second_filter(),
-    )
-
-
-def literal() -> LiteralRecurringMinimum:
-    return LiteralRecurringMinimum(spread(CELLS, HASHES), CELLS, second_filter())
-
-
-def undercounted(make: Make, seed: int) -> int:
-    """Keys whose count is too small after a stream of single adds."""
-    filled, truth = make(), Counter[int]()
-    for verb, key, _ in mixed(1_200, KEYS, seed):
-        if verb == "add":
-            filled.add(key)
-            truth[key] += 1
-    return sum(filled.count(key) < count for key, count in truth.items())
-
-
-def test_the_literal_recurring_minimum_undercounts_and_the_exact_marker_never_does() -> None:
-    assert sum(undercounted(literal, seed) for seed in range(10)) > 0
-    assert sum(undercounted(exact, seed) for seed in range(10)) == 0
-
-
-@pytest.mark.parametrize("make", [exact, in_pieces])
-def test_recurring_minimum_never_undercounts_when_keys_are_removed_too(make: Make) -> None:
-    filled, truth = make(), Counter[int]()
-    for verb, key, count in mixed(2_500, KEYS, seed=5):
-        getattr(filled, verb)(key, count)
-        truth[key] += count if verb == "add" else -count
-        assert filled.count(key) >= truth[key]
-    assert filled.recurring.marked
-    assert all(filled.count(key) >= count for key, count in truth.items())
-
-
-def test_the_second_filter_brings_answers_closer_to_the_truth() -> None:
-    plain = ReferenceSpectralBloomFilter(spread(CELLS, HASHES), CELLS, HASHES)
-    better, truth = exact(), Counter[int]()
-    for verb, key, count in mixed(2_500, KEYS, seed=6):
-        if verb == "add":
-            plain.add(key, count)
-            better.add(key, count)
-            truth[key] += count
-    error = {m: sum(m.count(k) - n for k, n in truth.items()) for m in (plain, better)}
-    assert 0 < error[better] < error[plain]
-
-
-def test_what_is_removed_leaves_both_filters() -> None:
-    filled = exact()
-    filled.positions = lambda key: [key]  # one cell: its minimum never recurs
-    filled.add(3, 50)
-    filled.add(3, 7)
-    filled.remove(3, 57)
-    assert filled.recurring is not None
-    assert filled.recurring.marked == {3}
-    assert sum(filled.cells) == 0
-    assert all(filled.recurring.store[cell] == 0 for cell in range(CELLS // 2))
-
-
-def test_a_refused_removal_changes_neither_filter() -> None:
-    filled = exact()
-    for verb, key, count in mixed(600, KEYS, seed=7):
-        getattr(filled, verb)(key, count)
-    assert filled.recurring is not None
-    second = filled.recurring.store
-    before = filled.cells, [second[cell] for cell in range(len(second))]
-    for key in range(KEYS):
-        with pytest.raises(KeyError):
-            filled.remove(key, 10**9)
-    assert before == (filled.cells, [second[cell] for cell in range(len(second))])
-
-
-def test_merging_drops_the_second_filter_and_keeps_the_bound() -> None:
-    filled, other, truth = exact(), exact(), Counter[int]()
-    for step, (verb, key, count) in enumerate(mixed(1_000, KEYS, seed=9)):
-        if verb == "add":
-            (filled if step % 2 else other).add(key, count)
-            truth[key] += count
-    filled.merge(other)
-    assert all(filled.count(key) >= count for key, count in truth.items())
-    for key in range(KEYS):
-        filled.add(key, 3)
-        truth[key] += 3
-    assert filled.recurring is not None
-    assert filled.recurring.marked, "keys are marked anew"
-    assert all(filled.count(key) >= count for key, count in truth.items())
-
-
-def test_text_and_its_bytes_are_one_marked_key() -> None:
-    filled = ReferenceSpectralBloomFilter(
-        lambda _: [0], 4, 1, policy="recurring_minimum", second=(lambda _: [1], 2)
-    )
-    filled.add("ключ", 3)
-    filled.add(bytearray("ключ".encode()), 2)
-    assert filled.recurring is not None
-    assert filled.recurring.marked == {"ключ".encode()}
-    assert filled.recurring.store[1] == 5

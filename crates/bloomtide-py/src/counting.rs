@@ -40,8 +40,7 @@ fn plan_of<'py>(
     error_rate: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<CountingPlan> {
     let counter_bits = words.small("counter_bits")?.unwrap_or(4);
-    let policy =
-        Policy::parse(&words.text("policy", "plain")?, &Policy::USUAL).or_raise(words.py)?;
+    let policy = Policy::parse(&words.text("policy", "plain")?).or_raise(words.py)?;
     let (placement, capacity, error_rate) = words.placed(capacity, error_rate)?;
     let plan = CountingPlan { placement, counter_bits, policy, capacity, error_rate };
     plan.checked().or_raise(words.py)
@@ -60,7 +59,7 @@ fn plan_record<'py>(py: Python<'py>, plan: &CountingPlan) -> PyResult<Bound<'py,
 
 fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<CountingPlan> {
     params::require_kind(plan, "counting")?;
-    let policy = Policy::parse(&field::<String>(plan, "policy")?, &Policy::USUAL);
+    let policy = Policy::parse(&field::<String>(plan, "policy")?);
     Ok(CountingPlan {
         placement: placement_of(plan)?,
         counter_bits: field(plan, "counter_bits")?,

@@ -142,10 +142,9 @@ shape = together(
     ),
     choice(
         "--policy",
-        of=("plain", "conservative", "recurring_minimum"),
+        of=("plain", "conservative"),
         metavar="POLICY",
-        help="Of counters: plain; conservative counts closer but cannot remove;"
-        " recurring_minimum (sbf, psbf) counts doubtful keys a second time.",
+        help="Of counters: plain; conservative counts closer but cannot remove.",
     ),
     option("--slack", metavar="X", type=float, help="sbf, psbf: spare bits a counter, 0 to 64."),
     choice(

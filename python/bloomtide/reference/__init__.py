@@ -16,7 +16,7 @@ nothing but the 128-bit digest of a key.
     url.py            the multi-layer filter     layers and X: to the letter, and repaired
     history.py        multi-Bloom filters        a gate, and rows: list of list[int]
     logs.py           lines of web logs          regular expressions, json and datetime
-    policies.py       the verbs of these four: plain, conservative, recurring minimum
+    policies.py       the verbs of these four: plain, conservative
     positions.py      digest -> cells: the three derivations and the blocked layouts
     siphash.py        SipHash-c-d with a 128-bit result: the digest of `hash="keyed"`
 """

@@ -107,15 +107,10 @@ class PartitionedModel(CountingModel):
         policy: Policy,
         partitions: int,
         make: Make,
-        second: tuple[Positions, int] | None = None,
     ) -> None:
         self.partitions = partitions
         super().__init__(
-            positions,
-            hashes,
-            policy,
-            lambda: Partitions(cells, self.partitions, make),
-            (second[0], lambda: Partitions(second[1], self.partitions, make)) if second else None,
+            positions, hashes, policy, lambda: Partitions(cells, self.partitions, make)
         )
 
     def repartition(self, partitions: int) -> None:
@@ -163,9 +158,8 @@ class ReferencePartitionedSpectralBloomFilter(PartitionedModel):
         slack: float = 0.1,
         policy: Policy = "plain",
         on_full: OnFull = "grow",
-        second: tuple[Positions, int] | None = None,
     ) -> None:
         def make(count: int) -> SpectralCells:
             return SpectralCells(count, (base_bits or cells) * count // cells, slack, on_full)
 
-        super().__init__(positions, cells, hashes, policy, partitions, make, second)
+        super().__init__(positions, cells, hashes, policy, partitions, make)

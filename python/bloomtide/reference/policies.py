@@ -1,31 +1,24 @@
-"""How the counters of a key rise and fall, whatever holds them: three policies, one set of verbs.
+"""How the counters of a key rise and fall, whatever holds them: two policies, one set of verbs.
 
-Papers   S. Cohen, Y. Matias, "Spectral Bloom Filters", SIGMOD 2003: minimum selection ("plain"),
-         minimal increase ("conservative") and recurring minimum. J. Aguilar-Saborit et al., Data &
-         Knowledge Engineering 66, 2008, sections 3.2 to 3.4.
+Papers   S. Cohen, Y. Matias, "Spectral Bloom Filters", SIGMOD 2003: minimum selection ("plain")
+         and minimal increase ("conservative"). J. Aguilar-Saborit et al., Data & Knowledge
+         Engineering 66, 2008, sections 3.2 to 3.4.
 Idea     A count is the smallest counter of the key. A store of counters (`spectral.py`,
          `dynamic_count.py`, `partitioned.py`) reads and writes single cells and knows no key; the
          verbs here know keys and no widths. So all four filters must answer alike.
-
-Differs  Recurring minimum as published undercounts. A key whose minimum stands in one cell alone is
-         also kept in a second, smaller filter; the paper asks that filter itself whether the key
-         is in it already, and skips the key while its minimum recurs. Here an exact set says who
-         is marked: the first time the second filter gets the whole minimum *added*, from then on
-         every occurrence. Both filters then hold at least the true count, and so does the smaller
-         of their answers.
 Errors   Counts are never too small while no counter is stuck and only added keys are removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
 LIMIT = 2**64 - 1
 """A counter that reaches this is stuck: no structure counts further."""
 
 Positions = Callable[[Any], Sequence[int]]
-Policy = Literal["plain", "conservative", "recurring_minimum"]
+Policy = Literal["plain", "conservative"]
 
 
 class Store(Protocol):
@@ -45,39 +38,8 @@ def distinct(positions: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(positions))
 
 
-def identity(key: Any) -> Hashable:
-    """The key as the core sees it: text is its UTF-8 bytes, integers are a space of their own."""
-    if hasattr(key, "__index__"):  # NumPy's integers too
-        return int(key)
-    return key.encode() if isinstance(key, str) else bytes(key)
-
-
-class RecurringMinimum:
-    """The second filter and the exact set of the keys that are in it."""
-
-    def __init__(self, positions: Positions, store: Store) -> None:
-        self.positions = positions
-        self.store = store
-        self.marked: set[Hashable] = set()
-
-    def cells_of(self, key: Any) -> list[int]:
-        """Where a marked key counts a second time; nowhere for any other key."""
-        return distinct(self.positions(key)) if identity(key) in self.marked else []
-
-    def added(self, key: Any, count: int, primary: list[int]) -> None:
-        """Follow an add. `primary` are the key's counters in the first filter, already raised."""
-        lowest = min(primary)
-        if identity(key) not in self.marked:
-            if primary.count(lowest) > 1:  # two cells agree: most likely both are right
-                return
-            self.marked.add(identity(key))
-            count = lowest
-        for cell in self.cells_of(key):
-            self.store[cell] += count
-
-
 class CountingModel:
-    """The verbs. `make` lays out an empty store; `second` is (positions, make) of the other one."""
+    """The verbs. `make` lays out an empty store."""
 
     def __init__(
         self,
@@ -85,33 +47,25 @@ class CountingModel:
         hashes: int,
         policy: Policy,
         make: Callable[[], Store],
-        second: tuple[Positions, Callable[[], Store]] | None = None,
     ) -> None:
-        if (policy == "recurring_minimum") != (second is not None):
-            raise ValueError("recurring minimum, and nothing else, has a second filter")
         self.positions = positions
         self.hashes = hashes
         self.policy = policy
         self.make = make
-        self.second = second
         self.clear()
 
     def clear(self) -> None:
         """Forget every key."""
         self.store = self.make()
-        self.recurring = RecurringMinimum(self.second[0], self.second[1]()) if self.second else None
 
     def add(self, key: Any, count: int = 1) -> bool:
         """Count `count` occurrences; True iff the key was certainly absent before."""
         before = self.count(key)
-        cells = distinct(self.positions(key))
-        for cell in cells:
+        for cell in distinct(self.positions(key)):
             if self.policy == "conservative":  # only as far as the new count demands
                 self.store[cell] = max(self.store[cell], before + count)
             else:
                 self.store[cell] += count
-        if self.recurring:
-            self.recurring.added(key, count, [self.store[cell] for cell in cells])
         return before == 0
 
     def add_many(self, keys: Iterable[Any], counts: Iterable[int] | None = None) -> list[bool]:
@@ -122,12 +76,10 @@ class CountingModel:
         """Take `count` occurrences back, or raise and change nothing at all."""
         if self.policy == "conservative":
             raise TypeError("a counter that was not raised for this key must not be lowered for it")
-        lowered = [(self.store, cell) for cell in distinct(self.positions(key))]
-        if self.recurring:  # the mirror of `added`; who is marked stays marked
-            lowered += [(self.recurring.store, cell) for cell in self.recurring.cells_of(key)]
-        if any(store[cell] < count for store, cell in lowered if not store.is_stuck(cell)):
+        store, lowered = self.store, distinct(self.positions(key))
+        if any(store[cell] < count for cell in lowered if not store.is_stuck(cell)):
             raise KeyError(key)
-        for store, cell in lowered:
+        for cell in lowered:
             store[cell] -= min(count, store[cell])  # a stuck one takes nothing, so may be smaller
 
     def remove_many(self, keys: Iterable[Any], counts: Iterable[int] | None = None) -> None:
@@ -147,11 +99,8 @@ class CountingModel:
         return counts
 
     def count(self, key: Any) -> int:
-        """The smallest counter, of both filters for a marked key."""
-        found = [self.store[cell] for cell in self.positions(key)]
-        if self.recurring:
-            found += [self.recurring.store[cell] for cell in self.recurring.cells_of(key)]
-        return min(found)
+        """The smallest counter."""
+        return min(self.store[cell] for cell in self.positions(key))
 
     def count_many(self, keys: Iterable[Any]) -> list[int]:
         """Count the keys in order."""
@@ -160,9 +109,6 @@ class CountingModel:
     def undercount_possible(self, key: Any) -> bool:
         """Whether only stuck counters of the key are as small as its answer."""
         live = [self.store[i] for i in self.positions(key) if not self.store.is_stuck(i)]
-        if self.recurring:
-            second = self.recurring.store
-            live += [second[i] for i in self.recurring.cells_of(key) if not second.is_stuck(i)]
         return min(live, default=LIMIT + 1) > self.count(key)
 
     def __contains__(self, key: Any) -> bool:
@@ -174,20 +120,15 @@ class CountingModel:
         return [key in self for key in keys]
 
     def merge(self, other: CountingModel) -> None:
-        """Cell-wise addition: for "plain" exactly the filter of both streams joined.
-
-        A second filter is dropped: a key marked on one side alone has no full count in it.
-        """
+        """Cell-wise addition: for "plain" exactly the filter of both streams joined."""
         for cell in range(len(self.store)):
             self.store[cell] += other.store[cell]
             if other.store.is_stuck(cell):
                 self.store.stick(cell)
-        if self.second:
-            self.recurring = RecurringMinimum(self.second[0], self.second[1]())
 
     @property
     def cells(self) -> list[int]:
-        """Every counter of the (first) filter."""
+        """Every counter."""
         return [self.store[cell] for cell in range(len(self.store))]
 
     @property

@@ -130,10 +130,7 @@ class SpectralCells:
 
 
 class ReferenceSpectralBloomFilter(CountingModel):
-    """`cells` counters in `base_bits` bits and slack; `second` for the recurring minimum only.
-
-    `second` is the second filter's positions and its number of cells, the paper's m / 2.
-    """
+    """`cells` counters in `base_bits` bits and slack."""
 
     store: SpectralCells
 
@@ -147,16 +144,8 @@ class ReferenceSpectralBloomFilter(CountingModel):
         slack: float = 0.1,
         policy: Policy = "plain",
         on_full: OnFull = "grow",
-        second: tuple[Positions, int] | None = None,
     ) -> None:
-        def lay(count: int) -> SpectralCells:
-            # A smaller array gets its share of the bits that the expected stream needs.
-            return SpectralCells(count, (base_bits or cells) * count // cells, slack, on_full)
+        def lay() -> SpectralCells:
+            return SpectralCells(cells, base_bits or cells, slack, on_full)
 
-        super().__init__(
-            positions,
-            hashes,
-            policy,
-            lambda: lay(cells),
-            (second[0], lambda: lay(second[1])) if second else None,
-        )
+        super().__init__(positions, hashes, policy, lay)

@@ -19,7 +19,7 @@ def pair(subject: Subject) -> tuple[Any, Any]:
     return left, right
 
 
-@law("merge", unless=("conservative", "recurring_minimum"))
+@law("merge", unless=("conservative",))
 def a_merge_equals_the_joined_stream(subject: Subject) -> None:
     left, right = pair(subject)
     joined = subject.new()
@@ -41,24 +41,7 @@ def a_conservative_merge_never_counts_too_little(subject: Subject) -> None:
     assert all(m >= min(n, subject.limit) for m, n in zip(merged, at_least, strict=True))
 
 
-@law("merge", "recurring_minimum")
-def a_recurring_minimum_merge_never_counts_too_little(subject: Subject) -> None:
-    a_conservative_merge_never_counts_too_little(subject)
-
-
-@law("merge", "recurring_minimum")
-def a_recurring_minimum_merge_adds_the_counters_and_begins_the_second_ones_anew(
-    subject: Subject,
-) -> None:
-    left, right = pair(subject)
-    added = left.cells() + right.cells()
-    left.merge(right)
-    assert (left.cells() == added).all()
-    keys = [key for key in subject.mixed(2000, "left") if isinstance(key, str)]
-    assert [left.count(key) for key in keys] == [added[left.positions(key)].min() for key in keys]
-
-
-@law("merge", unless=("recurring_minimum",))
+@law("merge")
 def merging_an_empty_filter_changes_nothing(subject: Subject) -> None:
     left, _ = pair(subject)
     before = left.to_bytes()
@@ -100,7 +83,7 @@ def a_filter_merged_with_itself_stays_what_it_is(subject: Subject) -> None:
     assert (left | left).to_bytes() == before
 
 
-@law("merge", "count", unless=("conservative", "recurring_minimum"))
+@law("merge", "count", unless=("conservative",))
 def a_counting_filter_merged_with_itself_counts_its_stream_twice(subject: Subject) -> None:
     left = subject.new()
     left.add_many(subject.mixed(2000))

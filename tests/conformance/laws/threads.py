@@ -74,7 +74,7 @@ def batches_with_threads_of_their_own_may_run_at_once(subject: Subject) -> None:
     filled.validate()
 
 
-@law("merge", unless=("conservative", "recurring_minimum"))
+@law("merge", unless=("conservative",))
 def the_order_of_threads_leaves_no_trace(subject: Subject) -> None:
     filled, expected = subject.new(), subject.new()
     expected.add_many(hammer(subject, filled))
@@ -93,7 +93,7 @@ def no_occurrence_is_lost_when_threads_count_one_key(subject: Subject) -> None:
     assert filled.count("shared") == min(THREADS * 1000, subject.limit)
 
 
-@law("repartition", unless=("recurring_minimum",))
+@law("repartition")
 def no_occurrence_is_lost_while_the_partitions_are_cut_anew(subject: Subject) -> None:
     filled = subject.new()
     keys = subject.words(200)

@@ -163,34 +163,11 @@ impl Values {
         held.map(|value| value as u32)
     }
 
-    /// The cells that hold the largest number there is.
-    pub(crate) fn largest(&self) -> Vec<u64> {
-        largest(self.len, &self.directory, &self.fields)
-    }
-
     /// Bits of the largest counter.
     pub(crate) fn widest(&self) -> u32 {
         let runs = self.starts.len() as u64;
         (0..runs).map(|run| width_of(&self.directory, run)).max().unwrap_or(0)
     }
-}
-
-/// The cells that hold the largest number there is: only runs of the widest fields are looked at.
-pub(crate) fn largest(len: u64, directory: &Words, fields: &Words) -> Vec<u64> {
-    let (mut found, mut bit) = (Vec::new(), 0);
-    for run in 0..len.div_ceil(RUN as u64) {
-        let (cells, width) = (cells(run, len), width_of(directory, run));
-        let count = cells.end - cells.start;
-        if width == u64::BITS {
-            let mut held = [0; RUN];
-            packed::unpack(fields.atomics(), bit, width, &mut held[..count as usize]);
-            found.extend(
-                cells.zip(held).filter(|(_, value)| *value == u64::MAX).map(|(cell, _)| cell),
-            );
-        }
-        bit += count * u64::from(width);
-    }
-    found
 }
 
 impl CellValues for Values {
@@ -254,8 +231,6 @@ mod tests {
                 values.fill(first, &mut found);
                 assert_eq!(found, expected[first as usize..]);
             }
-            let largest = (0..len).filter(|cell| value(*cell) == u64::MAX);
-            assert!(values.largest().into_iter().eq(largest));
         }
     }
 

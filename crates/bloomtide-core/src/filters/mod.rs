@@ -12,10 +12,9 @@ mod scalable;
 mod url;
 
 pub use bloom::{BloomFilter, BloomPlan};
-pub(crate) use count::second_placement;
 pub use count::{
     CountFilter, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits,
-    dynamic_bytes, second_plan,
+    dynamic_bytes,
 };
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub(crate) use decaying::Frozen as FrozenCells;

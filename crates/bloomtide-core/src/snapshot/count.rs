@@ -1,13 +1,12 @@
 //! Filters of growing counters as snapshots: their counters, whatever they were held in.
 //!
 //! ```text
-//! parameters  record (64 bytes) | total | partitions | shape (24 bytes) | stuck | stuck again | marks
-//! sections    directory | fields | stuck cells            of the counters (`values.rs`)
-//!             directory | fields | stuck cells | marks    of the second ones, under recurring minimum
+//! parameters  record (64 bytes) | total | partitions | shape (24 bytes) | number of stuck cells
+//! sections    directory | fields (`cells/runs.rs`) | stuck cells
 //! ```
 //!
-//! A stuck cell is a number, a mark is a digest of two words. A filter is frozen inside its gate, so that
-//! what is written is one moment of it.
+//! A stuck cell has lost count below the largest value. A filter is frozen inside its gate, so that what is
+//! written is one moment of it.
 
 use super::header::{Header, Kind, u64_at};
 use super::record::{RECORD, Record};
@@ -15,23 +14,17 @@ use super::write::{Frozen, Section};
 use crate::cells::runs::{self, Values};
 use crate::cells::{DynamicShape, GrowingCells, OnFull, SpectralShape, Words, bytes_for};
 use crate::error::{Error, Result};
-use crate::filters::{
-    CountFilter, CountPlan, Policy, check_base_bits, check_shrink, second_placement,
-};
+use crate::filters::{CountFilter, CountPlan, check_base_bits, check_shrink};
 use crate::hash::Hasher;
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 const SHAPE: usize = 24;
-const PARAMETERS: usize = RECORD + 8 + 8 + SHAPE + 3 * 8;
+const PARAMETERS: usize = RECORD + 8 + 8 + SHAPE + 8;
 
 /// What cells are like, as bytes.
 pub trait ShapeRecord: Copy + PartialEq {
     /// The kinds of the whole and of the partitioned filter of such cells.
     const KINDS: (Kind, Kind);
-
-    /// What such a filter can do with counters.
-    const POLICIES: &'static [Policy];
 
     /// Bits of a base counter; zero where there is none.
     fn counter_bits(&self) -> u32;
@@ -45,7 +38,6 @@ pub trait ShapeRecord: Copy + PartialEq {
 
 impl ShapeRecord for DynamicShape {
     const KINDS: (Kind, Kind) = (Kind::Dynamic, Kind::PartitionedDynamic);
-    const POLICIES: &'static [Policy] = &Policy::USUAL;
 
     fn counter_bits(&self) -> u32 {
         self.width
@@ -68,7 +60,6 @@ impl ShapeRecord for DynamicShape {
 
 impl ShapeRecord for SpectralShape {
     const KINDS: (Kind, Kind) = (Kind::Spectral, Kind::PartitionedSpectral);
-    const POLICIES: &'static [Policy] = &Policy::SPECTRAL;
 
     fn counter_bits(&self) -> u32 {
         0
@@ -101,19 +92,9 @@ impl<C: GrowingCells<Shape: ShapeRecord>> CountFilter<C> {
 
     /// One moment of the filter, to be written.
     pub fn freeze(&self) -> Result<Frozen<'static>> {
-        self.still(|plan, first, second| {
-            let (mut sections, stuck) = counters(first)?;
-            let (mut stuck_again, mut marked_keys) = (0, 0);
-            if let Some((cells, marked)) = second {
-                let (more, stuck) = counters(cells)?;
-                sections.extend(more);
-                // Sorted, so that equal filters are equal bytes.
-                let mut marks: Vec<u128> = marked.iter().copied().collect();
-                marks.sort_unstable();
-                let halves = marks.iter().flat_map(|mark| [*mark as u64, (mark >> 64) as u64]);
-                sections.push(list(halves)?);
-                (stuck_again, marked_keys) = (stuck, marked.len() as u64);
-            }
+        self.still(|plan, cells, guard| {
+            let (directory, fields) = runs::encode(cells.len(), &cells.held(guard))?;
+            let stuck = cells.flagged(guard);
             let (bits, goal) = (plan.shape.counter_bits(), (plan.capacity, plan.error_rate));
             let hasher = self.hasher();
             let record = Record::of_counters(hasher, &plan.placement, plan.policy, bits, goal);
@@ -121,8 +102,8 @@ impl<C: GrowingCells<Shape: ShapeRecord>> CountFilter<C> {
             parameters.extend(plan.total.to_le_bytes());
             parameters.extend(plan.partitions.to_le_bytes());
             parameters.extend(plan.shape.encode());
-            parameters.extend([stuck, stuck_again, marked_keys].map(u64::to_le_bytes).concat());
-            let sections = sections.into_iter().map(Section::Made).collect();
+            parameters.extend((stuck.len() as u64).to_le_bytes());
+            let sections = [directory, fields, list(&stuck)?].map(Section::Made).into();
             Ok(Frozen { kind: kind_of(plan), parameters, sections })
         })
     }
@@ -132,21 +113,11 @@ fn kind_of<S: ShapeRecord>(plan: &CountPlan<S>) -> Kind {
     if plan.partitioned { S::KINDS.1 } else { S::KINDS.0 }
 }
 
-/// The sections of counters, and how many of them are stuck.
-fn counters<C: GrowingCells>(cells: &C) -> Result<(Vec<Words>, u64)> {
-    let guard = &crossbeam_epoch::pin();
-    let (directory, fields) = runs::encode(cells.len(), &cells.held(guard))?;
-    let mut stuck = runs::largest(cells.len(), &directory, &fields);
-    stuck.extend(cells.flagged(guard));
-    stuck.sort_unstable();
-    Ok((vec![directory, fields, list(stuck.iter().copied())?], stuck.len() as u64))
-}
-
 /// Numbers, one a word.
-fn list(numbers: impl Iterator<Item = u64> + Clone) -> Result<Words> {
-    let words = Words::zeroed(numbers.clone().count() as u64 * 64)?;
+fn list(numbers: &[u64]) -> Result<Words> {
+    let words = Words::zeroed(numbers.len() as u64 * 64)?;
     for (word, number) in words.atomics().iter().zip(numbers) {
-        word.store(number, Ordering::Relaxed);
+        word.store(*number, Ordering::Relaxed);
     }
     Ok(words)
 }
@@ -165,21 +136,11 @@ fn listed(words: &Words, count: u64, end: u64) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// A counter at the largest number has lost count, so it must be in the list.
-fn require_listed(values: &Values, stuck: &[u64]) -> Result<()> {
-    if values.largest().iter().all(|cell| stuck.binary_search(cell).is_ok()) {
-        return Ok(());
-    }
-    Err(Error::Field { name: "stuck", got: "too few cells".to_owned() })
-}
-
 /// What the parameters promise.
 pub(super) struct Promised<S> {
     plan: CountPlan<S>,
     hasher: Hasher,
     stuck: u64,
-    stuck_again: u64,
-    marks: u64,
 }
 
 impl<S: ShapeRecord> Promised<S> {
@@ -214,43 +175,14 @@ impl<S: ShapeRecord> Promised<S> {
         if plan.partitions != partitions {
             return Err(Error::Field { name: "partitions", got: partitions.to_string() });
         }
-        if !S::POLICIES.contains(&plan.policy) {
-            return Err(Error::Field { name: "policy", got: plan.policy.name().to_owned() });
-        }
-        let rest = RECORD + 16 + SHAPE;
-        let promised = Promised {
-            plan,
-            hasher,
-            stuck: u64_at(bytes, rest),
-            stuck_again: u64_at(bytes, rest + 8),
-            marks: u64_at(bytes, rest + 16),
-        };
-        promised.compare(&header.sections)?;
-        Ok(promised)
-    }
-
-    /// The lists have the lengths that were promised; the fields are compared when the directory is read.
-    fn compare(&self, sections: &[u64]) -> Result<()> {
-        let words = |count: u64| bytes_for(count.saturating_mul(64));
-        let fits = match (sections, second_placement(&self.plan)) {
-            ([directory, _, stuck], None) => {
-                *directory == Values::directory_bytes(self.plan.cells())
-                    && *stuck == words(self.stuck)
-                    && (self.stuck_again, self.marks) == (0, 0)
+        let stuck = u64_at(bytes, RECORD + 16 + SHAPE);
+        // The fields are compared when the directory is read.
+        let directory = Values::directory_bytes(plan.cells());
+        match header.sections[..] {
+            [first, _, last] if first == directory && last == list_bytes(stuck) => {
+                Ok(Promised { plan, hasher, stuck })
             }
-            ([directory, _, stuck, again, _, stuck_again, marks], Some(second)) => {
-                *directory == Values::directory_bytes(self.plan.cells())
-                    && *stuck == words(self.stuck)
-                    && *again == Values::directory_bytes(second.cells)
-                    && *stuck_again == words(self.stuck_again)
-                    && *marks == words(self.marks.saturating_mul(2))
-            }
-            _ => false,
-        };
-        if fits {
-            Ok(())
-        } else {
-            Err(Error::Field { name: "sections", got: format!("{sections:?}") })
+            _ => Err(Error::Field { name: "sections", got: format!("{:?}", header.sections) }),
         }
     }
 
@@ -258,36 +190,21 @@ impl<S: ShapeRecord> Promised<S> {
         self,
         sections: Vec<Words>,
     ) -> Result<CountFilter<C>> {
-        let mut sections = sections.into_iter();
-        let mut next =
-            || sections.next().ok_or(Error::Field { name: "sections", got: "too few".to_owned() });
-        let values = Values::new(self.plan.cells(), next()?, next()?)?;
-        let stuck = listed(&next()?, self.stuck, self.plan.cells())?;
-        require_listed(&values, &stuck)?;
+        let Ok([directory, fields, list]) = <[Words; 3]>::try_from(sections) else {
+            return Err(Error::Field { name: "sections", got: "another number".to_owned() });
+        };
+        let values = Values::new(self.plan.cells(), directory, fields)?;
+        let stuck = listed(&list, self.stuck, self.plan.cells())?;
         let filter = CountFilter::with_values(self.plan, self.hasher, values, &stuck)?;
-        if !filter.look(|cells: &C, guard| stuck.iter().all(|cell| cells.is_stuck(*cell, guard))) {
+        // Cells of some shapes are only stuck at the largest value.
+        if filter.look(|cells: &C, guard| cells.flagged(guard)) != stuck {
             return Err(Error::Field { name: "stuck", got: "other cells".to_owned() });
         }
-        if let Some(placement) = second_placement(&self.plan) {
-            let values = Values::new(placement.cells, next()?, next()?)?;
-            let stuck = listed(&next()?, self.stuck_again, placement.cells)?;
-            let words = next()?;
-            let marks: Vec<u128> = (words.atomics().chunks_exact(2))
-                .take(self.marks as usize)
-                .map(|pair| {
-                    let [low, high] = [0, 1].map(|i: usize| pair[i].load(Ordering::Relaxed));
-                    u128::from(high) << 64 | u128::from(low)
-                })
-                .collect();
-            let sorted = marks.windows(2).all(|pair| pair[0] < pair[1]);
-            if marks.len() as u64 != self.marks || !sorted || !words.is_zero_from(self.marks * 128)
-            {
-                return Err(Error::Field { name: "marks", got: "no list of digests".to_owned() });
-            }
-            require_listed(&values, &stuck)?;
-            filter.resume(values, &stuck, HashSet::from_iter(marks))?;
-        }
-        // What was laid out by its values is sound.
         Ok(filter)
     }
+}
+
+/// Bytes of a list of so many numbers.
+fn list_bytes(count: u64) -> u64 {
+    bytes_for(count.saturating_mul(64))
 }

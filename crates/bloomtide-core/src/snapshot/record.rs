@@ -12,7 +12,7 @@ pub(super) const RECORD: usize = 64;
 
 const DERIVATIONS: [Derivation; 3] = [Derivation::Enhanced, Derivation::Double, Derivation::Slices];
 const LAYOUTS: [Layout; 2] = [Layout::Blocked, Layout::Classic];
-const POLICIES: [Policy; 3] = Policy::SPECTRAL;
+const POLICIES: [Policy; 2] = [Policy::Plain, Policy::Conservative];
 
 /// Ids are places in the lists above, counted from one; zero means "has none".
 pub(super) fn id<T: PartialEq>(list: &[T], value: &T) -> u8 {

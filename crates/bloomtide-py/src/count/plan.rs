@@ -8,7 +8,7 @@ use crate::words::{DEFAULT_ERROR_RATE, Words, placement_of};
 use bloomtide_core::cells::{Cut, DynamicShape, OnFull, SpectralCells, SpectralShape};
 use bloomtide_core::filters::{
     CountFilter as Core, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink,
-    design_bits, dynamic_bytes, second_plan,
+    design_bits, dynamic_bytes,
 };
 use bloomtide_core::snapshot::Kind;
 use bloomtide_core::{Hasher, Policy};
@@ -71,12 +71,12 @@ impl AnyPlan {
             let bits = design_bits(&sizes.plan.placement, sizes.expected, sizes.plan.total);
             let on_full = parse_on_full(py, &words.text("on_full", "grow")?)?;
             let shape = spectral_shape(py, bits, words.get("slack", 0.1)?, on_full)?;
-            return sizes.with(words, &Policy::SPECTRAL, shape).map(AnyPlan::Spectral);
+            return sizes.with(words, shape).map(AnyPlan::Spectral);
         }
         let usual = || base_bits(sizes.plan.total, sizes.expected);
         let width = words.small("counter_bits")?.unwrap_or_else(usual);
         let shape = dynamic_shape(py, width, words.get("shrink", 0.5)?, sizes.adaptive)?;
-        sizes.with(words, &Policy::USUAL, shape).map(AnyPlan::Dynamic)
+        sizes.with(words, shape).map(AnyPlan::Dynamic)
     }
 
     /// The plan of a `Plan` record.
@@ -88,11 +88,11 @@ impl AnyPlan {
             let on_full = parse_on_full(py, &field::<String>(plan, "on_full")?)?;
             let (bits, slack) = (field(plan, "design_bits")?, field(plan, "slack")?);
             let shape = spectral_shape(py, bits, slack, on_full)?;
-            return plan_of(plan, partitioned, &Policy::SPECTRAL, shape).map(AnyPlan::Spectral);
+            return plan_of(plan, partitioned, shape).map(AnyPlan::Spectral);
         }
         let width = field(plan, "counter_bits")?;
         let shape = dynamic_shape(py, width, field(plan, "shrink")?, field(plan, "adaptive")?)?;
-        plan_of(plan, partitioned, &Policy::USUAL, shape).map(AnyPlan::Dynamic)
+        plan_of(plan, partitioned, shape).map(AnyPlan::Dynamic)
     }
 
     /// An empty filter.
@@ -188,14 +188,9 @@ impl Wanted {
         Ok(Wanted { plan, expected, adaptive })
     }
 
-    /// The plan with this storage's shape and one of its policies.
-    fn with<S: Copy + PartialEq>(
-        &self,
-        words: &Words<'_, '_>,
-        offered: &[Policy],
-        shape: S,
-    ) -> PyResult<CountPlan<S>> {
-        let policy = Policy::parse(&words.text("policy", "plain")?, offered).or_raise(words.py)?;
+    /// The plan with this storage's shape.
+    fn with<S: Copy + PartialEq>(&self, words: &Words<'_, '_>, shape: S) -> PyResult<CountPlan<S>> {
+        let policy = Policy::parse(&words.text("policy", "plain")?).or_raise(words.py)?;
         let CountPlan { placement, partitioned, partitions, total, .. } = self.plan;
         let (capacity, error_rate) = (self.plan.capacity, self.plan.error_rate);
         CountPlan { placement, policy, shape, partitioned, partitions, total, capacity, error_rate }
@@ -324,14 +319,13 @@ fn to_record<'py, S: ShapeFields>(
     kinds: [&'static str; 2],
     plan: &CountPlan<S>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let second = second_plan(plan).map_or(0, |second| second.shape.bytes(&second.cut()));
     let sizes = Sizes {
         kind: kinds[usize::from(plan.partitioned)],
         capacity: plan.capacity,
         error_rate: plan.error_rate,
         placement: plan.placement,
         counter_bits: plan.shape.counter_bits(),
-        bytes: plan.shape.bytes(&plan.cut()) + second,
+        bytes: plan.shape.bytes(&plan.cut()),
     };
     let error_at = |keys| plan.error_at(keys);
     sizes.plan(py, error_at, |fields| {
@@ -345,13 +339,12 @@ fn to_record<'py, S: ShapeFields>(
 fn plan_of<S: Copy + PartialEq>(
     plan: &Bound<'_, PyAny>,
     partitioned: bool,
-    offered: &[Policy],
     shape: S,
 ) -> PyResult<CountPlan<S>> {
     let py = plan.py();
     CountPlan {
         placement: placement_of(plan)?,
-        policy: Policy::parse(&field::<String>(plan, "policy")?, offered).or_raise(py)?,
+        policy: Policy::parse(&field::<String>(plan, "policy")?).or_raise(py)?,
         shape,
         partitioned,
         partitions: field(plan, "partitions")?,

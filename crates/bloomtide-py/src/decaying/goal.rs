@@ -45,7 +45,7 @@ pub(super) fn plan_of<'py>(
         storage: DecayStorage::parse(&words.text("storage", "basic")?).or_raise(py)?,
         fade,
         rounding: Rounding::parse(&words.text("rounding", "strict")?).or_raise(py)?,
-        policy: Policy::parse(&words.text("policy", "plain")?, &Policy::USUAL).or_raise(py)?,
+        policy: Policy::parse(&words.text("policy", "plain")?).or_raise(py)?,
         counter_bits: words.small("counter_bits")?.unwrap_or(32),
         fraction_bits: fraction_bits(words)?,
         pool: PoolPolicy::parse(&pool.0, pool.1, placement.cells).or_raise(py)?,
@@ -141,7 +141,7 @@ pub(super) fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<DecayingPlan> 
             half_life: field(plan, "half_life")?,
         },
         rounding: Rounding::parse(&text("rounding")?).or_raise(py)?,
-        policy: Policy::parse(&text("policy")?, &Policy::USUAL).or_raise(py)?,
+        policy: Policy::parse(&text("policy")?).or_raise(py)?,
         counter_bits: field(plan, "counter_bits")?,
         fraction_bits: field(plan, "fraction_bits")?,
         pool: PoolPolicy::parse(&text("pool")?, field(plan, "pool_cells")?, field(plan, "cells")?)

@@ -35,8 +35,7 @@ impl<C: GrowingCells> CountFilter<C> {
         crew: &mut Crew,
     ) -> Outcome {
         let plan = self.plan();
-        let by_partition =
-            plan.placement.layout == Layout::Blocked && plan.policy != Policy::RecurringMinimum;
+        let by_partition = plan.placement.layout == Layout::Blocked;
         let hands = crew.muster(keys.len());
         if by_partition && hands.count() > 1 {
             return self.add_by_partition(keys, counts, out, hands);
@@ -129,7 +128,7 @@ impl<C: GrowingCells> CountFilter<C> {
         let behind = &keys.window[usize::from(keys.rows[failed]) + 1..];
         for digest in behind.iter().filter(|digest| added(digest)) {
             let cells = self.plan().placement.distinct::<FEW>(*digest);
-            self.lower(&mut turn, State::primary, cells.as_slice(), 1);
+            self.lower(&mut turn, cells.as_slice(), 1);
         }
     }
 
@@ -221,12 +220,12 @@ impl<C: GrowingCells> CountFilter<C> {
                         let state = self.state(turn.guard());
                         match plainly.then(|| state.cells.shift(cells, change)).flatten() {
                             Some(count) => Ok(count),
-                            None => self.change_one(&mut turn, digest, cells, change),
+                            None => self.change_one(&mut turn, cells, change),
                         }
                     }
                     None => {
                         let cells = placement.distinct::<MOST>(digest);
-                        self.change_one(&mut turn, digest, cells.as_slice(), change)
+                        self.change_one(&mut turn, cells.as_slice(), change)
                     }
                 };
                 out[row] = count.map_err(|error| (row, error))?;
@@ -237,20 +236,13 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// One of these, for a key with these cells.
     #[inline(always)]
-    fn change_one(
-        &self,
-        turn: &mut Turn<'_>,
-        digest: KeyHash,
-        cells: &[u64],
-        change: i64,
-    ) -> Result<u64> {
+    fn change_one(&self, turn: &mut Turn<'_>, cells: &[u64], change: i64) -> Result<u64> {
         if change > 0 {
-            self.raise(turn, digest, cells, change.unsigned_abs())?;
+            self.raise(turn, cells, change.unsigned_abs())?;
         } else if change < 0 {
-            self.remove_from(turn, digest, cells, change.unsigned_abs())?;
+            self.remove_from(turn, cells, change.unsigned_abs())?;
         }
-        let state = self.state(turn.guard());
-        Ok(state.refined(digest, state.smallest(cells, turn.guard()), turn.guard()))
+        Ok(self.state(turn.guard()).smallest(cells, turn.guard()))
     }
 
     /// `count` for every key.
@@ -296,9 +288,7 @@ impl<C: GrowingCells> CountFilter<C> {
             match positions {
                 Some(group) => {
                     state.smallest_of_group(group, &mut least, guard);
-                    for ((row, digest), least) in rows.zip(digests).zip(least) {
-                        tell(row, state.refined(*digest, least, guard));
-                    }
+                    rows.zip(least).for_each(|(row, least)| tell(row, least));
                 }
                 None => {
                     for (row, digest) in rows.zip(digests) {

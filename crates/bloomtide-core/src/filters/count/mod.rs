@@ -20,7 +20,6 @@
 
 mod many;
 mod plan;
-mod recurring;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -38,9 +37,7 @@ use crate::hash::{Hasher, KeyHash};
 use crate::placement::Layout;
 use crate::positions::MAX_HASHES;
 use crossbeam_epoch::{self as epoch, Atomic, Guard};
-pub(crate) use recurring::second_placement;
-pub use recurring::second_plan;
-use state::{Pick, State, smallest};
+use state::{State, smallest};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 use turn::Turn;
@@ -164,7 +161,7 @@ impl<C: GrowingCells> CountFilter<C> {
     fn add_in(&self, turn: &mut Turn<'_>, hash: KeyHash, count: u64) -> Result<bool> {
         let placement = self.state(turn.guard()).plan.placement;
         if placement.hashes as usize <= FEW {
-            self.raise(turn, hash, placement.distinct::<FEW>(hash).as_slice(), count)
+            self.raise(turn, placement.distinct::<FEW>(hash).as_slice(), count)
         } else {
             self.add_to_many(turn, hash, count)
         }
@@ -174,21 +171,15 @@ impl<C: GrowingCells> CountFilter<C> {
     #[inline(never)]
     fn add_to_many(&self, turn: &mut Turn<'_>, hash: KeyHash, count: u64) -> Result<bool> {
         let cells = self.state(turn.guard()).plan.placement.distinct::<MOST>(hash);
-        self.raise(turn, hash, cells.as_slice(), count)
+        self.raise(turn, cells.as_slice(), count)
     }
 
     /// Raises a key's cells by the policy; true iff one of them was zero.
     #[inline(always)]
-    fn raise(&self, turn: &mut Turn<'_>, hash: KeyHash, cells: &[u64], count: u64) -> Result<bool> {
+    fn raise(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) -> Result<bool> {
         match self.state(turn.guard()).plan.policy {
             Policy::Plain => self.raise_block(turn, cells, count),
             Policy::Conservative => self.raise_conservatively(turn, cells, count),
-            Policy::RecurringMinimum => {
-                let new = self.raise_plainly(turn, State::primary, cells, count)?;
-                let noted = self.raise_recurring(turn, hash, cells, count);
-                noted.inspect_err(|_| self.lower(turn, State::primary, cells, count))?;
-                Ok(new)
-            }
         }
     }
 
@@ -197,7 +188,7 @@ impl<C: GrowingCells> CountFilter<C> {
     fn raise_block(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) -> Result<bool> {
         let state = self.state(turn.guard());
         if state.plan.placement.layout != Layout::Blocked {
-            return self.raise_plainly(turn, State::primary, cells, count);
+            return self.raise_plainly(turn, cells, count);
         }
         match state.cells.raise_block(cells, count) {
             Ok(new) => Ok(new),
@@ -217,28 +208,22 @@ impl<C: GrowingCells> CountFilter<C> {
     ) -> Result<bool> {
         let before = smallest(&self.state(turn.guard()).cells, &cells[..done], turn.guard());
         let rest = self
-            .raise_plainly(turn, State::primary, &cells[done..], count)
-            .inspect_err(|_| self.lower(turn, State::primary, &cells[..done], count))?;
+            .raise_plainly(turn, &cells[done..], count)
+            .inspect_err(|_| self.lower(turn, &cells[..done], count))?;
         Ok(rest || (done > 0 && before <= count))
     }
 
     /// Every cell rises.
     #[inline(always)]
-    fn raise_plainly(
-        &self,
-        turn: &mut Turn<'_>,
-        pick: Pick<C>,
-        cells: &[u64],
-        count: u64,
-    ) -> Result<bool> {
+    fn raise_plainly(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) -> Result<bool> {
         let mut new = false;
         for (done, cell) in cells.iter().enumerate() {
             let raised = |value: u64| value.saturating_add(count);
-            let old = match pick(self.state(turn.guard())).try_change(*cell, raised) {
+            let old = match self.state(turn.guard()).cells.try_change(*cell, raised) {
                 Ok(old) => old,
                 Err(_) => self
-                    .change(turn, pick, *cell, raised)
-                    .inspect_err(|_| self.lower(turn, pick, &cells[..done], count))?,
+                    .change(turn, *cell, raised)
+                    .inspect_err(|_| self.lower(turn, &cells[..done], count))?,
             };
             new |= old == 0;
         }
@@ -256,10 +241,10 @@ impl<C: GrowingCells> CountFilter<C> {
         for (done, cell) in cells.iter().enumerate() {
             if self.state(turn.guard()).cells.try_change(*cell, raised).is_err() {
                 // Cells that were higher before are as high now; the others go back.
-                self.change(turn, State::primary, *cell, raised).inspect_err(|_| {
+                self.change(turn, *cell, raised).inspect_err(|_| {
                     let lowered = |value: u64| if value == target { before } else { value };
                     for cell in &cells[..done] {
-                        let _ = self.change(turn, State::primary, *cell, lowered);
+                        let _ = self.change(turn, *cell, lowered);
                     }
                 })?;
             }
@@ -269,20 +254,14 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Changes one cell, after a rebuild if it must be.
     #[cold]
-    fn change(
-        &self,
-        turn: &mut Turn<'_>,
-        pick: Pick<C>,
-        cell: u64,
-        change: impl Fn(u64) -> u64,
-    ) -> Result<u64> {
+    fn change(&self, turn: &mut Turn<'_>, cell: u64, change: impl Fn(u64) -> u64) -> Result<u64> {
         loop {
-            let cells = pick(self.state(turn.guard()));
+            let cells = &self.state(turn.guard()).cells;
             match cells.try_change(cell, &change) {
                 Ok(old) => return Ok(old),
                 Err(refused) => {
                     let value = change(cells.get(cell, turn.guard()));
-                    self.settle(turn, pick, cell, refused, value)?;
+                    self.settle(turn, cell, refused, value)?;
                 }
             }
         }
@@ -290,17 +269,10 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Removes what stands in the way of `value`: makes room, or waits for who rebuilds.
     #[cold]
-    fn settle(
-        &self,
-        turn: &mut Turn<'_>,
-        pick: Pick<C>,
-        cell: u64,
-        refused: Refused,
-        value: u64,
-    ) -> Result<()> {
+    fn settle(&self, turn: &mut Turn<'_>, cell: u64, refused: Refused, value: u64) -> Result<()> {
         // Kept alive by a guard of its own: the turn is borrowed while it is outside.
         let guard = &epoch::pin();
-        let cells = pick(self.state(guard));
+        let cells = &self.state(guard).cells;
         let partition = cells.cut().locate(cell).0;
         match refused {
             Refused::NoRoom => rebuild(turn, cells, partition, || cells.make_room(cell, value)),
@@ -313,11 +285,11 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Takes back what `raise_plainly` did to these cells, when it could not go on.
     #[cold]
-    fn lower(&self, turn: &mut Turn<'_>, pick: Pick<C>, cells: &[u64], count: u64) {
+    fn lower(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) {
         for cell in cells {
             let lowered = |value: u64| if value == STUCK { STUCK } else { value - count };
             // Lowering needs no room, so it cannot fail.
-            let _ = self.change(turn, pick, *cell, lowered);
+            let _ = self.change(turn, *cell, lowered);
         }
     }
 
@@ -331,76 +303,65 @@ impl<C: GrowingCells> CountFilter<C> {
         let placement = self.state(turn.guard()).plan.placement;
         if placement.hashes as usize <= FEW {
             let cells = placement.distinct::<FEW>(hash);
-            self.remove_from(turn, hash, cells.as_slice(), count)
+            self.remove_from(turn, cells.as_slice(), count)
         } else {
             let cells = placement.distinct::<MOST>(hash);
-            self.remove_from(turn, hash, cells.as_slice(), count)
+            self.remove_from(turn, cells.as_slice(), count)
         }
     }
 
     #[inline(always)]
-    fn remove_from(
-        &self,
-        turn: &mut Turn<'_>,
-        hash: KeyHash,
-        cells: &[u64],
-        count: u64,
-    ) -> Result<()> {
+    fn remove_from(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) -> Result<()> {
         if self.state(turn.guard()).plan.policy == Policy::Conservative {
             return Err(Error::Unsupported { verb: "remove", policy: "conservative" });
         }
-        self.wait_for(turn, State::primary, cells);
+        self.wait_for(turn, cells);
         let state = self.state(turn.guard());
-        let least = state.smallest(cells, turn.guard());
-        let estimate = state.refined(hash, least, turn.guard());
+        let estimate = state.smallest(cells, turn.guard());
         let stuck = |cell: &u64| state.cells.is_stuck(*cell, turn.guard());
-        if estimate < count && !cells.iter().any(stuck) {
-            return Err(Error::AbsentKey { estimate, requested: count });
-        }
         let short = |cell: &u64| state.cells.get(*cell, turn.guard()) < count && !stuck(cell);
-        if least < count && cells.iter().any(short) {
+        if estimate < count && cells.iter().any(short) {
             return Err(Error::AbsentKey { estimate, requested: count });
         }
-        self.take(turn, State::primary, cells, count)?;
-        self.lower_recurring(turn, hash, count)
+        self.take(turn, cells, count);
+        Ok(())
     }
 
     /// Lowers cells that are high enough, and gives memory back where it can be.
-    fn take(&self, turn: &mut Turn<'_>, pick: Pick<C>, cells: &[u64], count: u64) -> Result<()> {
+    fn take(&self, turn: &mut Turn<'_>, cells: &[u64], count: u64) {
         for cell in cells {
             // Lowering needs no room.
-            let _ = pick(self.state(turn.guard()))
-                .try_change(*cell, |value| value.saturating_sub(count));
+            let lowered = |value: u64| value.saturating_sub(count);
+            let _ = self.state(turn.guard()).cells.try_change(*cell, lowered);
         }
         for cell in cells {
-            let store = pick(self.state(turn.guard()));
+            let store = &self.state(turn.guard()).cells;
             let partition = store.cut().locate(*cell).0;
             if !store.is_locked(partition) && store.is_untidy(partition) {
-                self.tidy(turn, pick, *cell);
+                self.tidy(turn, *cell);
             }
         }
-        Ok(())
     }
 
     /// Gives memory of a cell's partition back.
     #[cold]
-    fn tidy(&self, turn: &mut Turn<'_>, pick: Pick<C>, cell: u64) {
+    fn tidy(&self, turn: &mut Turn<'_>, cell: u64) {
         // Kept alive by a guard of its own: the turn is borrowed while it is outside.
         let guard = &epoch::pin();
-        let store = pick(self.state(guard));
+        let store = &self.state(guard).cells;
         let partition = store.cut().locate(cell).0;
         // Memory that cannot be had to give memory back is no reason to fail: the removal is done.
         let _ = rebuild(turn, store, partition, || store.tidy(partition));
     }
 
     /// Waits until nobody rebuilds a partition of these cells.
-    fn wait_for(&self, turn: &mut Turn<'_>, pick: Pick<C>, cells: &[u64]) {
+    fn wait_for(&self, turn: &mut Turn<'_>, cells: &[u64]) {
         let locked = |store: &C, cell: &u64| store.is_locked(store.cut().locate(*cell).0);
         loop {
-            let store = pick(self.state(turn.guard()));
+            let store = &self.state(turn.guard()).cells;
             let Some(cell) = cells.iter().find(|cell| locked(store, cell)) else { return };
             let guard = &epoch::pin();
-            let store = pick(self.state(guard));
+            let store = &self.state(guard).cells;
             turn.outside(|| wait_while(|| locked(store, cell)));
         }
     }

@@ -3,7 +3,6 @@
 //! What replaces all counters is made aside and put into place in one step, inside the gate: readers go on
 //! with the old ones.
 
-use super::recurring::Recurring;
 use super::state::State;
 use super::turn::Turn;
 use super::{CountFilter, CountPlan, wait_while};
@@ -12,7 +11,6 @@ use crate::cells::{CHUNK, CellValues, GrowingCells, Held, Rebuilds, STUCK};
 use crate::error::Result;
 use crate::filters::Measure;
 use crossbeam_epoch::{self as epoch, Guard, Owned};
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -91,37 +89,12 @@ impl<C: GrowingCells> CountFilter<C> {
         Ok(Self::over(self.hasher, copied))
     }
 
-    /// Looks at one moment of the filter: its plan, its counters and, under recurring minimum, the second
-    /// counters with their marks. No writer is inside meanwhile.
-    pub(crate) fn still<T>(
-        &self,
-        look: impl FnOnce(&CountPlan<C::Shape>, &C, Option<(&C, &HashSet<u128>)>) -> Result<T>,
-    ) -> Result<T> {
+    /// Looks at one moment of the filter. No writer is inside meanwhile.
+    pub(crate) fn still<T>(&self, look: impl FnOnce(&CountPlan<C::Shape>, &C, &Guard) -> T) -> T {
         let guard = &epoch::pin();
         let _turn = self.quiet_turn(guard);
         let state = self.state(guard);
-        match &state.recurring {
-            None => look(&state.plan, &state.cells, None),
-            Some(second) => {
-                second.parts(|cells, marks| look(&state.plan, &state.cells, Some((cells, marks))))
-            }
-        }
-    }
-
-    /// Gives a fresh filter the second counters of a saved one.
-    pub(crate) fn resume(
-        &self,
-        values: impl CellValues,
-        stuck: &[u64],
-        marked: HashSet<u128>,
-    ) -> Result<()> {
-        self.replace(|ours| {
-            let mut state = ours.with_plan(ours.plan)?;
-            let pauses = Arc::clone(ours.cells.pauses());
-            let second = Recurring::laid_out(&ours.plan, pauses, values, stuck, marked)?;
-            state.recurring = Some(second);
-            Ok(state)
-        })
+        look(&state.plan, &state.cells, guard)
     }
 
     /// A turn in which nobody rebuilds.
@@ -173,9 +146,7 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Memory in bytes.
     pub fn bytes(&self) -> u64 {
-        let guard = &epoch::pin();
-        let state = self.state(guard);
-        state.cells.bytes() + state.recurring.as_ref().map_or(0, Recurring::bytes)
+        self.look(|cells, _| cells.bytes())
     }
 
     /// What the rebuilds so far were like.
@@ -188,7 +159,6 @@ impl<C: GrowingCells> CountFilter<C> {
         let guard = &epoch::pin();
         let state = self.state(guard);
         state.plan.checked()?;
-        state.cells.validate()?;
-        state.recurring.as_ref().map_or(Ok(()), Recurring::validate)
+        state.cells.validate()
     }
 }

@@ -129,8 +129,7 @@ impl CountingBloomFilter {
     fn raise(&self, cells: &[u64], count: u64) -> bool {
         let max = self.counters.max();
         match self.plan.policy {
-            // The plan refuses the third policy.
-            Policy::Plain | Policy::RecurringMinimum => cells.iter().fold(false, |new, cell| {
+            Policy::Plain => cells.iter().fold(false, |new, cell| {
                 let old = self.counters.update(*cell, |value| value.saturating_add(count).min(max));
                 new | (old == 0)
             }),

@@ -13,8 +13,6 @@ pub enum Policy {
     Plain,
     /// Only counters below the key's new count rise.
     Conservative,
-    /// As plain, and keys whose smallest counter stands alone are counted a second time elsewhere.
-    RecurringMinimum,
 }
 
 impl Policy {
@@ -23,34 +21,22 @@ impl Policy {
         match self {
             Policy::Plain => "plain",
             Policy::Conservative => "conservative",
-            Policy::RecurringMinimum => "recurring_minimum",
         }
     }
 
-    /// The policy of that name, if it is one of those that a structure has.
-    pub fn parse(name: &str, offered: &[Policy]) -> Result<Self> {
-        offered.iter().copied().find(|policy| policy.name() == name).ok_or_else(|| {
-            let allowed = if offered.contains(&Policy::RecurringMinimum) {
-                "\"plain\", \"conservative\" or \"recurring_minimum\""
-            } else {
-                "\"plain\" or \"conservative\""
-            };
-            Error::parameter(
-                "policy",
-                name,
-                allowed,
-                "\"plain\" can remove and merge exactly, \"conservative\" counts closer",
-            )
-        })
+    /// The policy of that name.
+    pub fn parse(name: &str) -> Result<Self> {
+        [Policy::Plain, Policy::Conservative].into_iter().find(|p| p.name() == name).ok_or_else(
+            || {
+                Error::parameter(
+                    "policy",
+                    name,
+                    "\"plain\" or \"conservative\"",
+                    "\"plain\" can remove and merge exactly, \"conservative\" counts closer",
+                )
+            },
+        )
     }
-}
-
-impl Policy {
-    /// What most structures offer.
-    pub const USUAL: [Policy; 2] = [Policy::Plain, Policy::Conservative];
-    /// What the spectral filters offer.
-    pub const SPECTRAL: [Policy; 3] =
-        [Policy::Plain, Policy::Conservative, Policy::RecurringMinimum];
 }
 
 /// The sizes of a counting Bloom filter.
@@ -105,7 +91,6 @@ impl CountingPlan {
         if let Some(error_rate) = self.error_rate {
             check_error_rate(error_rate)?;
         }
-        Policy::parse(self.policy.name(), &Policy::USUAL)?;
         Counters::check_width(self.counter_bits)?;
         self.placement.checked()?;
         Ok(self)

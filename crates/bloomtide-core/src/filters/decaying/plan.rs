@@ -75,7 +75,6 @@ impl DecayingPlan {
             check_error_rate(error_rate)?;
         }
         self.fade.checked()?;
-        Policy::parse(self.policy.name(), &Policy::USUAL)?;
         if !matches!(self.counter_bits, 16 | 32) {
             let hint = "16 bits count to 255 with 8 of them behind the point";
             return Err(Error::parameter("counter_bits", self.counter_bits, "16 or 32", hint));
