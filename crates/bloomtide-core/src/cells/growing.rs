@@ -5,6 +5,7 @@
 //! time and never wait for a rebuild (`version.rs`).
 
 use crate::cells::divisor::Divisor;
+use crate::cells::version::Version;
 use crate::error::Result;
 use crossbeam_epoch::Guard;
 use std::ops::Range;
@@ -30,8 +31,6 @@ pub struct Stopped {
     pub key: usize,
     /// How many of its cells are raised.
     pub done: usize,
-    /// Why the next one is not.
-    pub refused: Refused,
 }
 
 /// The values that cells shall have. A function of a cell is one.
@@ -91,9 +90,6 @@ pub trait GrowingCells: Send + Sync + Sized {
         let _ = (ours, theirs);
         Ok(())
     }
-
-    /// What they are like.
-    fn shape(&self) -> &Self::Shape;
 
     /// Number of cells, m.
     fn len(&self) -> u64;
@@ -156,25 +152,8 @@ pub trait GrowingCells: Send + Sync + Sized {
         None
     }
 
-    /// Adds `by` to cells of one block, which lie in one partition; whether one of them was zero. Or refuses
-    /// one of them: those before it are raised. Same caller.
-    #[inline(always)]
-    fn raise_block(&self, cells: &[u64], by: u64) -> std::result::Result<bool, (usize, Refused)> {
-        let mut new = false;
-        for (i, cell) in cells.iter().enumerate() {
-            let old = self.try_change(*cell, |value| value.saturating_add(by));
-            new |= old.map_err(|refused| (i, refused))? == 0;
-        }
-        Ok(new)
-    }
-
-    /// Whether `raise_shortly` is worth a try for keys of so many cells in one block.
-    fn raises_shortly(&self, _hashes: u32) -> bool {
-        false
-    }
-
-    /// `raise_block` for one cell in each group of the block that begins at a cell, as `choice` says, if that
-    /// is short. None if it is not, and then nothing was changed. Same caller, where `raises_shortly`.
+    /// Adds `by` to one cell in each group of the block that begins at a cell, as `choice` says, if that is
+    /// short: whether one of them was zero. None if it is not, and then nothing was changed. Same caller.
     #[inline(always)]
     fn raise_shortly(&self, _block: u64, _choice: u64, _hashes: u32, _by: u64) -> Option<bool> {
         None
@@ -187,14 +166,8 @@ pub trait GrowingCells: Send + Sync + Sized {
         cells.iter().for_each(|cell| self.prefetch(*cell));
     }
 
-    /// The smallest of the cells of one block.
-    #[inline(always)]
-    fn smallest_of_block(&self, cells: &[u64], guard: &Guard) -> u64 {
-        cells.iter().map(|cell| self.get(*cell, guard)).min().unwrap_or(0)
-    }
-
-    /// Adds `by[key]` to the cells of some keys of a group, `cells[i][key]`, as `raise_block` does; `new[key]`
-    /// is whether one of them was zero. Or stops at a key of which it refuses a cell.
+    /// Adds `by[key]` to the cells of some keys of a group, `cells[i][key]`; those of a key lie in one block.
+    /// `new[key]` is whether one of them was zero. Or stops at a key of which it refuses a cell. Same caller.
     #[inline(always)]
     fn raise_group<const N: usize>(
         &self,
@@ -203,10 +176,13 @@ pub trait GrowingCells: Send + Sync + Sized {
         keys: Range<usize>,
         new: &mut [bool],
     ) -> std::result::Result<(), Stopped> {
-        raise_each(self, cells, by, keys, new)
+        for key in keys {
+            new[key] = raise_key(self, cells, key, by[key])?;
+        }
+        Ok(())
     }
 
-    /// The smallest of the cells of each key of a group.
+    /// The smallest of the cells of each key of such a group.
     #[inline(always)]
     fn smallest_of_group<const N: usize>(
         &self,
@@ -217,14 +193,8 @@ pub trait GrowingCells: Send + Sync + Sized {
         smallest_each(self, cells, least, guard);
     }
 
-    /// Whether the partition is being rebuilt by another writer.
-    fn is_locked(&self, partition: u64) -> bool;
-
-    /// Keeps other writers out of the partition, until `unlock`.
-    fn lock(&self, partition: u64);
-
-    /// Lets them in again.
-    fn unlock(&self, partition: u64);
+    /// The version of a partition, which is locked while a writer rebuilds it.
+    fn version(&self, partition: u64) -> &Version;
 
     /// Rebuilds the cell's partition so that `value` fits, or lets the cell stick. The caller locked the
     /// partition, or is the only writer of it.
@@ -246,46 +216,35 @@ pub trait GrowingCells: Send + Sync + Sized {
     fn validate(&self) -> Result<()>;
 }
 
-/// Cells that a key has in one block, at most.
-const MOST: usize = 8;
-
-/// The cells of one key of a group.
+/// `raise_group` for one key, cell by cell.
 #[inline(always)]
-fn cells_of<'a, const N: usize>(
-    cells: &[[u64; N]],
-    key: usize,
-    own: &'a mut [u64; MOST],
-) -> &'a [u64] {
-    own.iter_mut().zip(cells).for_each(|(own, row)| *own = row[key]);
-    &own[..cells.len()]
-}
-
-/// `raise_group`, key by key.
-#[inline(always)]
-pub(super) fn raise_each<const N: usize>(
+pub(super) fn raise_key<const N: usize>(
     store: &impl GrowingCells,
     cells: &[[u64; N]],
-    by: &[u64; N],
-    keys: Range<usize>,
-    new: &mut [bool],
-) -> std::result::Result<(), Stopped> {
-    for key in keys {
-        let raised = store.raise_block(cells_of(cells, key, &mut [0; MOST]), by[key]);
-        new[key] = raised.map_err(|(done, refused)| Stopped { key, done, refused })?;
+    key: usize,
+    by: u64,
+) -> std::result::Result<bool, Stopped> {
+    let mut new = false;
+    for (done, row) in cells.iter().enumerate() {
+        let old = store.try_change(row[key], |value| value.saturating_add(by));
+        new |= old.map_err(|_| Stopped { key, done })? == 0;
     }
-    Ok(())
+    Ok(new)
 }
 
-/// `smallest_of_group`, key by key.
+/// `smallest_of_group`, cell by cell.
 #[inline(always)]
-pub(super) fn smallest_each<const N: usize>(
+pub fn smallest_each<const N: usize>(
     store: &impl GrowingCells,
     cells: &[[u64; N]],
     least: &mut [u64; N],
     guard: &Guard,
 ) {
-    for (key, least) in least.iter_mut().enumerate() {
-        *least = store.smallest_of_block(cells_of(cells, key, &mut [0; MOST]), guard);
+    *least = [u64::MAX; N];
+    for row in cells {
+        for (least, cell) in least.iter_mut().zip(row) {
+            *least = (*least).min(store.get(*cell, guard));
+        }
     }
 }
 
@@ -396,43 +355,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_finds_what_division_finds() {
-        let sizes = [1u64, 2, 7, 128, 1000, 3918, 650_000, (1 << 33) + 5, 1 << 51];
-        for cells in sizes {
-            for partitions in [1, 2, 3, 10, 58, 999, 1 << 20].into_iter().filter(|c| *c <= cells) {
-                for grain in [1, 128] {
-                    let cut = Cut::new(cells, partitions, grain);
-                    assert!(cut.partitions() <= partitions);
-                    let edges = (0..5)
-                        .flat_map(|i| [i, cells - 1 - i.min(cells - 1)])
-                        .chain((1..5).flat_map(|i| {
-                            let edge = cut.per_partition().saturating_mul(i);
-                            [edge - 1, edge]
-                        }))
-                        .filter(|cell| *cell < cells);
-                    for cell in edges {
-                        let expected = (cell / cut.per_partition(), cell % cut.per_partition());
-                        assert_eq!(cut.locate(cell), expected, "{cut:?}, cell {cell}");
-                        assert!(cut.range(expected.0).contains(&cell));
-                    }
-                }
+    fn every_cell_lies_in_the_range_of_its_partition() {
+        for (cells, partitions, grain) in [(1, 1, 1), (1000, 7, 1), (3918, 58, 128), (300, 300, 1)]
+        {
+            let cut = Cut::new(cells, partitions, grain);
+            assert!(cut.partitions() <= partitions && cut.per_partition().is_multiple_of(grain));
+            for cell in 0..cells {
+                let (partition, slot) = cut.locate(cell);
+                assert!(cut.range(partition).contains(&cell));
+                assert_eq!(cut.range(partition).start + slot, cell);
             }
         }
-    }
-
-    #[test]
-    fn pauses_keep_the_longest_and_the_sum() {
-        static NOW: AtomicU64 = AtomicU64::new(0);
-        let pauses = Pauses::default();
-        pauses.set_clock(|| NOW.load(Ordering::Relaxed));
-        for took in [5, 9, 2] {
-            let rebuild = || {
-                NOW.fetch_add(took, Ordering::Relaxed);
-                Ok(10)
-            };
-            assert!(pauses.time(rebuild).is_ok());
-        }
-        let expected = Rebuilds { count: 3, moved: 30, longest: 9, total: 16 };
-        assert_eq!(pauses.so_far(), expected);
     }
 }

@@ -25,10 +25,11 @@ pub(crate) fn set(cells: &impl GrowingCells, cell: u64, value: u64) {
     }
 }
 
-struct Random(u64);
+/// Numbers that look random, from a seed that is not zero.
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

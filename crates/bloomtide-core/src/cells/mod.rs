@@ -23,6 +23,7 @@ pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};
 pub use growing::{
     CHUNK, CellValues, Cut, GrowingCells, Held, Pauses, Rebuilds, Refused, STUCK, Stopped,
+    smallest_each,
 };
 pub use spectral::{OnFull, SpectralCells, SpectralShape};
 pub use version::Version;

@@ -76,7 +76,7 @@ pub(crate) struct Values {
     len: u64,
     directory: Words,
     fields: Words,
-    /// Where each run begins.
+    /// Where each run begins, and the last one ends.
     starts: Vec<u64>,
 }
 
@@ -86,6 +86,17 @@ impl Values {
         crate::cells::bytes_for(len.div_ceil(RUN as u64).saturating_mul(8))
     }
 
+    /// What `encode` made.
+    pub(crate) fn encoded(len: u64, (directory, fields): (Words, Words)) -> Self {
+        let (mut bit, mut starts) = (0, vec![0]);
+        for run in 0..len.div_ceil(RUN as u64) {
+            let cells = cells(run, len);
+            bit += (cells.end - cells.start) * u64::from(width_of(&directory, run));
+            starts.push(bit);
+        }
+        Values { len, directory, fields, starts }
+    }
+
     /// The counters, if this is how `encode` would have written them.
     pub(crate) fn new(len: u64, directory: Words, fields: Words) -> Result<Self> {
         let wrong = |what: &str| Err(Error::Field { name: "cells", got: what.to_owned() });
@@ -93,23 +104,16 @@ impl Values {
         if directory.bytes() != Self::directory_bytes(len) {
             return wrong("a directory of another length");
         }
-        // The directory was read, so its length is real and the starts are no more than that.
-        let mut starts = Vec::with_capacity(runs as usize);
-        let mut bit = 0u64;
-        for run in 0..runs {
-            starts.push(bit);
-            let width = width_of(&directory, run);
-            if width > 64 {
-                return wrong("a counter of more than 64 bits");
-            }
-            let cells = cells(run, len);
-            bit += (cells.end - cells.start) * u64::from(width);
+        if (0..runs).any(|run| width_of(&directory, run) > 64) {
+            return wrong("a counter of more than 64 bits");
         }
-        if fields.bytes() != crate::cells::bytes_for(bit) {
+        // The directory was read, so its length is real and the starts are no more than that.
+        let this = Self::encoded(len, (directory, fields));
+        let end = this.starts[runs as usize];
+        if this.fields.bytes() != crate::cells::bytes_for(end) {
             return wrong("fields of another length than the directory says");
         }
-        let this = Values { len, directory, fields, starts };
-        if !this.directory.is_zero_from(runs * 8) || !this.fields.is_zero_from(bit) {
+        if !this.directory.is_zero_from(runs * 8) || !this.fields.is_zero_from(end) {
             return wrong("bits beyond the last counter");
         }
         let mut tops = Tops::new();
@@ -165,7 +169,7 @@ impl Values {
 
     /// Bits of the largest counter.
     pub(crate) fn widest(&self) -> u32 {
-        let runs = self.starts.len() as u64;
+        let runs = self.len.div_ceil(RUN as u64);
         (0..runs).map(|run| width_of(&self.directory, run)).max().unwrap_or(0)
     }
 }

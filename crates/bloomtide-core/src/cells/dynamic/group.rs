@@ -1,52 +1,30 @@
-//! A group of keys at once: the blocks of a batch (`block.rs` has those of one key).
+//! Keys whose counters lie in one block: those of a batch, and a single one.
 //!
-//! An add to counters of x <= 4 bits is short unless one of the key's base counters is zero or has no room,
-//! or is about to pass the threshold of shrinking; each of these is seldom, but hard to foresee. So all
-//! the key's counters are asked at once: bit v of `seen` says that one of them is v.
+//! An add is short unless one of the key's base counters is zero or has no room, or is about to pass the
+//! threshold of shrinking; each of these is seldom, but hard to foresee. So there is one question for all of
+//! the key's counters. Of the overflow counters, which are mostly far away, only those are looked at that
+//! a carry goes to, or that may say that the key is new. What else there is (no room, a carry near the
+//! threshold, a rebuild) is left to `try_change`.
+//!
+//! Loops have no closures: a function that is compiled for newer processors does not inline all of them.
 
-use super::overflow::{Even, Overflow};
+use super::overflow::Overflow;
 use super::{DynamicCells, Partition};
-use crate::cells::growing::{Refused, STUCK, Stopped};
+use crate::cells::growing::{GrowingCells, Stopped, raise_key};
 use crossbeam_epoch::{self as epoch, Guard};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A base counter: its word and its place in it.
-#[derive(Clone, Copy)]
-pub(super) struct Base<'a> {
-    word: &'a AtomicU64,
-    shift: u32,
-}
+/// Base counters up to this size stay in a core's own cache, where asking ahead only costs.
+const IN_CACHE: u64 = 1 << 20;
 
-impl Base<'_> {
-    #[inline(always)]
-    pub(super) fn get(self, max: u64) -> u64 {
-        (self.word.load(Ordering::Relaxed) >> self.shift) & max
-    }
-
-    /// Adds to a counter with room for it; the caller is the only writer.
-    #[inline(always)]
-    pub(super) fn add(self, by: u64) {
-        let word = self.word.load(Ordering::Relaxed);
-        self.word.store(word + (by << self.shift), Ordering::Relaxed);
-    }
-
-    /// Gives a counter another value.
-    #[inline(always)]
-    pub(super) fn set(self, value: u64, max: u64) {
-        let word = self.word.load(Ordering::Relaxed) & !(max << self.shift);
-        self.word.store(word | value << self.shift, Ordering::Relaxed);
-    }
-}
-
-/// Compiles a method three times over, by the number of hashes, and calls the right one.
+/// Compiles a call four times, by the number of hashes.
 macro_rules! by_hashes {
-    ($newer:literal, $cells:expr, $this:ident.$method:ident($($argument:expr),*)) => {
-        match $cells.len() {
-            1 => $this.$method::<1, N, $newer>($cells, $($argument),*),
-            2 => $this.$method::<2, N, $newer>($cells, $($argument),*),
-            4 => $this.$method::<4, N, $newer>($cells, $($argument),*),
-            _ => $this.$method::<8, N, $newer>($cells, $($argument),*),
+    ($hashes:expr, $this:ident.$method:ident($($argument:expr),*)) => {
+        match $hashes {
+            1 => $this.$method::<1, N>($($argument),*),
+            2 => $this.$method::<2, N>($($argument),*),
+            4 => $this.$method::<4, N>($($argument),*),
+            _ => $this.$method::<8, N>($($argument),*),
         }
     };
 }
@@ -59,18 +37,6 @@ fn shifts_well() -> bool {
 }
 
 impl DynamicCells {
-    /// Whether blocks of so many cells a key can be taken here.
-    #[inline(always)]
-    pub(super) fn takes_groups(&self, hashes: usize) -> bool {
-        self.whole && matches!(hashes, 1 | 2 | 4 | 8)
-    }
-
-    /// Whether they can be raised here.
-    #[inline(always)]
-    pub(super) fn raises_groups(&self, hashes: usize) -> bool {
-        self.takes_groups(hashes) && self.shape.width <= 4
-    }
-
     pub(super) fn raise_keys<const N: usize>(
         &self,
         cells: &[[u64; N]],
@@ -88,12 +54,12 @@ impl DynamicCells {
                 keys: Range<usize>,
                 new: &mut [bool],
             ) -> Result<(), Stopped> {
-                by_hashes!(true, cells, this.raise_each(by, keys, new))
+                by_hashes!(cells.len(), this.raise_each(cells, by, keys, new))
             }
             // SAFETY: the processor has the instructions.
             return unsafe { newer(self, cells, by, keys, new) };
         }
-        by_hashes!(false, cells, self.raise_each(by, keys, new))
+        by_hashes!(cells.len(), self.raise_each(cells, by, keys, new))
     }
 
     pub(super) fn smallest_keys<const N: usize>(
@@ -111,199 +77,198 @@ impl DynamicCells {
                 least: &mut [u64; N],
                 guard: &Guard,
             ) {
-                by_hashes!(true, cells, this.smallest_each(least, guard));
+                by_hashes!(cells.len(), this.smallest_each(cells, least, guard));
             }
             // SAFETY: the processor has the instructions.
             return unsafe { newer(self, cells, least, guard) };
         }
-        by_hashes!(false, cells, self.smallest_each(least, guard));
-    }
-
-    /// The base counter of a cell where `takes_groups`.
-    #[inline(always)]
-    pub(super) fn base_of(&self, cell: u64) -> Base<'_> {
-        let bit = cell << self.shape.width.trailing_zeros();
-        debug_assert!(bit / 64 < self.base.atomics().len() as u64);
-        // SAFETY: cells are below m, and the base has room for all of them.
-        let word = unsafe { self.base.atomics().get_unchecked((bit >> 6) as usize) };
-        Base { word, shift: (bit & 63) as u32 }
+        by_hashes!(cells.len(), self.smallest_each(cells, least, guard));
     }
 
     #[inline(always)]
-    fn raise_each<const K: usize, const N: usize, const NEWER: bool>(
+    fn raise_each<const K: usize, const N: usize>(
         &self,
         cells: &[[u64; N]],
         by: &[u64; N],
         keys: Range<usize>,
         new: &mut [bool],
     ) -> Result<(), Stopped> {
-        let max = self.base_max();
         for key in keys {
-            let by = by[key];
-            let own: [u64; K] = std::array::from_fn(|i| cells[i][key]);
-            let (partition, slot) = self.cut.locate(own[0]);
-            let entry = self.partition(partition);
-            if entry.version.is_locked() {
-                return Err(Stopped { key, done: 0, refused: Refused::Busy });
+            let mut own = [0; K];
+            for (own, row) in own.iter_mut().zip(cells) {
+                *own = row[key];
             }
-            // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
-            let (overflow, edged) = entry.edged(unsafe { epoch::unprotected() });
-            // Those without room.
-            let mut longer = u64::MAX << (max + 1).saturating_sub(by);
-            if let Some(overflow) = overflow.filter(|_| edged) {
-                let edge = overflow.threshold & max;
-                longer |= (1 << edge) - (1 << edge.saturating_sub(by));
-            }
-            let bases: [Base<'_>; K] = own.map(|cell| self.base_of(cell));
-            let seen = bases.iter().fold(0, |seen, base| seen | 1u64 << base.get(max));
-            if seen & (longer | u64::from(overflow.is_some())) == 0 {
-                bases.iter().for_each(|base| base.add(by));
-                new[key] = seen & 1 != 0;
-                continue;
-            }
-            let even = overflow.and_then(Overflow::even);
-            // Only the overflow counter of one that is zero knows whether the key is new.
-            if seen & longer == 0
-                && let Some(even) = even
-            {
-                let slots = own.map(|cell| slot + (cell - own[0]));
-                new[key] = self.any_zero(even, &bases, &slots);
-                bases.iter().for_each(|base| base.add(by));
-                continue;
-            }
-            let raised = match even {
-                Some(even) => self.raise_longer_at_best::<K, NEWER>(entry, even, &own, slot, by),
-                None => self.raise_together::<true>(&own, by),
+            new[key] = match self.raise_short_key(own, by[key]) {
+                Some(new) => new,
+                None => raise_key(self, cells, key, by[key])?,
             };
-            new[key] = raised.map_err(|(done, refused)| Stopped { key, done, refused })?;
         }
         Ok(())
     }
 
-    /// Whether a counter of a key is zero in both parts: without a branch, which would be hard to foresee.
+    /// Adds to the cells of one key, if that is short: whether one of them was zero. None if it is not, and
+    /// then nothing was changed.
     #[inline(always)]
-    fn any_zero<const K: usize>(
-        &self,
-        even: Even<'_>,
-        bases: &[Base<'_>; K],
-        slots: &[u64; K],
-    ) -> bool {
-        let zero = |(base, slot): (&Base<'_>, &u64)| {
-            // SAFETY: a cut locates cells within their partition.
-            let high = unsafe { even.get(*slot) };
-            (high | base.get(self.base_max())) == 0
+    pub(super) fn raise_short_key<const K: usize>(&self, cells: [u64; K], by: u64) -> Option<bool> {
+        let (x, max) = (u64::from(self.shape.width), self.base_max());
+        let (partition, slot) = self.cut.locate(cells[0]);
+        let entry = self.partition(partition);
+        // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
+        let (overflow, edged) = entry.edged(unsafe { epoch::unprotected() });
+        let start = self.start(cells[0], partition, slot);
+        // One question for all cells, since each answer alone is hard to foresee.
+        let (longer, zero) = if x <= 6 {
+            // Bit v of `seen` says that a counter is v.
+            let mut seen = 0u64;
+            for cell in cells {
+                seen |= 1 << self.low(start + (cell - cells[0]) * x);
+            }
+            let mut refused = u64::MAX << (max + 1).saturating_sub(by);
+            if let (Some(overflow), true) = (overflow, edged) {
+                let edge = overflow.threshold & max;
+                refused |= (1 << edge) - (1 << edge.saturating_sub(by));
+            }
+            (seen & refused != 0, seen & 1 != 0)
+        } else {
+            let (mut least, mut most) = (max, 0);
+            for cell in cells {
+                let low = self.low(start + (cell - cells[0]) * x);
+                (least, most) = (least.min(low), most.max(low));
+            }
+            (edged || by > max || most + by > max, least == 0)
         };
-        bases.iter().zip(slots).fold(false, |any, of| any | zero(of))
-    }
-
-    /// `raise_even`, compiled for the processor at hand, and out of the way of the shorter one.
-    #[inline(always)]
-    fn raise_longer_at_best<const K: usize, const NEWER: bool>(
-        &self,
-        entry: &Partition,
-        even: Even<'_>,
-        cells: &[u64; K],
-        slot: u64,
-        by: u64,
-    ) -> Result<bool, (usize, Refused)> {
-        #[cfg(target_arch = "x86_64")]
-        if NEWER {
-            #[inline(never)]
-            #[target_feature(enable = "bmi1,bmi2,lzcnt")]
-            unsafe fn newer<const K: usize>(
-                this: &DynamicCells,
-                entry: &Partition,
-                even: Even<'_>,
-                cells: &[u64; K],
-                slot: u64,
-                by: u64,
-            ) -> Result<bool, (usize, Refused)> {
-                this.raise_even(entry, even, cells, slot, by)
-            }
-            // SAFETY: NEWER says that the processor has the instructions.
-            return unsafe { newer(self, entry, even, cells, slot, by) };
+        if entry.version.is_locked() {
+            return None;
         }
-        self.raise_even(entry, even, cells, slot, by)
+        if longer {
+            return match overflow {
+                Some(overflow) if !edged => {
+                    self.raise_carrying(entry, overflow, (partition, slot), cells, by)
+                }
+                _ => None,
+            };
+        }
+        let mut new = zero;
+        if let (Some(overflow), true) = (overflow, zero) {
+            // Only the overflow counter of one that is zero knows whether the key is new: no branch, since it
+            // would be hard to foresee.
+            new = false;
+            for cell in cells {
+                let from_first = cell - cells[0];
+                new |= overflow.get(slot + from_first) | self.low(start + from_first * x) == 0;
+            }
+        }
+        for cell in cells {
+            self.raise_low(entry, start + (cell - cells[0]) * x, by);
+        }
+        Some(new)
     }
 
-    /// Adds to the cells of a key, of which the first is at `slot` of a partition.
+    /// Adds to the cells of a key, of which the first is at `slot` of a partition whose threshold no base
+    /// counter passes without a carry. Whether one of them was zero; None if one has no room, and then
+    /// nothing was changed.
     #[inline(always)]
-    fn raise_even<const K: usize>(
+    fn raise_carrying<const K: usize>(
         &self,
         entry: &Partition,
-        even: Even<'_>,
-        cells: &[u64; K],
-        slot: u64,
+        overflow: &Overflow,
+        (partition, slot): (u64, u64),
+        cells: [u64; K],
         by: u64,
-    ) -> Result<bool, (usize, Refused)> {
-        let max = self.base_max();
-        let mut new = false;
-        for (done, cell) in cells.iter().enumerate() {
-            let base = self.base_of(*cell);
+    ) -> Option<bool> {
+        let (x, max) = (self.shape.width, self.base_max());
+        // No sum below overflows.
+        let (mut new, mut refused) = (false, by > u64::from(u32::MAX));
+        for cell in cells {
             let slot = slot + (cell - cells[0]);
-            let low = base.get(max);
-            // SAFETY: a cut locates cells within their partition.
-            let high = unsafe { even.get(slot) };
-            let old = high << self.shape.width | low;
-            let value = old.saturating_add(by);
-            if by <= max - low {
-                base.add(by);
-            } else if old == STUCK {
-                continue;
-            } else if value >> self.shape.width > even.max() {
-                return Err((done, Refused::NoRoom));
-            } else {
-                let _changing = entry.version.write();
-                base.set(value & max, max);
-                even.set(slot, value >> self.shape.width);
+            let low = self.low(self.bit(partition, slot));
+            let sum = low.wrapping_add(by);
+            if sum > max || low == 0 && !new {
+                let high = overflow.get(slot);
+                new |= high | low == 0;
+                refused |= !overflow.fits(slot, high.wrapping_add(sum >> x));
             }
-            new |= old == 0;
-            even.of.moved(old, value);
         }
-        Ok(new)
+        if refused {
+            return None;
+        }
+        for cell in cells {
+            let slot = slot + (cell - cells[0]);
+            let bit = self.bit(partition, slot);
+            let low = self.low(bit);
+            let sum = low + by;
+            if sum <= max {
+                self.raise_low(entry, bit, by);
+                continue;
+            }
+            let high = overflow.get(slot);
+            self.set_both(entry, overflow, (bit, slot), (high << x) + sum);
+            overflow.moved(high << x | low, (high << x) + sum);
+        }
+        Some(new)
+    }
+
+    /// Where the base counter of a cell begins, which is at `slot` of a partition. Mostly the cell alone says
+    /// it: then nothing waits for the partition to be found.
+    #[inline(always)]
+    fn start(&self, cell: u64, partition: u64, slot: u64) -> u64 {
+        if self.whole {
+            return cell * u64::from(self.shape.width);
+        }
+        self.bit(partition, slot)
+    }
+
+    /// Asks for the line of the base counters, of which a block of narrow ones is one. Overflow counters are
+    /// asked for only where there are many: the few of a small filter stay near.
+    #[inline(always)]
+    pub(super) fn prefetch_key(&self, cells: &[u64], guard: &Guard) {
+        let Some(first) = cells.first() else { return };
+        if self.whole {
+            let lines = if self.shape.width > 4 { cells } else { &cells[..1] };
+            let word = |cell: &u64| (cell * u64::from(self.shape.width)) >> 6;
+            lines.iter().for_each(|cell| self.base.prefetch(word(cell) as usize));
+            if self.base.bytes() <= IN_CACHE {
+                return;
+            }
+        } else {
+            cells.iter().for_each(|cell| self.prefetch(*cell));
+        }
+        let (partition, slot) = self.cut.locate(*first);
+        if let Some(overflow) = self.partition(partition).overflow(guard) {
+            cells.iter().for_each(|cell| overflow.prefetch(slot + (cell - first)));
+        }
     }
 
     #[inline(always)]
-    fn smallest_each<const K: usize, const N: usize, const NEWER: bool>(
+    fn smallest_each<const K: usize, const N: usize>(
         &self,
         cells: &[[u64; N]],
         least: &mut [u64; N],
         guard: &Guard,
     ) {
-        let (x, max) = (self.shape.width, self.base_max());
+        let x = u64::from(self.shape.width);
         for (key, least) in least.iter_mut().enumerate() {
-            let own: [u64; K] = std::array::from_fn(|i| cells[i][key]);
-            let bases: [Base<'_>; K] = own.map(|cell| self.base_of(cell));
-            let (partition, slot) = self.cut.locate(own[0]);
-            let version = &self.partition(partition).version;
+            let first = cells[0][key];
+            let (partition, slot) = self.cut.locate(first);
+            let entry = self.partition(partition);
+            let start = self.start(first, partition, slot);
             // No closure around all this: it would not be inlined.
             loop {
-                let before = version.begin();
-                let mut smallest = u64::MAX;
-                match self.partition(partition).overflow(guard) {
-                    None => {
-                        for base in bases {
-                            smallest = smallest.min(base.get(max));
-                        }
+                let before = entry.version.begin();
+                *least = u64::MAX;
+                if let Some(overflow) = entry.overflow(guard) {
+                    for row in cells.iter().take(K) {
+                        let from_first = row[key] - first;
+                        let low = self.low(start + from_first * x);
+                        let high = overflow.get(slot + from_first);
+                        *least = (*least).min(high << x | low);
                     }
-                    Some(overflow) => match overflow.even() {
-                        Some(even) => {
-                            for (base, cell) in bases.iter().zip(own) {
-                                // SAFETY: a cut locates cells within their partition.
-                                let high = unsafe { even.get(slot + (cell - own[0])) };
-                                smallest = smallest.min(high << x | base.get(max));
-                            }
-                        }
-                        None => {
-                            for (base, cell) in bases.iter().zip(own) {
-                                let high = overflow.get(slot + (cell - own[0]));
-                                smallest = smallest.min(high << x | base.get(max));
-                            }
-                        }
-                    },
+                } else {
+                    for row in cells.iter().take(K) {
+                        *least = (*least).min(self.low(start + (row[key] - first) * x));
+                    }
                 }
-                if version.held(before) {
-                    *least = smallest;
+                if entry.version.held(before) {
                     break;
                 }
             }

@@ -4,38 +4,29 @@
 //! again when it is known how wide the overflow counters must be.
 
 use super::overflow::{GRAIN, Overflow};
-use super::{DynamicCells, DynamicShape, bits_of};
-use crate::cells::growing::{CHUNK, CellValues, Cut, Pauses, chunks};
+use super::{DynamicCells, bits_of};
+use crate::cells::growing::{CHUNK, CellValues, chunks};
 use crate::cells::packed;
 use crate::error::Result;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl DynamicCells {
-    /// Counters of given values, each partition as wide as it must be.
-    pub fn from_values(
-        cut: Cut,
-        shape: DynamicShape,
-        pauses: Arc<Pauses>,
-        values: impl CellValues,
-    ) -> Result<Self> {
-        let this = Self::new(cut, shape, pauses)?;
+    /// Gives empty counters these values, each partition as wide as it must be.
+    pub(super) fn lay_all(&self, values: &impl CellValues) -> Result<()> {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
             #[target_feature(enable = "avx2,bmi1,bmi2")]
             unsafe fn newer(this: &DynamicCells, values: &impl CellValues) -> Result<()> {
-                this.lay_all(values)
+                this.lay_each(values)
             }
             // SAFETY: the processor has the instructions.
-            unsafe { newer(&this, &values) }?;
-            return Ok(this);
+            return unsafe { newer(self, values) };
         }
-        this.lay_all(&values)?;
-        Ok(this)
+        self.lay_each(values)
     }
 
     #[inline(always)]
-    fn lay_all(&self, values: &impl CellValues) -> Result<()> {
+    fn lay_each(&self, values: &impl CellValues) -> Result<()> {
         for partition in 0..self.cut.partitions() {
             // A partition begins with a word of its own.
             let base = &self.base.atomics()[(self.bit(partition, 0) >> 6) as usize..];
@@ -104,7 +95,7 @@ impl DynamicCells {
             made
         } else {
             let made = Overflow::flat(cells, y)?;
-            self.pack(partition, made.words(), y, values, |value| value >> x);
+            self.pack(partition, &made.fields, y, values, |value| value >> x);
             made
         };
         self.recount(partition, &mut made);

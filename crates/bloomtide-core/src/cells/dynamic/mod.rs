@@ -18,24 +18,23 @@
 //! I2  `above` equals a recount.
 //! I3  A partition's y is never below what its largest counter needs.
 
-mod block;
 mod group;
 mod lay;
 mod overflow;
 mod rebuild;
 mod shift;
-mod short;
 #[cfg(test)]
 mod tests;
 
-use crate::cells::growing::{self, CellValues, Cut, GrowingCells, Pauses, Refused, STUCK, Stopped};
+use crate::cells::growing::{CellValues, Cut, GrowingCells, Pauses, Refused, STUCK, Stopped};
 use crate::cells::{Version, Words, packed};
 use crate::error::{Error, Result};
+use crate::placement::BLOCK_CELLS;
 use crossbeam_epoch::{self as epoch, Atomic, Guard};
 use overflow::Overflow;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the cells are like, beside their number and their partitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,13 +97,6 @@ pub struct DynamicCells {
 }
 
 impl DynamicCells {
-    /// Counters at zero.
-    pub fn new(cut: Cut, shape: DynamicShape, pauses: Arc<Pauses>) -> Result<Self> {
-        let this = Self::bare(cut, shape, pauses)?;
-        let base = Words::zeroed(cut.partitions().saturating_mul(this.stride))?;
-        Ok(DynamicCells { base, ..this })
-    }
-
     /// All but the base counters.
     fn bare(cut: Cut, shape: DynamicShape, pauses: Arc<Pauses>) -> Result<Self> {
         let per_partition = if cut.partitions() == 1 { cut.cells() } else { cut.per_partition() };
@@ -119,19 +111,6 @@ impl DynamicCells {
             shape.width.is_power_of_two() && stride == cut.per_partition() * u64::from(shape.width);
         let base = Words::zeroed(0)?;
         Ok(DynamicCells { cut, shape, stride, whole, base, partitions, pauses })
-    }
-
-    /// Width of a partition's overflow counters, y.
-    pub fn overflow_bits(&self, partition: u64) -> u32 {
-        let guard = &epoch::pin();
-        self.partitions[partition as usize].overflow(guard).map_or(0, Overflow::width)
-    }
-
-    /// Parts that partitions were cut into, all together.
-    pub fn parts(&self) -> u64 {
-        let guard = &epoch::pin();
-        let parts = |entry: &Partition| entry.overflow(guard).map_or(1, Overflow::parts) as u64;
-        self.partitions.iter().map(parts).sum()
     }
 
     #[inline(always)]
@@ -151,12 +130,69 @@ impl DynamicCells {
         unsafe { self.partitions.get_unchecked(partition as usize) }
     }
 
-    /// The base counter is written: one word or, seldom, two.
+    /// The base counter at a bit.
     #[inline(always)]
-    fn write_base(&self, entry: &Partition, bit: u64, value: u64) {
-        let write = || packed::write(self.base.atomics(), bit, self.shape.width, value);
-        if packed::crosses(bit, self.shape.width) { entry.version.change(write) } else { write() }
+    fn low(&self, bit: u64) -> u64 {
+        if !self.shape.width.is_power_of_two() {
+            return packed::read(self.base.atomics(), bit, self.shape.width);
+        }
+        (self.word(bit).load(Ordering::Relaxed) >> (bit & 63)) & self.base_max()
     }
+
+    /// The word that a bit of the base counters is in.
+    #[inline(always)]
+    fn word(&self, bit: u64) -> &AtomicU64 {
+        debug_assert!(bit / 64 < self.base.atomics().len() as u64);
+        // SAFETY: a cut locates cells below m, and the base has room for all of them.
+        unsafe { self.base.atomics().get_unchecked((bit >> 6) as usize) }
+    }
+
+    /// Adds to the base counter at a bit, which has room for it.
+    #[inline(always)]
+    fn raise_low(&self, entry: &Partition, bit: u64, by: u64) {
+        if !self.shape.width.is_power_of_two() {
+            return self.set_low(entry, bit, self.low(bit) + by);
+        }
+        let word = self.word(bit);
+        word.store(word.load(Ordering::Relaxed) + (by << (bit & 63)), Ordering::Relaxed);
+    }
+
+    /// Replaces the base counter at a bit: in one word or, seldom, in two.
+    #[inline(always)]
+    fn set_low(&self, entry: &Partition, bit: u64, value: u64) {
+        if packed::crosses(bit, self.shape.width) {
+            let _changing = entry.version.write();
+            packed::write(self.base.atomics(), bit, self.shape.width, value);
+        } else {
+            packed::write(self.base.atomics(), bit, self.shape.width, value);
+        }
+    }
+
+    /// Replaces the base counter at a bit and the overflow counter at a slot, by what `value` has for each.
+    #[inline(always)]
+    fn set_both(
+        &self,
+        entry: &Partition,
+        overflow: &Overflow,
+        (bit, slot): (u64, u64),
+        value: u64,
+    ) {
+        let _changing = entry.version.write();
+        let low = value & self.base_max();
+        packed::write(self.base.atomics(), bit, self.shape.width, low);
+        overflow.set(slot, value >> self.shape.width);
+    }
+}
+
+/// The cells of a key in the block that begins at a cell: one in each of K groups.
+#[inline(always)]
+fn chosen<const K: usize>(block: u64, choice: u64) -> [u64; K] {
+    let bits = BLOCK_CELLS.trailing_zeros() - K.trailing_zeros();
+    let mut cells = [block; K];
+    for (i, cell) in (0..).zip(&mut cells) {
+        *cell += (u64::from(i) << bits) + (choice >> (i * bits) & ((1 << bits) - 1));
+    }
+    cells
 }
 
 /// Bits that a number needs; none for zero.
@@ -175,7 +211,11 @@ impl GrowingCells for DynamicCells {
         _stuck: &[u64],
     ) -> Result<Self> {
         // A counter is stuck at the largest value, so the values say it all.
-        Self::from_values(cut, shape, pauses, values)
+        let this = Self::bare(cut, shape, pauses)?;
+        let base = Words::zeroed(cut.partitions().saturating_mul(this.stride))?;
+        let this = DynamicCells { base, ..this };
+        this.lay_all(&values)?;
+        Ok(this)
     }
 
     /// Word by word: whoever keeps writers out for a copy does so for milliseconds.
@@ -196,10 +236,6 @@ impl GrowingCells for DynamicCells {
             return Ok(());
         }
         Err(Error::incompatible("counter_bits", ours.width, theirs.width))
-    }
-
-    fn shape(&self) -> &DynamicShape {
-        &self.shape
     }
 
     fn len(&self) -> u64 {
@@ -228,14 +264,10 @@ impl GrowingCells for DynamicCells {
         // No closure around all this: it would not be inlined.
         loop {
             let before = entry.version.begin();
-            let low = self.base_of_any(bit);
+            let low = self.low(bit);
             let high = match entry.overflow(guard) {
                 None => 0,
-                Some(overflow) => match overflow.even() {
-                    // SAFETY: a cut locates cells within their partition.
-                    Some(even) => unsafe { even.get(slot) },
-                    None => overflow.get(slot),
-                },
+                Some(overflow) => overflow.get(slot),
             };
             if entry.version.held(before) {
                 return high << self.shape.width | low;
@@ -287,14 +319,14 @@ impl GrowingCells for DynamicCells {
         }
         let (x, max) = (self.shape.width, self.base_max());
         let bit = self.bit(partition, slot);
-        let low = packed::read(self.base.atomics(), bit, x);
+        let low = self.low(bit);
         // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
         let Some(overflow) = entry.overflow(unsafe { epoch::unprotected() }) else {
             let new = change(low);
             if new > max {
                 return Err(Refused::NoRoom);
             }
-            self.write_base(entry, bit, new);
+            self.set_low(entry, bit, new);
             return Ok(low);
         };
         let high = overflow.get(slot);
@@ -302,15 +334,12 @@ impl GrowingCells for DynamicCells {
         let new = if old == STUCK { old } else { change(old) };
         let new_high = new >> x;
         if new_high == high {
-            self.write_base(entry, bit, new & max);
+            self.set_low(entry, bit, new & max);
         } else {
             if !overflow.fits(slot, new_high) {
                 return Err(Refused::NoRoom);
             }
-            entry.version.change(|| {
-                packed::write(self.base.atomics(), bit, x, new & max);
-                overflow.set(slot, new_high);
-            });
+            self.set_both(entry, overflow, (bit, slot), new);
         }
         overflow.moved(old, new);
         Ok(old)
@@ -321,30 +350,12 @@ impl GrowingCells for DynamicCells {
         if self.shape.width.is_power_of_two() { self.shift_scattered(cells, change) } else { None }
     }
 
-    fn raises_shortly(&self, hashes: u32) -> bool {
-        matches!(hashes, 4 | 8) && self.raises_groups(hashes as usize)
-    }
-
     #[inline(always)]
     fn raise_shortly(&self, block: u64, choice: u64, hashes: u32, by: u64) -> Option<bool> {
         match hashes {
-            4 => self.raise_chosen::<4>(block, choice, by),
-            _ => self.raise_chosen::<8>(block, choice, by),
-        }
-    }
-
-    #[inline(always)]
-    fn raise_block(&self, cells: &[u64], by: u64) -> std::result::Result<bool, (usize, Refused)> {
-        if self.raises_groups(cells.len()) {
-            // A group of one key.
-            let mut new = [false];
-            let raised = self.raise_keys(cells.as_chunks::<1>().0, &[by], 0..1, &mut new);
-            return raised.map(|()| new[0]).map_err(|stopped| (stopped.done, stopped.refused));
-        }
-        if self.shape.width.is_power_of_two() {
-            self.raise_together::<true>(cells, by)
-        } else {
-            self.raise_together::<false>(cells, by)
+            4 => self.raise_short_key::<4>(chosen(block, choice), by),
+            8 => self.raise_short_key::<8>(chosen(block, choice), by),
+            _ => None,
         }
     }
 
@@ -356,10 +367,7 @@ impl GrowingCells for DynamicCells {
         keys: Range<usize>,
         new: &mut [bool],
     ) -> std::result::Result<(), Stopped> {
-        if self.raises_groups(cells.len()) {
-            return self.raise_keys(cells, by, keys, new);
-        }
-        growing::raise_each(self, cells, by, keys, new)
+        self.raise_keys(cells, by, keys, new)
     }
 
     #[inline(always)]
@@ -369,41 +377,16 @@ impl GrowingCells for DynamicCells {
         least: &mut [u64; N],
         guard: &Guard,
     ) {
-        if self.takes_groups(cells.len()) {
-            return self.smallest_keys(cells, least, guard);
-        }
-        growing::smallest_each(self, cells, least, guard);
+        self.smallest_keys(cells, least, guard);
     }
 
     #[inline(always)]
     fn prefetch_block(&self, cells: &[u64], guard: &Guard) {
-        self.prefetch_together(cells, guard);
+        self.prefetch_key(cells, guard);
     }
 
-    #[inline(always)]
-    fn smallest_of_block(&self, cells: &[u64], guard: &Guard) -> u64 {
-        if self.takes_groups(cells.len()) {
-            let mut least = [0];
-            self.smallest_keys(cells.as_chunks::<1>().0, &mut least, guard);
-            return least[0];
-        }
-        if self.shape.width.is_power_of_two() {
-            self.smallest_together::<true>(cells, guard)
-        } else {
-            self.smallest_together::<false>(cells, guard)
-        }
-    }
-
-    fn is_locked(&self, partition: u64) -> bool {
-        self.partition(partition).version.is_locked()
-    }
-
-    fn lock(&self, partition: u64) {
-        self.partition(partition).version.lock();
-    }
-
-    fn unlock(&self, partition: u64) {
-        self.partition(partition).version.unlock();
+    fn version(&self, partition: u64) -> &Version {
+        &self.partition(partition).version
     }
 
     fn make_room(&self, cell: u64, value: u64) -> Result<()> {

@@ -40,12 +40,12 @@ impl Part {
 #[derive(Debug)]
 pub(super) struct Overflow {
     /// Width of the widest counter, y.
-    width: u32,
+    pub(super) width: u32,
     /// log2 of the cells in a part; meaningless with one part.
     part_shift: u32,
     /// The parts; none when the partition is one part.
     parts: Box<[Part]>,
-    fields: Box<[AtomicU64]>,
+    pub(super) fields: Box<[AtomicU64]>,
     /// No counter at or above this value: y may fall (`Shrink`).
     pub(super) threshold: u64,
     /// How many counters are at or above it.
@@ -186,27 +186,6 @@ impl Overflow {
         }
     }
 
-    /// The counters, if they have one width.
-    #[inline(always)]
-    pub(super) fn even(&self) -> Option<Even<'_>> {
-        self.parts.is_empty().then_some(Even { of: self, fields: &self.fields, width: self.width })
-    }
-
-    /// The words of the counters.
-    pub(super) fn words(&self) -> &[AtomicU64] {
-        &self.fields
-    }
-
-    /// y: the width of the widest counter.
-    pub(super) fn width(&self) -> u32 {
-        self.width
-    }
-
-    /// How many parts the partition is cut into.
-    pub(super) fn parts(&self) -> usize {
-        self.parts.len().max(1)
-    }
-
     /// (first bit, width) of a counter.
     #[inline(always)]
     fn locate(&self, slot: u64) -> (u64, u32) {
@@ -234,7 +213,11 @@ impl Overflow {
     #[inline(always)]
     pub(super) fn get(&self, slot: u64) -> u64 {
         let (bit, width) = self.locate(slot);
-        if width == 0 { 0 } else { packed::read(&self.fields, bit, width) }
+        // With one part no width is zero.
+        if !self.parts.is_empty() && width == 0 {
+            return 0;
+        }
+        packed::read(&self.fields, bit, width)
     }
 
     #[inline(always)]
@@ -263,35 +246,6 @@ impl Overflow {
     }
 }
 
-/// Overflow counters of one width.
-#[derive(Clone, Copy)]
-pub(super) struct Even<'a> {
-    pub(super) of: &'a Overflow,
-    fields: &'a [AtomicU64],
-    width: u32,
-}
-
-impl Even<'_> {
-    /// The largest value a counter can have.
-    #[inline(always)]
-    pub(super) fn max(self) -> u64 {
-        packed::largest(self.width)
-    }
-
-    /// # Safety
-    /// The partition has a cell at `slot`.
-    #[inline(always)]
-    pub(super) unsafe fn get(self, slot: u64) -> u64 {
-        // SAFETY: the caller's promise; the fields hold `width` bits for every cell.
-        unsafe { packed::read_unchecked(self.fields, slot * u64::from(self.width), self.width) }
-    }
-
-    #[inline(always)]
-    pub(super) fn set(self, slot: u64, value: u64) {
-        packed::write(self.fields, slot * u64::from(self.width), self.width, value);
-    }
-}
-
 fn zeroed(words: u64) -> Result<Box<[AtomicU64]>> {
     let refused = || Error::Capacity { needed: words.saturating_mul(8), limit: isize::MAX as u64 };
     let mut made = Vec::new();
@@ -313,8 +267,8 @@ mod tests {
     fn a_hot_counter_widens_its_part_only_when_there_are_parts() {
         let flat = Overflow::flat(1000, 20).unwrap();
         let cut = Overflow::in_parts(1000, &widths(1000, 777, 20, 0)).unwrap();
-        assert_eq!((flat.parts(), flat.width()), (1, 20));
-        assert!(cut.parts() > 1 && cut.bytes() * 2 < flat.bytes(), "{cut:?}");
+        assert_eq!((flat.parts.len(), flat.width), (0, 20));
+        assert!(cut.parts.len() > 1 && cut.bytes() * 2 < flat.bytes(), "{cut:?}");
         for overflow in [&flat, &cut] {
             assert!(overflow.fits(777, (1 << 20) - 1) && !overflow.fits(777, 1 << 20));
             overflow.set(777, 12_345);
@@ -326,8 +280,8 @@ mod tests {
 
     #[test]
     fn parts_are_cut_only_where_they_save() {
-        assert_eq!(Overflow::in_parts(1000, &widths(1000, 0, 5, 5)).unwrap().parts(), 1);
-        assert_eq!(Overflow::in_parts(3, &[9]).unwrap().parts(), 1);
+        assert!(Overflow::in_parts(1000, &widths(1000, 0, 5, 5)).unwrap().parts.is_empty());
+        assert!(Overflow::in_parts(3, &[9]).unwrap().parts.is_empty());
     }
 
     #[test]

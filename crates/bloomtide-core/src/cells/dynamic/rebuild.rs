@@ -5,10 +5,9 @@
 
 use super::overflow::{GRAIN, Overflow};
 use super::{DynamicCells, bits_of};
-use crate::cells::growing::{CHUNK, GrowingCells, chunks};
 use crate::cells::packed;
 use crate::error::Result;
-use crossbeam_epoch::{self as epoch, Guard, Owned, Shared};
+use crossbeam_epoch::{self as epoch, Owned, Shared};
 use std::sync::atomic::Ordering;
 
 impl DynamicCells {
@@ -33,7 +32,7 @@ impl DynamicCells {
     pub(super) fn widen(&self, partition: u64, slot: u64, need: u32) -> Result<u64> {
         let guard = &epoch::pin();
         let old = self.partition(partition).overflow(guard);
-        let y = old.map_or(0, Overflow::width).max(need);
+        let y = old.map_or(0, |old| old.width).max(need);
         let cells = self.size(partition);
         // No counter loses bits: another cell of the same key may just have been given them.
         let needed = || {
@@ -54,7 +53,10 @@ impl DynamicCells {
     pub(super) fn narrow(&self, partition: u64) -> Result<u64> {
         let guard = &epoch::pin();
         let Some(old) = self.partition(partition).overflow(guard) else { return Ok(0) };
-        let y = self.narrowed(partition, old.width(), guard);
+        let mut y = old.width;
+        while y > 0 && self.above(partition, old, self.threshold(y)) == 0 {
+            y -= 1;
+        }
         let cells = self.size(partition);
         let needed = || {
             let mut widths = vec![0; (cells as usize).div_ceil(GRAIN)];
@@ -68,7 +70,7 @@ impl DynamicCells {
             0 => None,
             _ => Some(self.lay(partition, y, Some(old), needed)?),
         };
-        self.put(partition, made.filter(|made| made.width() > 0));
+        self.put(partition, made.filter(|made| made.width > 0));
         Ok(cells)
     }
 
@@ -86,7 +88,7 @@ impl DynamicCells {
             true => Overflow::in_parts(cells, &needed())?,
             false => Overflow::flat(cells, y)?,
         };
-        let (threshold, mut above) = (self.threshold(made.width()), 0);
+        let (threshold, mut above) = (self.threshold(made.width), 0);
         if let Some(old) = old {
             let from = threshold >> self.shape.width;
             old.each_set(|slot, high| {
@@ -106,7 +108,7 @@ impl DynamicCells {
 
     /// Sets the threshold and counts the counters at or above it.
     pub(super) fn recount(&self, partition: u64, overflow: &mut Overflow) {
-        overflow.threshold = self.threshold(overflow.width());
+        overflow.threshold = self.threshold(overflow.width);
         let above = self.above(partition, overflow, overflow.threshold);
         overflow.above.store(above, Ordering::Relaxed);
     }
@@ -159,24 +161,13 @@ impl DynamicCells {
             let edged = made.threshold & self.base_max() != 0;
             Owned::new(made).into_shared(guard).with_tag(usize::from(edged))
         });
-        let old = entry.version.change(|| entry.overflow.swap(new, Ordering::AcqRel, guard));
+        let old = {
+            let _changing = entry.version.write();
+            entry.overflow.swap(new, Ordering::AcqRel, guard)
+        };
         if !old.is_null() {
             // SAFETY: it was unlinked above, and only this writer could have unlinked it.
             unsafe { guard.defer_destroy(old) };
         }
-    }
-
-    /// The smallest y that the rule of shrinking allows for a partition, from `y` down.
-    fn narrowed(&self, partition: u64, mut y: u32, guard: &Guard) -> u32 {
-        let (mut largest, mut held) = (0, [0; CHUNK]);
-        for cells in chunks(self.cut.range(partition)) {
-            let held = &mut held[..(cells.end - cells.start) as usize];
-            self.fill(cells.start, held, guard);
-            largest = held.iter().fold(largest, |largest, value| largest.max(*value));
-        }
-        while y > 0 && largest < self.threshold(y) {
-            y -= 1;
-        }
-        y
     }
 }

@@ -5,7 +5,7 @@
 //! simple (a carry, a shrink coming up, a partition that is being rebuilt, a key that is absent) is left
 //! to the longer ways, and nothing is changed here.
 
-use super::{DynamicCells, Overflow};
+use super::DynamicCells;
 use crate::cells::growing::STUCK;
 use crossbeam_epoch as epoch;
 use std::sync::atomic::Ordering;
@@ -24,12 +24,12 @@ impl DynamicCells {
             let (partition, slot) = self.cut.locate(*cell);
             let entry = self.partition(partition);
             *bit = self.bit(partition, slot);
-            let low = self.base_of_any(*bit);
+            let low = self.low(*bit);
             // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
             let overflow = entry.overflow(unsafe { epoch::unprotected() });
             let (high, threshold) = match overflow {
                 None => (0, u64::MAX),
-                Some(overflow) => (high_of(overflow, slot), overflow.threshold),
+                Some(overflow) => (overflow.get(slot), overflow.threshold),
             };
             let old = high << x | low;
             let new = old.wrapping_add_signed(change);
@@ -44,21 +44,10 @@ impl DynamicCells {
             return None;
         }
         for bit in &bits[..cells.len()] {
-            debug_assert!(bit / 64 < self.base.atomics().len() as u64);
-            // SAFETY: a cut locates cells below m, and the base has room for all of them.
-            let word = unsafe { self.base.atomics().get_unchecked((bit >> 6) as usize) };
+            let word = self.word(*bit);
             let shifted = (change as u64) << (bit & 63);
             word.store(word.load(Ordering::Relaxed).wrapping_add(shifted), Ordering::Relaxed);
         }
         Some(least)
-    }
-}
-
-#[inline(always)]
-fn high_of(overflow: &Overflow, slot: u64) -> u64 {
-    match overflow.even() {
-        // SAFETY: a cut locates cells within their partition.
-        Some(even) => unsafe { even.get(slot) },
-        None => overflow.get(slot),
     }
 }

@@ -32,11 +32,11 @@ pub(super) fn needed(value: u64) -> u32 {
 /// The fields of one partition.
 #[derive(Debug)]
 pub(super) struct Fields {
-    words: Words,
-    index: Index,
-    len: u64,
+    pub(super) words: Words,
+    pub(super) index: Index,
+    pub(super) len: u64,
     /// N.
-    bits: u64,
+    pub(super) bits: u64,
     spare: AtomicU64,
 }
 
@@ -132,27 +132,9 @@ impl Fields {
         self.words.bytes() + size_of::<Fields>() as u64
     }
 
-    /// Number of fields.
-    pub(super) fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// N, the length of the base array in bits.
-    pub(super) fn bits(&self) -> u64 {
-        self.bits
-    }
-
     /// Bits that no value needs.
     pub(super) fn spare(&self) -> u64 {
         self.spare.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn words(&self) -> &[AtomicU64] {
-        self.words.atomics()
-    }
-
-    pub(super) fn index(&self) -> &Index {
-        &self.index
     }
 
     /// Asks the processor for the field's part of the index.
@@ -234,7 +216,7 @@ impl Fields {
             if end <= start || end - start > WIDEST {
                 return broken(format!("field {field} runs from bit {start} to bit {end}"));
             }
-            if !self.index.is_sound(self.words(), field) {
+            if !self.index.is_sound(self.words.atomics(), field) {
                 return broken(format!("the index entries of field {field} do not add up"));
             }
             content += u64::from(needed(self.get(field)));

@@ -118,11 +118,13 @@ impl Index {
             let count = (place.in_chunk + now.len() as u64).div_ceil(chunk) as usize;
             packed::unpack(words, place.cv2, self.relative, &mut heads[..count]);
             let cv1 = packed::read(words, place.cv1, self.absolute);
-            let mut from = 0;
-            for (i, head) in (1..).zip(&heads[..count]) {
-                let end = now.len().min((i * chunk - place.in_chunk) as usize);
-                now[from..end].iter_mut().for_each(|start| *start += cv1 + head);
-                from = end;
+            let (mut head, mut in_chunk) = (0, place.in_chunk);
+            for start in &mut *now {
+                *start += cv1 + heads[head];
+                in_chunk += 1;
+                if in_chunk == chunk {
+                    (head, in_chunk) = (head + 1, 0);
+                }
             }
             (field, left) = (field + now.len() as u64, later);
         }
@@ -216,23 +218,29 @@ impl Entering<'_> {
     }
 
     /// Writes the record of the open group; places of fields that are not there stay zero.
+    #[inline(always)]
     fn close(&mut self) {
         let Index { absolute, relative, group, chunk, .. } = self.index;
-        let chunk = chunk.get() as usize;
-        let starts = &self.group[..self.held];
-        let mut put = |value: u64, width: u32| {
-            if let Some(word) = self.packer.push(value, width) {
-                self.words.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
-            }
+        let mut put = |word| {
+            self.words.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
         };
-        put(starts[0], *absolute);
-        let heads = (0..group.get() as usize).step_by(chunk);
-        heads
-            .for_each(|head| put(starts.get(head).map_or(0, |start| start - starts[0]), *relative));
-        for some in starts.chunks(chunk) {
-            some.iter().for_each(|start| put(start - some[0], *relative));
+        let first = self.group[0];
+        self.packer.push(first, *absolute).map(&mut put);
+        // CV2, of which there is one for each chunk, and behind it OV.
+        let (mut heads, mut offsets) = ([0; 64], [0; 64]);
+        let (mut chunks, mut in_chunk, mut head) = (0, 0, first);
+        for (start, offset) in self.group[..self.held].iter().zip(&mut offsets) {
+            if in_chunk == 0 {
+                head = *start;
+                heads[chunks] = head - first;
+                chunks += 1;
+            }
+            *offset = start - head;
+            in_chunk = if in_chunk + 1 == chunk.get() { 0 } else { in_chunk + 1 };
         }
-        (starts.len()..group.get() as usize).for_each(|_| put(0, *relative));
+        let heads = &heads[..group.get().div_ceil(chunk.get()) as usize];
+        self.packer.push_all(heads, *relative, &mut put);
+        self.packer.push_all(&offsets[..group.get() as usize], *relative, &mut put);
         self.held = 0;
     }
 

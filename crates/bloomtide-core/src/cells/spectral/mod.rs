@@ -27,6 +27,7 @@ mod shift;
 mod tests;
 
 use crate::cells::growing::{CellValues, Cut, GrowingCells, Pauses, Refused, STUCK};
+use crate::cells::version::Version;
 use crate::cells::words::physical_memory;
 use crate::error::{Error, Result};
 use crossbeam_epoch::{self as epoch, Guard};
@@ -86,11 +87,6 @@ pub struct SpectralCells {
 }
 
 impl SpectralCells {
-    /// Counters at zero.
-    pub fn new(cut: Cut, shape: SpectralShape, pauses: Arc<Pauses>) -> Result<Self> {
-        Self::lay(cut, shape, pauses, &|_| 0)
-    }
-
     /// A partition gets the room of an empty one, or more if its values need more.
     fn lay(
         cut: Cut,
@@ -131,7 +127,7 @@ impl SpectralCells {
     pub fn base_bits(&self) -> (u64, u64) {
         let guard = epoch::pin();
         let fields = self.parts.iter().map(|part| part.fields(&guard));
-        fields.fold((0, 0), |(bits, spare), f| (bits + f.bits(), spare + f.spare()))
+        fields.fold((0, 0), |(bits, spare), f| (bits + f.bits, spare + f.spare()))
     }
 
     #[inline(always)]
@@ -165,10 +161,6 @@ impl GrowingCells for SpectralCells {
         let guard = &epoch::pin();
         let parts = self.parts.iter().map(|part| part.copied(guard)).collect::<Result<_>>()?;
         Ok(SpectralCells { parts, pauses, ..*self })
-    }
-
-    fn shape(&self) -> &SpectralShape {
-        &self.shape
     }
 
     fn len(&self) -> u64 {
@@ -228,7 +220,7 @@ impl GrowingCells for SpectralCells {
         change: impl FnOnce(u64) -> u64,
     ) -> std::result::Result<u64, Refused> {
         let (part, field) = self.locate(cell);
-        if part.version().is_locked() {
+        if part.version.is_locked() {
             return Err(Refused::Busy);
         }
         // SAFETY: only a writer replaces the fields, and the caller is the only one.
@@ -237,23 +229,15 @@ impl GrowingCells for SpectralCells {
         if old == STUCK || part.is_stuck(field) {
             return Ok(old);
         }
-        if fields.try_set(field, change(old), part.version()) {
+        if fields.try_set(field, change(old), &part.version) {
             Ok(old)
         } else {
             Err(Refused::NoRoom)
         }
     }
 
-    fn is_locked(&self, partition: u64) -> bool {
-        self.parts[partition as usize].version().is_locked()
-    }
-
-    fn lock(&self, partition: u64) {
-        self.parts[partition as usize].version().lock();
-    }
-
-    fn unlock(&self, partition: u64) {
-        self.parts[partition as usize].version().unlock();
+    fn version(&self, partition: u64) -> &Version {
+        &self.parts[partition as usize].version
     }
 
     fn make_room(&self, cell: u64, value: u64) -> Result<()> {

@@ -22,7 +22,7 @@ const LEAST_GROWTH: f64 = 0.1;
 #[derive(Debug)]
 pub(super) struct Partition {
     fields: Atomic<Fields>,
-    version: Version,
+    pub(super) version: Version,
     /// A bit for each cell; not there while none is stuck.
     stuck: OnceLock<Words>,
 }
@@ -75,7 +75,7 @@ impl Partition {
 
     /// The fields that are stuck below the largest value.
     pub(super) fn flagged(&self, guard: &Guard) -> Vec<u64> {
-        let fields = if self.stuck.get().is_some() { self.fields(guard).len() } else { 0 };
+        let fields = if self.stuck.get().is_some() { self.fields(guard).len } else { 0 };
         let below = |field: &u64| self.is_stuck(*field) && self.get(*field, guard) != STUCK;
         (0..fields).filter(below).collect()
     }
@@ -85,11 +85,6 @@ impl Partition {
         self.stuck.get().is_some_and(|flags| {
             flags.atomics()[(field >> 6) as usize].load(Ordering::Relaxed) >> (field & 63) & 1 == 1
         })
-    }
-
-    #[inline(always)]
-    pub(super) fn version(&self) -> &Version {
-        &self.version
     }
 
     /// Makes `value` fit or the field stuck, and returns how many fields moved.
@@ -106,11 +101,11 @@ impl Partition {
         }
         match shape.on_full {
             OnFull::Grow => {
-                let more = (fields.len() as f64 * shape.slack.max(LEAST_GROWTH)).ceil() as u64;
-                let content = fields.bits() - fields.spare();
+                let more = (fields.len as f64 * shape.slack.max(LEAST_GROWTH)).ceil() as u64;
+                let content = fields.bits - fields.spare();
                 let wanted = content + u64::from(need - needed(fields.get(field))) + more;
                 self.replace(fields.laid_anew(wanted, field, need)?, guard);
-                Ok(self.fields(&epoch::pin()).len())
+                Ok(self.fields(&epoch::pin()).len)
             }
             OnFull::Saturate => {
                 // The flag first: who sees the value can know what it is worth.
@@ -137,7 +132,7 @@ impl Partition {
     /// Marks a field as stuck.
     pub(super) fn stick(&self, field: u64) -> Result<()> {
         if self.stuck.get().is_none() {
-            let len = self.fields(&epoch::pin()).len();
+            let len = self.fields(&epoch::pin()).len;
             // There is one writer only, so nobody else can have set it since.
             let _ = self.stuck.set(Words::zeroed(len)?);
         }

@@ -66,8 +66,8 @@ impl Fields {
             }
             missing > 0
         };
-        for distance in 1..self.len() {
-            if field + distance < self.len() && !ask(field + distance, &mut right) {
+        for distance in 1..self.len {
+            if field + distance < self.len && !ask(field + distance, &mut right) {
                 break;
             }
             if field >= distance && !ask(field - distance, &mut left) {
@@ -84,8 +84,8 @@ impl Fields {
         while end > first {
             let stage = first.max(end.saturating_sub(STAGE));
             let _changing = version.write();
-            shift::up(self.words(), self.start(stage), self.start(end), by);
-            self.index().advance(self.words(), stage, end, i64::from(by));
+            shift::up(self.words.atomics(), self.start(stage), self.start(end), by);
+            self.index.advance(self.words.atomics(), stage, end, i64::from(by));
             end = stage;
         }
     }
@@ -97,8 +97,13 @@ impl Fields {
         while stage <= last {
             let end = (last + 1).min(stage + STAGE);
             let _changing = version.write();
-            shift::down(self.words(), self.start(stage) - u64::from(by), self.start(end), by);
-            self.index().advance(self.words(), stage, end, -i64::from(by));
+            shift::down(
+                self.words.atomics(),
+                self.start(stage) - u64::from(by),
+                self.start(end),
+                by,
+            );
+            self.index.advance(self.words.atomics(), stage, end, -i64::from(by));
             stage = end;
         }
     }

@@ -1,74 +1,40 @@
-//! A window of bits, seen as one long number, shifted inside itself a word at a time.
+//! A window of bits, seen as one long number, shifted inside itself by pieces of 64 bits.
 //!
 //! Bits outside the window keep their values; bits that leave it are lost, and zeros come in at the
 //! other end. Only for the single writer, who holds the version (`version.rs`) if readers may look.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The words of a window, with the masks of its bits in the first and in the last of them.
-struct Window {
-    first: usize,
-    last: usize,
-    above: u64,
-    below: u64,
-}
-
-impl Window {
-    fn new(from: u64, end: u64) -> Self {
-        debug_assert!(from < end);
-        Window {
-            first: (from >> 6) as usize,
-            last: ((end - 1) >> 6) as usize,
-            above: u64::MAX << (from & 63),
-            below: u64::MAX >> (63 - ((end - 1) & 63)),
-        }
-    }
-
-    fn mask(&self, at: usize) -> u64 {
-        let above = if at == self.first { self.above } else { u64::MAX };
-        if at == self.last { above & self.below } else { above }
-    }
-
-    /// The window's bits in the word; zero outside.
-    fn get(&self, words: &[AtomicU64], at: usize) -> u64 {
-        words[at].load(Ordering::Relaxed) & self.mask(at)
-    }
-
-    fn set(&self, words: &[AtomicU64], at: usize, bits: u64) {
-        let mask = self.mask(at);
-        let old = words[at].load(Ordering::Relaxed);
-        words[at].store((old & !mask) | (bits & mask), Ordering::Relaxed);
-    }
-}
+use crate::cells::packed::{read, write};
+use std::sync::atomic::AtomicU64;
 
 /// Moves the bits of `from..end` up by `by` (1 to 63).
 pub(super) fn up(words: &[AtomicU64], from: u64, end: u64, by: u32) {
-    let window = Window::new(from, end);
-    // From the top, so that each word is read before it is overwritten.
-    let mut here = window.get(words, window.last);
-    for at in (window.first + 1..=window.last).rev() {
-        let under = window.get(words, at - 1);
-        window.set(words, at, (here << by) | (under >> (64 - by)));
-        here = under;
+    let by = u64::from(by);
+    // From the top, so that each piece is read before it is overwritten.
+    let mut at = end;
+    while at > from + by {
+        let piece = (at - by - from).min(64);
+        at -= piece;
+        write(words, at, piece as u32, read(words, at - by, piece as u32));
     }
-    window.set(words, window.first, here << by);
+    write(words, from, (at - from) as u32, 0);
 }
 
 /// Moves the bits of `from..end` down by `by` (1 to 63).
 pub(super) fn down(words: &[AtomicU64], from: u64, end: u64, by: u32) {
-    let window = Window::new(from, end);
-    let mut here = window.get(words, window.first);
-    for at in window.first..window.last {
-        let over = window.get(words, at + 1);
-        window.set(words, at, (here >> by) | (over << (64 - by)));
-        here = over;
+    let by = u64::from(by);
+    let mut at = from;
+    while at + by < end {
+        let piece = (end - by - at).min(64);
+        write(words, at, piece as u32, read(words, at + by, piece as u32));
+        at += piece;
     }
-    window.set(words, window.last, here >> by);
+    write(words, at, (end - at) as u32, 0);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
 
     fn bits(words: &[AtomicU64]) -> Vec<bool> {
         let bit = |i: usize| words[i / 64].load(Ordering::Relaxed) >> (i % 64) & 1 == 1;

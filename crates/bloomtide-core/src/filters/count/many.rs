@@ -8,7 +8,7 @@ use super::state::State;
 use super::turn::Turn;
 use super::{CountFilter, FEW, MOST};
 use crate::batch::{self, GROUP, KeySource};
-use crate::cells::GrowingCells;
+use crate::cells::{GrowingCells, smallest_each};
 use crate::crew::{Crew, Hands};
 use crate::error::{Error, Result};
 use crate::filters::Policy;
@@ -361,14 +361,7 @@ impl<C: GrowingCells> State<C> {
         let cells = &group.positions[..self.plan.hashes() as usize];
         match self.plan.placement.layout {
             Layout::Blocked => self.cells.smallest_of_group(cells, least, guard),
-            Layout::Classic => {
-                *least = [u64::MAX; GROUP];
-                for row in cells {
-                    for (least, cell) in least.iter_mut().zip(row) {
-                        *least = (*least).min(self.cells.get(*cell, guard));
-                    }
-                }
-            }
+            Layout::Classic => smallest_each(&self.cells, cells, least, guard),
         }
     }
 }

@@ -190,9 +190,11 @@ impl<C: GrowingCells> CountFilter<C> {
         if state.plan.placement.layout != Layout::Blocked {
             return self.raise_plainly(turn, cells, count);
         }
-        match state.cells.raise_block(cells, count) {
-            Ok(new) => Ok(new),
-            Err((done, _)) => self.raise_rest(turn, cells, done, count),
+        // A group of one key.
+        let mut new = [false];
+        match state.cells.raise_group(cells.as_chunks::<1>().0, &[count], 0..1, &mut new) {
+            Ok(()) => Ok(new[0]),
+            Err(stopped) => self.raise_rest(turn, cells, stopped.done, count),
         }
     }
 
@@ -277,7 +279,7 @@ impl<C: GrowingCells> CountFilter<C> {
         match refused {
             Refused::NoRoom => rebuild(turn, cells, partition, || cells.make_room(cell, value)),
             Refused::Busy => {
-                turn.outside(|| wait_while(|| cells.is_locked(partition)));
+                turn.outside(|| wait_while(|| cells.version(partition).is_locked()));
                 Ok(())
             }
         }
@@ -337,7 +339,7 @@ impl<C: GrowingCells> CountFilter<C> {
         for cell in cells {
             let store = &self.state(turn.guard()).cells;
             let partition = store.cut().locate(*cell).0;
-            if !store.is_locked(partition) && store.is_untidy(partition) {
+            if !store.version(partition).is_locked() && store.is_untidy(partition) {
                 self.tidy(turn, *cell);
             }
         }
@@ -356,7 +358,7 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// Waits until nobody rebuilds a partition of these cells.
     fn wait_for(&self, turn: &mut Turn<'_>, cells: &[u64]) {
-        let locked = |store: &C, cell: &u64| store.is_locked(store.cut().locate(*cell).0);
+        let locked = |store: &C, cell: &u64| store.version(store.cut().locate(*cell).0).is_locked();
         loop {
             let store = &self.state(turn.guard()).cells;
             let Some(cell) = cells.iter().find(|cell| locked(store, cell)) else { return };
@@ -395,11 +397,11 @@ fn rebuild<C: GrowingCells>(
     partition: u64,
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    cells.lock(partition);
+    cells.version(partition).lock();
     turn.outside(|| {
         let result = work();
         // Before the gate: who is inside may be waiting for this partition.
-        cells.unlock(partition);
+        cells.version(partition).unlock();
         result
     })
 }

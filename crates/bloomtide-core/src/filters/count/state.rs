@@ -31,9 +31,7 @@ impl<C: GrowingCells> State<C> {
     }
 
     fn of(plan: CountPlan<C::Shape>, cells: C) -> Self {
-        let short = plan.policy == Policy::Plain
-            && plan.placement.layout == Layout::Blocked
-            && cells.raises_shortly(plan.hashes());
+        let short = plan.policy == Policy::Plain && plan.placement.layout == Layout::Blocked;
         State { plan, cells, short }
     }
 
@@ -49,7 +47,7 @@ impl<C: GrowingCells> State<C> {
 
     /// Whether somebody rebuilds a partition.
     pub(super) fn is_locked(&self) -> bool {
-        (0..self.cells.cut().partitions()).any(|partition| self.cells.is_locked(partition))
+        (0..self.cells.cut().partitions()).any(|p| self.cells.version(p).is_locked())
     }
 
     /// The same counters under another plan: other partitions.
@@ -77,7 +75,12 @@ impl<C: GrowingCells> State<C> {
     #[inline(always)]
     pub(super) fn smallest(&self, cells: &[u64], guard: &Guard) -> u64 {
         match self.plan.placement.layout {
-            Layout::Blocked => self.cells.smallest_of_block(cells, guard),
+            Layout::Blocked => {
+                // A group of one key.
+                let mut least = [0];
+                self.cells.smallest_of_group(cells.as_chunks::<1>().0, &mut least, guard);
+                least[0]
+            }
             Layout::Classic => smallest(&self.cells, cells, guard),
         }
     }

@@ -49,8 +49,8 @@ impl<C: GrowingCells> CountFilter<C> {
         self.replace(|ours| {
             let (a, b) = (&ours.cells, theirs);
             // Each counter is read once: the other's may change meanwhile, and reading costs more than packing.
-            let (directory, fields) = runs::encode(a.len(), &Sum(a.held(guard), b.held(guard)))?;
-            let values = Values::new(a.len(), directory, fields)?;
+            let sums = runs::encode(a.len(), &Sum(a.held(guard), b.held(guard)))?;
+            let values = Values::encoded(a.len(), sums);
             // A sum at the largest value has lost count by itself.
             let mut stuck = [a.flagged(guard), b.flagged(guard)].concat();
             stuck.sort_unstable();

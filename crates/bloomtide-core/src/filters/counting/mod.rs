@@ -332,25 +332,12 @@ impl CountingBloomFilter {
         crew: &mut Crew,
         ask: impl Fn(u64) -> T + Sync,
     ) {
-        if self.goes_by_groups() {
-            return batch::split(out, crew, |rows, out| self.ask_groups(keys, rows, out, &ask));
-        }
-        match self.plan.hashes() {
-            ..=FEW => self.ask_many_of::<{ FEW as usize }, T>(keys, out, crew, ask),
-            _ => self.ask_many_of::<MOST, T>(keys, out, crew, ask),
-        }
-    }
-
-    fn ask_many_of<const K: usize, T: Send>(
-        &self,
-        keys: &dyn KeySource,
-        out: &mut [T],
-        crew: &mut Crew,
-        ask: impl Fn(u64) -> T + Sync,
-    ) {
         batch::split(out, crew, |rows, out| {
+            if self.goes_by_groups() {
+                return self.ask_groups(keys, rows, out, &ask);
+            }
             let first = rows.start;
-            let prepare = |hash| self.prefetched(self.asked::<K>(hash));
+            let prepare = |hash| self.prefetched(self.asked::<MOST>(hash));
             batch::pipeline_prepared(keys, &self.hasher, rows, prepare, |row, group| {
                 for (cells, answer) in group.iter().zip(&mut out[row - first..]) {
                     *answer = ask(self.smallest(cells.as_slice()));
