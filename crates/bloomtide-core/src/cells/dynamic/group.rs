@@ -17,14 +17,16 @@ use std::ops::Range;
 /// Base counters up to this size stay in a core's own cache, where asking ahead only costs.
 const IN_CACHE: u64 = 1 << 20;
 
-/// Compiles a call four times, by the number of hashes.
+/// Compiles a call for each number of hashes, and for whole base counters and others.
 macro_rules! by_hashes {
     ($hashes:expr, $this:ident.$method:ident($($argument:expr),*)) => {
-        match $hashes {
-            1 => $this.$method::<1, N>($($argument),*),
-            2 => $this.$method::<2, N>($($argument),*),
-            4 => $this.$method::<4, N>($($argument),*),
-            _ => $this.$method::<8, N>($($argument),*),
+        match ($hashes, $this.whole) {
+            (1, _) => $this.$method::<1, N, false>($($argument),*),
+            (2, _) => $this.$method::<2, N, false>($($argument),*),
+            (4, true) => $this.$method::<4, N, true>($($argument),*),
+            (4, false) => $this.$method::<4, N, false>($($argument),*),
+            (_, true) => $this.$method::<8, N, true>($($argument),*),
+            (_, false) => $this.$method::<8, N, false>($($argument),*),
         }
     };
 }
@@ -86,7 +88,7 @@ impl DynamicCells {
     }
 
     #[inline(always)]
-    fn raise_each<const K: usize, const N: usize>(
+    fn raise_each<const K: usize, const N: usize, const WHOLE: bool>(
         &self,
         cells: &[[u64; N]],
         by: &[u64; N],
@@ -98,7 +100,7 @@ impl DynamicCells {
             for (own, row) in own.iter_mut().zip(cells) {
                 *own = row[key];
             }
-            new[key] = match self.raise_short_key(own, by[key]) {
+            new[key] = match self.raise_short_key::<K, WHOLE>(own, by[key]) {
                 Some(new) => new,
                 None => raise_key(self, cells, key, by[key])?,
             };
@@ -109,19 +111,23 @@ impl DynamicCells {
     /// Adds to the cells of one key, if that is short: whether one of them was zero. None if it is not, and
     /// then nothing was changed.
     #[inline(always)]
-    pub(super) fn raise_short_key<const K: usize>(&self, cells: [u64; K], by: u64) -> Option<bool> {
+    pub(super) fn raise_short_key<const K: usize, const WHOLE: bool>(
+        &self,
+        cells: [u64; K],
+        by: u64,
+    ) -> Option<bool> {
         let (x, max) = (u64::from(self.shape.width), self.base_max());
         let (partition, slot) = self.cut.locate(cells[0]);
         let entry = self.partition(partition);
         // SAFETY: only a writer exchanges the overflow counters, and the caller is the only one.
         let (overflow, edged) = entry.edged(unsafe { epoch::unprotected() });
-        let start = self.start(cells[0], partition, slot);
+        let start = self.bit(partition, slot);
         // One question for all cells, since each answer alone is hard to foresee.
         let (longer, zero) = if x <= 6 {
             // Bit v of `seen` says that a counter is v.
             let mut seen = 0u64;
             for cell in cells {
-                seen |= 1 << self.low(start + (cell - cells[0]) * x);
+                seen |= 1 << self.low_of::<WHOLE>(cell, cells[0], start);
             }
             let mut refused = u64::MAX << (max + 1).saturating_sub(by);
             if let (Some(overflow), true) = (overflow, edged) {
@@ -132,7 +138,7 @@ impl DynamicCells {
         } else {
             let (mut least, mut most) = (max, 0);
             for cell in cells {
-                let low = self.low(start + (cell - cells[0]) * x);
+                let low = self.low_of::<WHOLE>(cell, cells[0], start);
                 (least, most) = (least.min(low), most.max(low));
             }
             (edged || by > max || most + by > max, least == 0)
@@ -143,7 +149,7 @@ impl DynamicCells {
         if longer {
             return match overflow {
                 Some(overflow) if !edged => {
-                    self.raise_carrying(entry, overflow, (partition, slot), cells, by)
+                    self.raise_carrying::<K, WHOLE>(entry, overflow, (start, slot), cells, by)
                 }
                 _ => None,
             };
@@ -155,11 +161,13 @@ impl DynamicCells {
             new = false;
             for cell in cells {
                 let from_first = cell - cells[0];
-                new |= overflow.get(slot + from_first) | self.low(start + from_first * x) == 0;
+                new |= overflow.get(slot + from_first)
+                    | self.low_of::<WHOLE>(cell, cells[0], start)
+                    == 0;
             }
         }
         for cell in cells {
-            self.raise_low(entry, start + (cell - cells[0]) * x, by);
+            self.raise_low::<WHOLE>(entry, self.bit_of::<WHOLE>(cell, cells[0], start), by);
         }
         Some(new)
     }
@@ -168,11 +176,11 @@ impl DynamicCells {
     /// counter passes without a carry. Whether one of them was zero; None if one has no room, and then
     /// nothing was changed.
     #[inline(always)]
-    fn raise_carrying<const K: usize>(
+    fn raise_carrying<const K: usize, const WHOLE: bool>(
         &self,
         entry: &Partition,
         overflow: &Overflow,
-        (partition, slot): (u64, u64),
+        (start, slot): (u64, u64),
         cells: [u64; K],
         by: u64,
     ) -> Option<bool> {
@@ -181,7 +189,7 @@ impl DynamicCells {
         let (mut new, mut refused) = (false, by > u64::from(u32::MAX));
         for cell in cells {
             let slot = slot + (cell - cells[0]);
-            let low = self.low(self.bit(partition, slot));
+            let low = self.low_of::<WHOLE>(cell, cells[0], start);
             let sum = low.wrapping_add(by);
             if sum > max || low == 0 && !new {
                 let high = overflow.get(slot);
@@ -194,11 +202,11 @@ impl DynamicCells {
         }
         for cell in cells {
             let slot = slot + (cell - cells[0]);
-            let bit = self.bit(partition, slot);
-            let low = self.low(bit);
+            let bit = self.bit_of::<WHOLE>(cell, cells[0], start);
+            let low = self.low_of::<WHOLE>(cell, cells[0], start);
             let sum = low + by;
             if sum <= max {
-                self.raise_low(entry, bit, by);
+                self.raise_low::<WHOLE>(entry, bit, by);
                 continue;
             }
             let high = overflow.get(slot);
@@ -208,14 +216,21 @@ impl DynamicCells {
         Some(new)
     }
 
-    /// Where the base counter of a cell begins, which is at `slot` of a partition. Mostly the cell alone says
-    /// it: then nothing waits for the partition to be found.
+    /// Where the base counter of a cell begins; that of the key's first cell is at `start`. Of whole ones the
+    /// cell alone says it: then nothing waits for the partition to be found.
     #[inline(always)]
-    fn start(&self, cell: u64, partition: u64, slot: u64) -> u64 {
-        if self.whole {
-            return cell * u64::from(self.shape.width);
+    fn bit_of<const WHOLE: bool>(&self, cell: u64, first: u64, start: u64) -> u64 {
+        if WHOLE {
+            return cell << self.shape.width.trailing_zeros();
         }
-        self.bit(partition, slot)
+        start + (cell - first) * u64::from(self.shape.width)
+    }
+
+    /// The base counter of a cell.
+    #[inline(always)]
+    fn low_of<const WHOLE: bool>(&self, cell: u64, first: u64, start: u64) -> u64 {
+        let bit = self.bit_of::<WHOLE>(cell, first, start);
+        if WHOLE { self.low_in_word(bit) } else { self.low(bit) }
     }
 
     /// Asks for the line of the base counters, of which a block of narrow ones is one. Overflow counters are
@@ -240,7 +255,7 @@ impl DynamicCells {
     }
 
     #[inline(always)]
-    fn smallest_each<const K: usize, const N: usize>(
+    fn smallest_each<const K: usize, const N: usize, const WHOLE: bool>(
         &self,
         cells: &[[u64; N]],
         least: &mut [u64; N],
@@ -251,7 +266,7 @@ impl DynamicCells {
             let first = cells[0][key];
             let (partition, slot) = self.cut.locate(first);
             let entry = self.partition(partition);
-            let start = self.start(first, partition, slot);
+            let start = self.bit(partition, slot);
             // No closure around all this: it would not be inlined.
             loop {
                 let before = entry.version.begin();
@@ -259,13 +274,13 @@ impl DynamicCells {
                 if let Some(overflow) = entry.overflow(guard) {
                     for row in cells.iter().take(K) {
                         let from_first = row[key] - first;
-                        let low = self.low(start + from_first * x);
+                        let low = self.low_of::<WHOLE>(row[key], first, start);
                         let high = overflow.get(slot + from_first);
                         *least = (*least).min(high << x | low);
                     }
                 } else {
                     for row in cells.iter().take(K) {
-                        *least = (*least).min(self.low(start + (row[key] - first) * x));
+                        *least = (*least).min(self.low_of::<WHOLE>(row[key], first, start));
                     }
                 }
                 if entry.version.held(before) {

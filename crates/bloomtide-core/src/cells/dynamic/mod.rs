@@ -136,6 +136,12 @@ impl DynamicCells {
         if !self.shape.width.is_power_of_two() {
             return packed::read(self.base.atomics(), bit, self.shape.width);
         }
+        self.low_in_word(bit)
+    }
+
+    /// The same where no base counter lies in two words.
+    #[inline(always)]
+    fn low_in_word(&self, bit: u64) -> u64 {
         (self.word(bit).load(Ordering::Relaxed) >> (bit & 63)) & self.base_max()
     }
 
@@ -149,8 +155,8 @@ impl DynamicCells {
 
     /// Adds to the base counter at a bit, which has room for it.
     #[inline(always)]
-    fn raise_low(&self, entry: &Partition, bit: u64, by: u64) {
-        if !self.shape.width.is_power_of_two() {
+    fn raise_low<const WHOLE: bool>(&self, entry: &Partition, bit: u64, by: u64) {
+        if !WHOLE && !self.shape.width.is_power_of_two() {
             return self.set_low(entry, bit, self.low(bit) + by);
         }
         let word = self.word(bit);
@@ -352,9 +358,10 @@ impl GrowingCells for DynamicCells {
 
     #[inline(always)]
     fn raise_shortly(&self, block: u64, choice: u64, hashes: u32, by: u64) -> Option<bool> {
-        match hashes {
-            4 => self.raise_short_key::<4>(chosen(block, choice), by),
-            8 => self.raise_short_key::<8>(chosen(block, choice), by),
+        match (hashes, self.whole) {
+            (4, true) => self.raise_short_key::<4, true>(chosen(block, choice), by),
+            (4, false) => self.raise_short_key::<4, false>(chosen(block, choice), by),
+            (8, true) => self.raise_short_key::<8, true>(chosen(block, choice), by),
             _ => None,
         }
     }
