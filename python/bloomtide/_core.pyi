@@ -44,7 +44,6 @@ _DecayStorage: TypeAlias = Literal["basic", "optimized"]
 _Storage: TypeAlias = Literal["dynamic", "spectral"]
 _OnFull: TypeAlias = Literal["grow", "saturate"]
 _Rounding: TypeAlias = Literal["strict", "expiring"]
-_Pool: TypeAlias = Literal["grow", "saturate", "fail"]
 _Clock: TypeAlias = Callable[[], _Instant]
 _Path: TypeAlias = str | os.PathLike[str]
 
@@ -741,8 +740,6 @@ class TimeDecayingBloomFilter:
         policy: _Policy = "plain",
         counter_bits: int = 32,
         fraction_bits: int = 8,
-        pool: _Pool = "grow",
-        pool_cells: SupportsIndex | None = None,
         origin: _Instant = 0,
         clock: _Clock | None = None,
         layout: _Layout | None = None,
@@ -767,8 +764,6 @@ class TimeDecayingBloomFilter:
         policy: _Policy = "plain",
         counter_bits: int = 32,
         fraction_bits: int = 8,
-        pool: _Pool = "grow",
-        pool_cells: SupportsIndex | None = None,
         origin: _Instant = 0,
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -869,10 +864,6 @@ class TimeDecayingBloomFilter:
     def counter_bits(self) -> int: ...
     @property
     def fraction_bits(self) -> int: ...
-    @property
-    def pool(self) -> _Pool: ...
-    @property
-    def pool_cells(self) -> int | None: ...
     @property
     def storage(self) -> _DecayStorage: ...
     @property

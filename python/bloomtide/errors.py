@@ -6,7 +6,6 @@
     ├── NullKeyError (ValueError)          index, added
     ├── AbsentKeyError (KeyError)          estimate, requested, added
     ├── CapacityError (MemoryError)        needed, limit
-    ├── PoolError (OverflowError)          needed, limit, added
     ├── IncompatibleError (ValueError)     field, expected, got
     ├── UnsupportedError (TypeError)       verb, policy
     ├── ClosedError (ValueError)           path
@@ -102,15 +101,6 @@ class CapacityError(BloomtideError, MemoryError):
     code = "capacity"
     needed: int
     limit: int
-
-
-class PoolError(BloomtideError, OverflowError):
-    """Counters need more digits than a pool that must not grow has."""
-
-    code = "pool"
-    needed: int
-    limit: int
-    added: int | None
 
 
 class IncompatibleError(BloomtideError, ValueError):

@@ -15,17 +15,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from bloomtide._core import HotList, TimeDecayingBloomFilter, replace_file
-from bloomtide.errors import PoolError
 from bloomtide.format import seal, unseal
 from bloomtide.records import Estimate, HotItem
 
 _KIND = "hot filter"
-
-
-def _part(column: Any, rows: slice) -> Any:
-    """Some rows of a column; what is one value for all rows stays that."""
-    is_column = hasattr(column, "__len__") and not isinstance(column, str)
-    return column[rows] if is_column else column
 
 
 class HotFilter:
@@ -48,11 +41,6 @@ class HotFilter:
         nulls = {name: word for name, word in words.items() if name == "nulls"}
         try:
             answers = self.filter.add_many(keys, counts, at, **words)
-        except PoolError as refused:
-            # The list would take the row that the filter refused.
-            done = slice(refused.added)
-            self.hot.add_many(keys[done], _part(counts, done), _part(at, done), **nulls)
-            raise
         except Exception:
             # A bad row stops both at the same place, so the rows before it are in both.
             with suppress(Exception):

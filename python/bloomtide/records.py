@@ -72,11 +72,6 @@ class Plan:
     """Time-decaying only: `"strict"` or `"expiring"`."""
     fraction_bits: int | None = None
     """Time-decaying only: bits of a cell behind the point."""
-    pool: str | None = None
-    """Time-decaying only: what happens when an optimized layout needs another digit, `"grow"`,
-    `"saturate"` or `"fail"`."""
-    pool_cells: int | None = None
-    """Time-decaying only: digits of four bits that all cells may borrow; None if the pool grows."""
     max_layers: int | None = None
     """URL filters only: how many layers there may be."""
     bind: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bloomtide import TimeDecayingBloomFilter
-from bloomtide.errors import IncompatibleError, ParameterError, PoolError
+from bloomtide.errors import IncompatibleError, ParameterError
 from tests.bad_input.refusal import refused
 
 
@@ -65,52 +65,8 @@ def test_an_unknown_word_is_a_type_error() -> None:
         TimeDecayingBloomFilter.plan(100, 0.01, half_life="1h", clock=None)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("pool", {"pool": "saturate"}),
-        ("storage", {"storage": "tiered"}),
-        ("pool", {"pool": "shrink", "storage": "optimized"}),
-        ("pool_cells", {"pool_cells": 10, "storage": "optimized"}),
-        ("pool_cells", {"pool": "fail", "pool_cells": 0, "storage": "optimized"}),
-        ("pool_cells", {"pool": "fail", "pool_cells": 10**9, "storage": "optimized"}),
-        ("pool_cells", {"pool": "fail", "pool_cells": 1.5, "storage": "optimized"}),
-    ],
-)
-def test_a_pool_belongs_to_the_optimized_layout_and_has_a_size(
-    name: str, words: dict[str, Any]
-) -> None:
-    refused(ParameterError, lambda: made(half_life="1h", **words), name=name)
-
-
-def test_the_pool_is_half_of_the_cells_and_filters_of_other_pools_do_not_merge() -> None:
-    words: dict[str, Any] = {"half_life": "1h", "storage": "optimized"}
-    saturating = made(**words, pool="saturate")
-    assert saturating.pool_cells == saturating.stats().cells // 2
-    assert made(**words).pool_cells is None
-    plan = TimeDecayingBloomFilter.plan(100, 0.01, **words, pool="fail", pool_cells=77)
-    assert TimeDecayingBloomFilter.from_plan(plan).pool_cells == 77
-    refused(IncompatibleError, saturating.merge, made(**words, pool="fail"), field="pool")
-    other = made(**words, pool="saturate", pool_cells=77)
-    refused(IncompatibleError, saturating.merge, other, field="pool_cells")
-
-
-def test_a_batch_that_is_refused_says_how_far_it_came() -> None:
-    small = made(half_life="1h", storage="optimized", pool="fail", pool_cells=100)
-    error = refused(PoolError, lambda: small.add_many(range(50), at=1e9), limit=100)
-    assert error.added is not None
-    assert 0 < error.added < 50
-    assert error.needed > 100
-    counts = small.count_many(range(50), at=1e9)
-    assert counts.tolist() == [1.0] * error.added + [0.0] * (50 - error.added)
-
-
-def test_a_hot_list_stays_in_step_with_a_filter_that_refuses() -> None:
-    both = made(half_life="1h", storage="optimized", pool="fail", pool_cells=100).with_hot_list(60)
-    error = refused(PoolError, lambda: both.add_many(range(50), at=1e9), limit=100)
-    assert error.added is not None
-    counts = [both.hot.count(key, at=1e9) for key in range(50)]
-    assert counts == pytest.approx([1.0] * error.added + [0.0] * (50 - error.added))
+def test_an_unknown_storage_is_refused() -> None:
+    refused(ParameterError, lambda: made(half_life="1h", storage="tiered"), name="storage")
 
 
 def test_other_time_is_refused_by_name() -> None:

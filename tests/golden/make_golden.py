@@ -236,12 +236,6 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "tbf-optimized-blocked": lambda: _fill_fading(
         TimeDecayingBloomFilter(60, 0.02, storage="optimized", **FADE)
     ),
-    "tbf-optimized-saturated": lambda: _fill_fading(
-        TimeDecayingBloomFilter(60, 0.02, storage="optimized", pool="saturate", **FADE)
-    ),
-    "tbf-optimized-pool": lambda: _fill_fading(
-        TimeDecayingBloomFilter(60, 0.02, storage="optimized", pool="fail", pool_cells=3000, **FADE)
-    ),
     "pdcf-keyed": lambda: _fill_growing(
         PartitionedDynamicCountFilter(
             60,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bloomtide import TimeDecayingBloomFilter
-from bloomtide.errors import ParameterError, PoolError
+from bloomtide.errors import ParameterError
 from bloomtide.reference import ReferenceTimeDecayingBloomFilter
 from tests.property.keys import batches, keys, threads
 
@@ -31,14 +31,6 @@ SIZES: list[dict[str, Any]] = [
 DECAYS = [0.0, 0.25, 0.5, 0.9, 0.933_032_991_536_807_4, 0.9999, 1.0]
 # Mostly small, and sometimes enough to fill a cell.
 COUNTS = st.integers(1, 6) | st.sampled_from([200, 255, 256, 2**24 - 1, 2**24, 2**33])
-# Few digits, so that they are often used up.
-POOLS: list[dict[str, Any]] = [
-    {},
-    {},
-    {"pool": "saturate", "pool_cells": 9},
-    {"pool": "saturate", "pool_cells": 40},
-    {"pool": "fail", "pool_cells": 30},
-]
 ORIGIN, EPOCH = 1_000_000, 10
 STEPS = st.sampled_from([-300, -11, -1, 0, 0, 0, 3, 10, 25, 100, 4000, 10**7])
 """Seconds from the filter's time to an event."""
@@ -53,7 +45,7 @@ class DecayingMachine(RuleBasedStateMachine):
         counter_bits=st.sampled_from([16, 32]),
         rounding=st.sampled_from(["strict", "expiring"]),
         policy=st.sampled_from(["plain", "conservative"]),
-        pool=st.sampled_from(POOLS),
+        storage=st.sampled_from(["basic", "optimized"]),
     )
     def start(
         self,
@@ -62,12 +54,8 @@ class DecayingMachine(RuleBasedStateMachine):
         counter_bits: int,
         rounding: Any,
         policy: Any,
-        pool: dict[str, Any],
+        storage: Any,
     ) -> None:
-        # A cell borrows up to 7 digits; no pool may have more than all of them.
-        if size.get("cells") == 3 and pool:
-            pool = pool | {"pool_cells": 9}
-        layout: dict[str, Any] = {"storage": "optimized"} | pool if pool else {}
         self.clock = 2_000_000.0
 
         def pair() -> tuple[TimeDecayingBloomFilter, ReferenceTimeDecayingBloomFilter]:
@@ -80,7 +68,7 @@ class DecayingMachine(RuleBasedStateMachine):
                 rounding=rounding,
                 policy=policy,
                 clock=lambda: self.clock,
-                **layout,
+                storage=storage,
             )
             model = ReferenceTimeDecayingBloomFilter(
                 core.positions,
@@ -90,7 +78,6 @@ class DecayingMachine(RuleBasedStateMachine):
                 counter_bits=counter_bits,
                 rounding=rounding,
                 policy=policy,
-                **pool,
             )
             return core, model
 
@@ -99,15 +86,9 @@ class DecayingMachine(RuleBasedStateMachine):
         self.late = 0
 
     def same(self, core: Callable[[], Any], model: Callable[[], Any]) -> None:
-        """Both do the same, or both refuse it."""
-        try:
-            expected = model()
-        except OverflowError:
-            with pytest.raises(PoolError):
-                core()
-        else:
-            found = core()
-            assert (found.tolist() if hasattr(found, "tolist") else found) == expected
+        """Both do the same."""
+        expected, found = model(), core()
+        assert (found.tolist() if hasattr(found, "tolist") else found) == expected
 
     @staticmethod
     def epoch(seconds: float) -> int:
@@ -199,12 +180,7 @@ class DecayingMachine(RuleBasedStateMachine):
     @rule(in_place=st.booleans())
     def merge(self, in_place: bool) -> None:
         late = self.model.late
-        try:
-            self.model.merge(self.other_model)
-        except OverflowError:
-            with pytest.raises(PoolError):
-                self.core.merge(self.other)
-            return
+        self.model.merge(self.other_model)
         if in_place:
             self.core.merge(self.other)
         else:

@@ -34,13 +34,6 @@ pub enum Error {
         /// Bytes this machine has.
         limit: u64,
     },
-    /// A pool that must not grow has too few digits.
-    Pool {
-        /// Digits that would be in use.
-        needed: u64,
-        /// Digits there are.
-        limit: u64,
-    },
     /// Two filters, or a file and the parameters given, do not go together.
     Incompatible {
         /// The first field that differs.
@@ -174,9 +167,6 @@ impl fmt::Display for Error {
             Error::Capacity { needed, limit } => {
                 let (needed, limit) = (in_units(*needed), in_units(*limit));
                 write!(f, "the filter needs {needed} of memory, this machine has: {limit}")
-            }
-            Error::Pool { needed, limit } => {
-                write!(f, "the pool has {limit} digits, too few for: {needed}")
             }
             Error::Incompatible { field, expected, got } => {
                 write!(f, "`{field}` differs: {expected} here, {got} there")

@@ -181,15 +181,6 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
                 f.set_item("limit", limit)
             })
         }
-        Error::Pool { needed, limit } => raise(
-            "PoolError",
-            "give a larger `pool_cells`, or pool=\"grow\"; `advance()` gives back what has faded",
-            &|f| {
-                f.set_item("needed", needed)?;
-                f.set_item("limit", limit)?;
-                f.set_item("added", None::<usize>)
-            },
-        ),
         Error::Incompatible { field, expected, got } => raise(
             "IncompatibleError",
             "make both filters with the same parameters and the same seed",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PARAMETERS = (
     "capacity", "error_rate", "half_life", "decay", "epoch", "rounding", "storage", "total",
     "partitions", "layout", "bits", "hashes", "counter_bits",
-    "fraction_bits", "pool", "pool_cells", "policy", "growth", "tightening", "max_layers", "bind",
+    "fraction_bits", "policy", "growth", "tightening", "max_layers", "bind",
     "layer_sizes", "derivation", "hash", "seed",
 )  # fmt: skip
 

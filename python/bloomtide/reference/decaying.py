@@ -19,10 +19,6 @@ Differs  Rounding. The paper multiplies integers and does not say how; rounding 
          is decayed by lambda^age when it is touched: rounded once instead of `age` times, so
            exact decayed sum  <=  lazy  <=  eager                     (strict)
          Late events. One that is older than the filter's epoch has its weight decayed, rounded up.
-Pool     Section 4.1: a cell has a digit of four bits and borrows further ones from a pool, here of
-         `pool_cells`. How they are kept is no matter of a model; what a value of d digits borrows
-         is d - 1. When none is left a cell stays as it is (`pool="saturate"`), or the add is
-         refused with an OverflowError and changes nothing (`"fail"`).
 Errors   As for counting filters. A cell that once was full is too small from then on; its block
          says so.
 
@@ -45,7 +41,6 @@ SWEPT_BY_ADVANCE = 1024
 """Blocks that `advance` brings up to date, wherever the keys are."""
 
 Rounding = Literal["strict", "expiring"]
-State = tuple[list[int], list[int], set[int], int | None, int]
 
 
 def up(value: int, factor: int) -> int:
@@ -63,11 +58,6 @@ def power(decay: float, age: int) -> int:
         square = up(square, square)
         age >>= 1
     return product
-
-
-def borrowed_by(value: int) -> int:
-    """Digits of four bits that a value has beyond its first one."""
-    return max(0, -(-value.bit_length() // 4) - 1)
 
 
 class DecayedSum:
@@ -105,11 +95,7 @@ class ReferenceTimeDecayingBloomFilter:
         counter_bits: int = 32,
         fraction_bits: int = 8,
         eager: bool = False,
-        pool: Literal["grow", "saturate", "fail"] = "grow",
-        pool_cells: int = 0,
     ) -> None:
-        self.pool = pool
-        self.pool_cells = pool_cells
         self.positions = positions
         self.hashes = hashes
         self.decay = decay
@@ -128,32 +114,6 @@ class ReferenceTimeDecayingBloomFilter:
         self.full: set[int] = set()
         self.now: int | None = None
         self.late = 0
-
-    # ---- the pool
-
-    def borrowed(self) -> int:
-        """Digits that all cells have beyond their first one."""
-        return sum(map(borrowed_by, self.values))
-
-    def raise_to(self, cell: int, value: int) -> bool:
-        """Raise a cell as far as it goes; True iff that is not far enough."""
-        reached = min(value, self.limit)
-        if self.pool == "saturate":
-            has = borrowed_by(self.values[cell])
-            most: int = 16 ** (1 + has + self.pool_cells - self.borrowed()) - 1
-            reached = min(reached, most)
-        self.values[cell] = reached
-        return bool(reached < value)
-
-    def refuse(self, before: State) -> None:
-        """Go back to where it was if that borrowed too many digits."""
-        if self.pool == "fail" and self.borrowed() > self.pool_cells:
-            self.values, self.stamps, self.full, self.now, self.late = before
-            raise OverflowError("the pool is used up")
-
-    def state(self) -> State:
-        """What `refuse` goes back to."""
-        return self.values[:], self.stamps[:], set(self.full), self.now, self.late
 
     # ---- decay
 
@@ -206,7 +166,6 @@ class ReferenceTimeDecayingBloomFilter:
 
     def add(self, key: Any, count: int = 1, epoch: int | None = None) -> bool:
         """Count occurrences in an epoch (None: the filter's own); True iff the key was absent."""
-        state = self.state()
         self.enter((self.now or 0) if epoch is None else epoch)
         assert self.now is not None
         age = 0 if epoch is None else self.now - epoch
@@ -215,7 +174,6 @@ class ReferenceTimeDecayingBloomFilter:
         cells = self.distinct(key)
         before = self.settled(cells)
         self.full |= {cell // BLOCK for cell in self.raise_cells(cells, weight)}
-        self.refuse(state)
         self.sweep(cells[0])
         return before == 0
 
@@ -234,7 +192,8 @@ class ReferenceTimeDecayingBloomFilter:
                 raised = self.values[cell] + weight
             else:  # only as far as the new count demands
                 raised = max(self.values[cell], before + weight)
-            if self.raise_to(cell, raised):
+            self.values[cell] = min(raised, self.limit)
+            if raised > self.limit:
                 stuck.append(cell)
         return stuck
 
@@ -288,7 +247,6 @@ class ReferenceTimeDecayingBloomFilter:
         """Add the cells of another lazy filter, each block as of the later of its two stamps."""
         assert not self.eager
         assert not other.eager
-        state = self.state()
         for block in range(len(self.stamps)):
             cells = range(block * BLOCK, min((block + 1) * BLOCK, self.size))
             theirs = [other.values[cell] for cell in cells]
@@ -302,9 +260,9 @@ class ReferenceTimeDecayingBloomFilter:
             age = stamp - other.stamps[block]
             for cell, value in zip(cells, theirs, strict=True):
                 total = self.values[cell] + (other.faded(value, age) if age else value)
-                if self.raise_to(cell, total):
+                self.values[cell] = min(total, self.limit)
+                if total > self.limit:
                     self.full.add(block)
-        self.refuse(state)
         self.full |= other.full
         if other.now is not None:
             self.enter(other.now)

@@ -19,8 +19,7 @@ pub use count::{
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub(crate) use decaying::Frozen as FrozenCells;
 pub use decaying::{
-    Added, DecayStorage, DecayingPlan, Epochs, Fade, PoolPolicy, Refused, SHORTEST_EPOCH,
-    TimeDecayingBloomFilter, When,
+    DecayStorage, DecayingPlan, Epochs, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, When,
 };
 pub use estimate::Estimate;
 pub(crate) use hot::HotState;

@@ -1,10 +1,8 @@
 //! Time-decaying filters as snapshots: values with the stamps of their blocks, whatever holds them.
 //!
 //! ```text
-//! parameters  record (64 bytes) | layout, rounding, fraction bits, has a time (a byte each),
-//!             pool policy (a byte), 3 zeros
+//! parameters  record (64 bytes) | layout, rounding, fraction bits, has a time (a byte each), 4 zeros
 //!             | lambda | epoch | origin | half-life (0: not given) | time, an epoch   (8 bytes each)
-//!             | digits of the pool (8 bytes, only if it does not grow)
 //! sections    stamps (4 bytes a block) | directory | fields (`cells/runs.rs`)
 //! ```
 //!
@@ -20,7 +18,7 @@ use crate::cells::runs::{self, Values};
 use crate::cells::{CellValues, DECAY_BLOCK, Rounding, Words, bytes_for, packed};
 use crate::error::{Error, Result};
 use crate::filters::{
-    DecayStorage, DecayingPlan, Fade, FrozenCells, PoolPolicy, TimeDecayingBloomFilter as Filter,
+    DecayStorage, DecayingPlan, Fade, FrozenCells, TimeDecayingBloomFilter as Filter,
 };
 use crate::hash::Hasher;
 
@@ -64,18 +62,12 @@ fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>) -> Vec<u8>
     out.push(id(&ROUNDINGS, &plan.rounding));
     out.push(plan.fraction_bits as u8);
     out.push(u8::from(now.is_some()));
-    let (pool, digits) = match plan.pool {
-        PoolPolicy::Grow => (0, None),
-        PoolPolicy::Saturate(digits) => (1, Some(digits)),
-        PoolPolicy::Fail(digits) => (2, Some(digits)),
-    };
-    out.extend([pool, 0, 0, 0]);
+    out.extend([0; 4]);
     let Fade { decay, epoch, origin, half_life } = plan.fade;
     for number in [decay, epoch, origin, half_life.unwrap_or(0.0)] {
         out.extend(number.to_le_bytes());
     }
     out.extend(now.unwrap_or(0).to_le_bytes());
-    out.extend(digits.into_iter().flat_map(u64::to_le_bytes));
     out
 }
 
@@ -83,8 +75,7 @@ fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>) -> Vec<u8>
 pub(super) fn promised(header: &Header) -> Result<Build> {
     let bytes = &header.parameters;
     let wrong = |name, got: String| Err(Error::Field { name, got });
-    let grows = bytes.get(RECORD + 4) == Some(&0);
-    if bytes.len() != PARAMETERS + if grows { 0 } else { 8 } {
+    if bytes.len() != PARAMETERS {
         return wrong("parameters", format!("{} bytes", bytes.len()));
     }
     let (record, rest) = bytes.split_at(RECORD);
@@ -95,12 +86,6 @@ pub(super) fn promised(header: &Header) -> Result<Build> {
         origin: number(2),
         half_life: Some(number(3)).filter(|half_life| half_life.to_bits() != 0),
     };
-    let pool = match rest[4] {
-        0 => PoolPolicy::Grow,
-        1 => PoolPolicy::Saturate(u64_at(rest, 48)),
-        2 => PoolPolicy::Fail(u64_at(rest, 48)),
-        other => return wrong("pool", other.to_string()),
-    };
     let record = Record::decode(record)?;
     let plan = DecayingPlan {
         placement: record.placement()?,
@@ -110,7 +95,6 @@ pub(super) fn promised(header: &Header) -> Result<Build> {
         policy: record.policy()?,
         counter_bits: record.counter_bits(),
         fraction_bits: u32::from(rest[2]),
-        pool,
         capacity: record.capacity,
         error_rate: record.error_rate,
     };

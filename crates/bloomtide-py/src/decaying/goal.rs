@@ -6,7 +6,7 @@ use crate::params::{self, field};
 use crate::records::{Sizes, shown_goal};
 use crate::words::{Words, placement_of};
 use bloomtide_core::cells::Rounding;
-use bloomtide_core::filters::{DecayStorage, Fade, PoolPolicy};
+use bloomtide_core::filters::{DecayStorage, Fade};
 use bloomtide_core::{DecayingPlan, Policy};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -22,8 +22,6 @@ pub(super) const SIZING: &[&str] = &[
     "policy",
     "counter_bits",
     "fraction_bits",
-    "pool",
-    "pool_cells",
     "layout",
     "cells",
     "hashes",
@@ -39,7 +37,6 @@ pub(super) fn plan_of<'py>(
     let py = words.py;
     let fade = fade_of(words)?;
     let (placement, capacity, error_rate) = words.placed(capacity, error_rate)?;
-    let pool = (words.text("pool", "grow")?, words.whole("pool_cells")?);
     DecayingPlan {
         placement,
         storage: DecayStorage::parse(&words.text("storage", "basic")?).or_raise(py)?,
@@ -48,7 +45,6 @@ pub(super) fn plan_of<'py>(
         policy: Policy::parse(&words.text("policy", "plain")?).or_raise(py)?,
         counter_bits: words.small("counter_bits")?.unwrap_or(32),
         fraction_bits: fraction_bits(words)?,
-        pool: PoolPolicy::parse(&pool.0, pool.1, placement.cells).or_raise(py)?,
         capacity,
         error_rate,
     }
@@ -114,8 +110,6 @@ pub(super) fn plan_record<'py>(
         |fields| {
             fields.set_item("storage", plan.storage.name())?;
             fields.set_item("fraction_bits", plan.fraction_bits)?;
-            fields.set_item("pool", plan.pool.name())?;
-            fields.set_item("pool_cells", plan.pool.digits())?;
             fields.set_item("policy", plan.policy.name())?;
             fields.set_item("rounding", plan.rounding.name())?;
             fields.set_item("decay", plan.fade.decay)?;
@@ -144,8 +138,6 @@ pub(super) fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<DecayingPlan> 
         policy: Policy::parse(&text("policy")?).or_raise(py)?,
         counter_bits: field(plan, "counter_bits")?,
         fraction_bits: field(plan, "fraction_bits")?,
-        pool: PoolPolicy::parse(&text("pool")?, field(plan, "pool_cells")?, field(plan, "cells")?)
-            .or_raise(py)?,
         capacity: field(plan, "capacity")?,
         error_rate: field(plan, "error_rate")?,
     }
@@ -157,12 +149,8 @@ pub(super) fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<DecayingPlan> 
 pub(super) fn repr(plan: &DecayingPlan) -> String {
     let goal = shown_goal(plan.capacity, plan.error_rate);
     let half_life = plan.fade.half_life.map_or(String::new(), |h| format!("half_life={h} "));
-    let pool = plan
-        .pool
-        .digits()
-        .map_or(String::new(), |digits| format!("pool={} pool_cells={digits} ", plan.pool.name()));
     format!(
-        "<TimeDecayingBloomFilter {goal}{half_life}decay={} epoch={} storage={} {pool}rounding={} policy={} \
+        "<TimeDecayingBloomFilter {goal}{half_life}decay={} epoch={} storage={} rounding={} policy={} \
          counter_bits={} fraction_bits={} layout={} cells={} hashes={}>",
         plan.fade.decay,
         plan.fade.epoch,

@@ -9,7 +9,7 @@ use crate::keys::to_numpy;
 use crate::records::estimate_record;
 use crate::structure::prelude::*;
 use bloomtide_core::TimeDecayingBloomFilter as Core;
-use bloomtide_core::filters::{Added, When};
+use bloomtide_core::filters::When;
 use goal::{SIZING, plan_of, plan_of_record, plan_record, repr, sizes_of};
 
 /// Counts keys, and lets the counts fade: how hot is it now?
@@ -59,15 +59,9 @@ impl TimeDecayingBloomFilter {
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers) {
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
-            return self
-                .added(key.py(), unsafe { self.core.add_unsynchronised(hash, count, when) });
+            return Ok(unsafe { self.core.add_unsynchronised(hash, count, when) });
         }
-        self.added(key.py(), self.core.add(hash, count, when))
-    }
-
-    #[inline(always)]
-    fn added(&self, py: Python<'_>, added: Added) -> PyResult<bool> {
-        added.map_err(|refused| to_python(py, self.core.refusal(refused)))
+        Ok(self.core.add(hash, count, when))
     }
 }
 
@@ -76,7 +70,7 @@ impl TimeDecayingBloomFilter {
     #[new]
     #[pyo3(
         signature = (capacity=None, error_rate=None, **words),
-        text_signature = "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, pool='grow', pool_cells=None, origin=0, clock=None, layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)"
+        text_signature = "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, clock=None, layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)"
     )]
     fn py_new<'py>(
         py: Python<'py>,
@@ -95,7 +89,7 @@ impl TimeDecayingBloomFilter {
     #[classmethod]
     #[pyo3(
         signature = (capacity=None, error_rate=None, **words),
-        text_signature = "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, pool='grow', pool_cells=None, origin=0, layout=None, cells=None, hashes=None, paper=None)"
+        text_signature = "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, layout=None, cells=None, hashes=None, paper=None)"
     )]
     fn plan<'py>(
         cls: &Bound<'py, PyType>,
@@ -156,8 +150,8 @@ impl TimeDecayingBloomFilter {
         let add = |part: Part<'_>, out: &mut [bool], _: &mut Crew| {
             let counts = counts.as_deref().map(|all| part.of(all));
             times.with(&part, |times| {
-                let added = self.core.add_many(part.keys, counts.as_deref(), times, out);
-                added.map_err(|(row, refused)| (row, self.core.refusal(refused)))
+                self.core.add_many(part.keys, counts.as_deref(), times, out);
+                Ok(())
             })
         };
         keys::run(&Verb::new(self.core.hasher(), &add).writers(&self.writers), &keys, options)
@@ -323,8 +317,6 @@ getters!(TimeDecayingBloomFilter, this =>
     hashes: u32 = this.core.plan().hashes();
     counter_bits: u32 = this.core.plan().counter_bits;
     fraction_bits: u32 = this.core.plan().fraction_bits;
-    pool: &'static str = this.core.plan().pool.name();
-    pool_cells: Option<u64> = this.core.plan().pool.digits();
     storage: &'static str = this.core.plan().storage.name();
     layout: &'static str = this.core.plan().placement.layout.name();
     rounding: &'static str = this.core.plan().rounding.name();

@@ -6,7 +6,7 @@
 use super::form::{Fields, Form};
 use crate::structure::{Held, Summary};
 use bloomtide_core::cells::Rounding;
-use bloomtide_core::filters::{DecayStorage, Fade, PoolPolicy, When};
+use bloomtide_core::filters::{DecayStorage, Fade, When};
 use bloomtide_core::snapshot::{Kind, Loaded, Snapshot, encoded_len, read};
 use bloomtide_core::{
     DecayingPlan, Derivation, Error, Hasher, HotItem, HotList, HotPlan, Key, KeyHash, Placement,
@@ -62,7 +62,6 @@ impl FadingPlan {
             policy: Policy::Plain,
             counter_bits: 32,
             fraction_bits: 8,
-            pool: PoolPolicy::Grow,
             capacity: Some(capacity),
             error_rate: Some(error_rate),
         }
@@ -178,8 +177,7 @@ impl Fading {
         }
         let when = self.when(moment);
         // SAFETY: `&mut self`: nobody else has the filter.
-        let added = unsafe { self.filter.add_unsynchronised(hash, count, when) };
-        let new = added.map_err(|refused| self.filter.refusal(refused))?;
+        let new = unsafe { self.filter.add_unsynchronised(hash, count, when) };
         self.items += u64::from(new);
         self.since += 1;
         Ok(new)

@@ -26,7 +26,6 @@ STATUS: dict[type[BloomtideError], int] = {
     errors.NullKeyError: 400,
     errors.AbsentKeyError: 409,
     errors.CapacityError: 507,
-    errors.PoolError: 507,
     errors.IncompatibleError: 409,
     errors.UnsupportedError: 409,
     errors.ClosedError: 503,

@@ -1,6 +1,5 @@
 //! Cells with their stamps: fades what it touches, raises and asks. Knows cells and epochs, no keys.
 
-use super::pool::{Pool, Refused, borrowed};
 use super::store::Frozen;
 use crate::cells::{BlockValues, DECAY_BLOCK, Decay, DecayingCells, OLDEST, Stamps};
 use crate::error::{Error, Result};
@@ -15,8 +14,6 @@ pub(super) struct Level<C> {
     pub(super) stamps: Stamps,
     /// The largest value of a cell.
     pub(super) max: u32,
-    /// The digits that cells borrow, if they are limited.
-    pub(super) pool: Option<Pool>,
 }
 
 /// The moment of a question, and how to learn of the filter's own time.
@@ -40,7 +37,6 @@ impl<C: DecayingCells> Level<C> {
             cells: C::zeroed(placement.cells, bits)?,
             stamps: Stamps::zeroed(placement.cells.div_ceil(DECAY_BLOCK))?,
             max: ((1u64 << bits) - 1) as u32,
-            pool: None,
         })
     }
 
@@ -92,11 +88,7 @@ impl<C: DecayingCells> Level<C> {
     pub(super) fn fade(&self, block: u64, age: u64, stamp: i64, decay: &Decay) {
         let _changing = self.stamps.change(block, stamp);
         if age != 0 {
-            let before = self.pool.as_ref().map(|_| self.borrowed_by(block));
             self.cells.fade(block, &decay.of_age(age));
-            if let (Some(pool), Some(before)) = (&self.pool, before) {
-                pool.set_used(pool.used() - before + self.borrowed_by(block));
-            }
         }
     }
 
@@ -145,13 +137,13 @@ impl<C: DecayingCells> Level<C> {
         decay: &Decay,
     ) -> bool {
         self.settle_all(cells, now, decay);
-        if policy == Policy::Conservative || self.pool.is_some() {
+        if policy == Policy::Conservative {
+            // Minimal increase: a cell that is higher already covers this key.
             let before = cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0);
+            let target = u64::from(before).saturating_add(weight);
             for cell in cells {
-                let old = self.cells.get(*cell);
-                let target = raised(old, before, weight, policy);
-                if u64::from(old) < target {
-                    self.put(*cell, old, target);
+                if u64::from(self.cells.get(*cell)) < target {
+                    self.put(*cell, target);
                 }
             }
             return before == 0;
@@ -173,59 +165,14 @@ impl<C: DecayingCells> Level<C> {
         }
     }
 
-    /// Raises a cell from `old` as far as it goes.
+    /// Raises a cell as far as it goes.
     #[inline(always)]
-    fn put(&self, cell: u64, old: u32, value: u64) {
-        let mut new = value.min(u64::from(self.max)) as u32;
-        if let Some(pool) = &self.pool {
-            new = pool.lend(old, new);
-        }
+    fn put(&self, cell: u64, value: u64) {
+        let new = value.min(u64::from(self.max)) as u32;
         if value > u64::from(new) {
             self.stamps.set_full(cell / DECAY_BLOCK);
         }
         self.cells.set(cell, new);
-    }
-
-    /// Digits that the cells of a block borrow.
-    fn borrowed_by(&self, block: u64) -> u64 {
-        self.cells_of(block).map(|cell| borrowed(self.cells.get(cell))).sum()
-    }
-
-    /// Digits that all cells borrow: what the pool counts.
-    fn borrowed_by_all(&self) -> u64 {
-        (0..self.stamps.len()).map(|block| self.borrowed_by(block)).sum()
-    }
-
-    /// Whether the pool has what `raise` would borrow. Changes nothing.
-    #[cold]
-    pub(super) fn room_to_raise(
-        &self,
-        cells: &[u64],
-        weight: u64,
-        policy: Policy,
-        now: i64,
-        decay: &Decay,
-    ) -> std::result::Result<(), Refused> {
-        let Some(pool) = &self.pool else { return Ok(()) };
-        let faded = |cell: u64| {
-            let age = self.stamps.age(cell / DECAY_BLOCK, now);
-            decay.fade(self.cells.get(cell), age)
-        };
-        let mut needed = pool.used();
-        let mut blocks: Vec<u64> = cells.iter().map(|cell| cell / DECAY_BLOCK).collect();
-        blocks.sort_unstable();
-        blocks.dedup();
-        for block in blocks {
-            let left: u64 = self.cells_of(block).map(|cell| borrowed(faded(cell))).sum();
-            needed = needed - self.borrowed_by(block) + left;
-        }
-        let before = cells.iter().map(|cell| faded(*cell)).min().unwrap_or(0);
-        for cell in cells {
-            let old = faded(*cell);
-            let new = raised(old, before, weight, policy).min(u64::from(self.max)) as u32;
-            needed = needed - borrowed(old) + borrowed(new);
-        }
-        pool.has_room_for(needed)
     }
 
     // ---- asking
@@ -284,15 +231,9 @@ impl<C: DecayingCells> Level<C> {
     pub(super) fn take_over(&self, other: &Self) {
         self.stamps.take_over(&other.stamps);
         self.cells.take_over(&other.cells, self.placement.cells);
-        if let Some(pool) = &self.pool {
-            pool.set_used(self.borrowed_by_all());
-        }
     }
 
     pub(super) fn clear(&self) {
-        if let Some(pool) = &self.pool {
-            pool.set_used(0);
-        }
         for block in 0..self.stamps.len() {
             let _changing = self.stamps.change(block, 0);
             self.cells.clear(block);
@@ -322,36 +263,10 @@ impl<C: DecayingCells> Level<C> {
             for cell in self.cells_of(block) {
                 let theirs = decay.fade(other.cells.get(cell), (later - stamp) as u64);
                 if theirs != 0 {
-                    let old = self.cells.get(cell);
-                    self.put(cell, old, u64::from(old) + u64::from(theirs));
+                    self.put(cell, u64::from(self.cells.get(cell)) + u64::from(theirs));
                 }
             }
         }
-    }
-
-    /// Whether the pool has what `merge` would borrow. Changes nothing.
-    pub(super) fn room_to_merge(
-        &self,
-        other: &Self,
-        now: i64,
-        decay: &Decay,
-    ) -> std::result::Result<(), Refused> {
-        let Some(pool) = &self.pool else { return Ok(()) };
-        let mut needed = pool.used();
-        for block in (0..self.stamps.len()).filter(|block| !other.is_empty(*block)) {
-            let theirs = other.stamps.age(block, now);
-            // An empty block takes over the stamp of the other.
-            let ours = if self.is_empty(block) { theirs } else { self.stamps.age(block, now) };
-            let later = ours.min(theirs);
-            let sum = |cell| {
-                let own = decay.fade(self.cells.get(cell), ours - later);
-                let add = decay.fade(other.cells.get(cell), theirs - later);
-                own.saturating_add(add).min(self.max)
-            };
-            let after: u64 = self.cells_of(block).map(|cell| borrowed(sum(cell))).sum();
-            needed = needed - self.borrowed_by(block) + after;
-        }
-        pool.has_room_for(needed)
     }
 
     /// Whether both hold the same at their time: the stamp of an empty block says nothing.
@@ -376,13 +291,6 @@ impl<C: DecayingCells> Level<C> {
     /// Whether the cells are sound, and how old the oldest block is that holds something.
     pub(super) fn validate(&self, now: i64) -> Result<Option<u64>> {
         self.cells.validate()?;
-        if let Some(pool) = &self.pool {
-            let used = self.borrowed_by_all();
-            if pool.used() != used || pool.has_room_for(used).is_err() {
-                let invariant = format!("{used} digits are borrowed, {} counted", pool.used());
-                return Err(Error::Invariant { invariant });
-            }
-        }
         let filled = (0..self.stamps.len()).filter(|block| !self.is_empty(*block));
         Ok(filled.map(|block| self.stamps.age(block, now)).max())
     }
@@ -433,22 +341,6 @@ impl<C: DecayingCells> Level<C> {
                 oldest = oldest.max(Some(self.stamps.age(block, now)));
             }
         }
-        if let Some(pool) = &self.pool {
-            pool.set_used(self.borrowed_by_all());
-            if pool.has_room_for(pool.used()).is_err() {
-                return wrong("more digits than the pool has");
-            }
-        }
         Ok(oldest)
-    }
-}
-
-/// Where a cell shall be after an add to cells the smallest of which is `before`.
-#[inline(always)]
-fn raised(old: u32, before: u32, weight: u64, policy: Policy) -> u64 {
-    match policy {
-        // Minimal increase: a cell that is higher already covers this key.
-        Policy::Conservative => u64::from(before).saturating_add(weight).max(u64::from(old)),
-        _ => u64::from(old).saturating_add(weight),
     }
 }

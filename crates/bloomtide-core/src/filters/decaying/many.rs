@@ -1,6 +1,6 @@
 //! Batches of a time-decaying filter: rows one by one in order, their cells asked for ahead.
 
-use super::{FEW, IN_CACHE, MOST, PoolPolicy, Refused, TimeDecayingBloomFilter, When};
+use super::{FEW, IN_CACHE, MOST, TimeDecayingBloomFilter, When};
 use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
 use crate::crew::Crew;
 use crate::filters::Policy;
@@ -32,18 +32,17 @@ impl Epochs<'_> {
 
 impl TimeDecayingBloomFilter {
     /// Adds every key, once or as often as `counts` says, in order; `out[i]` as `add` would have answered.
-    /// If one is refused, those before it are in, and none after it.
     pub fn add_many(
         &self,
         keys: &dyn KeySource,
         counts: Option<&[u64]>,
         times: Epochs<'_>,
         out: &mut [bool],
-    ) -> Result<(), (usize, Refused)> {
+    ) {
         if serves(&self.plan.placement) {
             return match times {
                 Epochs::One(when) if counts.is_none() && self.gathers(when) => {
-                    self.add_gathered(keys, when, out)
+                    self.add_gathered(keys, when, out);
                 }
                 _ => self.add_groups(keys, 0..keys.len(), counts, times, out),
             };
@@ -62,28 +61,21 @@ impl TimeDecayingBloomFilter {
         counts: Option<&[u64]>,
         times: Epochs<'_>,
         out: &mut [bool],
-    ) -> Result<(), (usize, Refused)> {
+    ) {
         self.by_groups(keys, rows, |rows, group| {
             let _entered = self.gate.enter();
-            add_group(self, rows, group, counts, times, out)
-        })
+            add_group(self, rows, group, counts, times, out);
+        });
     }
 
-    /// Whether ten adds of a key are one add of ten. Not if each is rounded by itself, since it is late; nor
-    /// if a cell that is full, or a pool that is, looks at their order.
+    /// Whether ten adds of a key are one add of ten. Not if each is rounded by itself, since it is late.
     fn gathers(&self, when: When) -> bool {
         self.plan.policy == Policy::Plain
-            && self.plan.pool == PoolPolicy::Grow
             && (when.by_clock || self.now().is_none_or(|now| when.epoch >= now))
     }
 
     /// Adds keys that come again at once, as long as there are enough of them.
-    fn add_gathered(
-        &self,
-        keys: &dyn KeySource,
-        when: When,
-        out: &mut [bool],
-    ) -> Result<(), (usize, Refused)> {
+    fn add_gathered(&self, keys: &dyn KeySource, when: When, out: &mut [bool]) {
         let times = Epochs::One(when);
         let (mut counts, mut new) = (Vec::new(), Vec::new());
         let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
@@ -91,16 +83,16 @@ impl TimeDecayingBloomFilter {
             counts.clear();
             counts.extend(keys.rows.iter().map(|row| repeated.count(*row)));
             new.resize(keys.len(), false);
-            self.add_groups(&keys, 0..keys.len(), Some(&counts), times, &mut new)?;
+            self.add_groups(&keys, 0..keys.len(), Some(&counts), times, &mut new);
             let out = &mut out[rows];
             out.fill(false);
             for (row, new) in keys.rows.iter().zip(&new) {
                 out[usize::from(*row)] = *new;
             }
-            Ok(())
+            Ok::<(), Infallible>(())
         };
-        let rest = repeated::in_windows(keys, &self.hasher, 0..keys.len(), add)?;
-        self.add_groups(keys, rest, None, times, out)
+        let Ok(rest) = repeated::in_windows(keys, &self.hasher, 0..keys.len(), add);
+        self.add_groups(keys, rest, None, times, out);
     }
 
     #[inline(always)]
@@ -111,21 +103,19 @@ impl TimeDecayingBloomFilter {
         counts: Option<&[u64]>,
         times: Epochs<'_>,
         out: &mut [bool],
-    ) -> Result<(), (usize, Refused)> {
+    ) {
         self.prefetch_tables(group);
         let hashes = self.plan.hashes() as usize;
         for (key, row) in rows.enumerate() {
             let count = counts.map_or(1, |counts| counts[row]);
-            let added = if group.repeats {
+            out[row] = if group.repeats {
                 let cells = self.cells::<FEW>(group.digests[key]);
                 self.raise(cells.as_slice(), count, times.of(row))
             } else {
                 let cells = cells_of(group, key);
                 self.raise(&cells[..hashes], count, times.of(row))
             };
-            out[row] = added.map_err(|refused| (row, refused))?;
         }
-        Ok(())
     }
 
     fn add_many_of<const K: usize>(
@@ -134,8 +124,7 @@ impl TimeDecayingBloomFilter {
         count: impl Fn(usize) -> u64,
         times: Epochs<'_>,
         out: &mut [bool],
-    ) -> Result<(), (usize, Refused)> {
-        let mut outcome = Ok(());
+    ) {
         let prepare = |hash| {
             let cells = self.cells::<K>(hash);
             self.store.prefetch(cells.as_slice());
@@ -144,16 +133,10 @@ impl TimeDecayingBloomFilter {
         let probe = |first: usize, group: &[Cells<K>]| {
             let _entered = self.gate.enter();
             for (row, cells) in (first..).zip(group) {
-                if outcome.is_ok() {
-                    match self.raise(cells.as_slice(), count(row), times.of(row)) {
-                        Ok(new) => out[row] = new,
-                        Err(refused) => outcome = Err((row, refused)),
-                    }
-                }
+                out[row] = self.raise(cells.as_slice(), count(row), times.of(row));
             }
         };
         batch::pipeline_prepared(keys, &self.hasher, 0..keys.len(), prepare, probe);
-        outcome
     }
 
     /// `answer(units)` for every key, as of its epoch.
@@ -187,16 +170,13 @@ impl TimeDecayingBloomFilter {
         };
         if serves(&self.plan.placement) {
             let mut units = [0; GROUP];
-            let asked = self.by_groups(keys, rows, |rows, group| {
+            self.by_groups(keys, rows, |rows, group| {
                 let _entered = self.enter_to_read();
                 ask_group(self, rows.clone(), group, times, &mut units);
                 for (row, units) in rows.zip(units) {
                     out[row - first] = answer(units);
                 }
-                Ok::<(), Infallible>(())
             });
-            // Nothing in it can fail.
-            let Ok(()) = asked;
             return;
         }
         let prepare = |hash| {
@@ -239,12 +219,12 @@ impl TimeDecayingBloomFilter {
         }
     }
 
-    fn by_groups<E>(
+    fn by_groups(
         &self,
         keys: &dyn KeySource,
         rows: Range<usize>,
-        probe: impl FnMut(Range<usize>, &Group) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut probe: impl FnMut(Range<usize>, &Group),
+    ) {
         let hashes = self.plan.hashes() as usize;
         let large = self.bytes() > IN_CACHE;
         let ahead = |group: &Group| {
@@ -252,7 +232,11 @@ impl TimeDecayingBloomFilter {
                 self.store.prefetch(&cells_of(group, key)[..hashes]);
             }
         };
-        by_groups(keys, &self.hasher, &self.plan.placement, rows, ahead, probe)
+        let probe = |rows: Range<usize>, group: &Group| {
+            probe(rows, group);
+            Ok::<(), Infallible>(())
+        };
+        let Ok(()) = by_groups(keys, &self.hasher, &self.plan.placement, rows, ahead, probe);
     }
 }
 
@@ -263,7 +247,7 @@ on_the_best_processor!(add_group(
     counts: Option<&[u64]>,
     times: Epochs<'_>,
     out: &mut [bool]
-) -> Result<(), (usize, Refused)>);
+));
 on_the_best_processor!(ask_group(
     &TimeDecayingBloomFilter,
     rows: Range<usize>,

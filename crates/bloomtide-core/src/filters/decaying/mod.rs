@@ -23,7 +23,7 @@
 
 use crate::batch::on_the_best_processor;
 use crate::cells::{Decay, Entered, Gate};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::filters::Estimate;
 use crate::hash::{Hasher, KeyHash};
 use crate::positions::{Cells, MAX_HASHES};
@@ -33,7 +33,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 mod level;
 mod many;
 mod plan;
-mod pool;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -42,7 +41,6 @@ mod whole;
 
 pub use many::Epochs;
 pub use plan::{DecayStorage, DecayingPlan};
-pub use pool::{PoolPolicy, Refused};
 pub(crate) use store::Frozen;
 use store::Store;
 pub use time::{Fade, SHORTEST_EPOCH};
@@ -65,9 +63,6 @@ pub struct When {
     /// is late.
     pub by_clock: bool,
 }
-
-/// Whether the key was certainly absent before, or why nothing was added.
-pub type Added = std::result::Result<bool, Refused>;
 
 /// What happened to the time, since the filter was made or read.
 #[derive(Debug, Default)]
@@ -174,10 +169,9 @@ impl TimeDecayingBloomFilter {
 
     // ---- adding
 
-    /// Adds `count` occurrences; true iff the key was certainly absent before. Only a pool that fails refuses,
-    /// and then nothing has changed.
+    /// Adds `count` occurrences; true iff the key was certainly absent before.
     #[inline(always)]
-    pub fn add(&self, hash: KeyHash, count: u64, when: When) -> Added {
+    pub fn add(&self, hash: KeyHash, count: u64, when: When) -> bool {
         let _entered = self.gate.enter();
         self.add_alone(hash, count, when)
     }
@@ -187,14 +181,14 @@ impl TimeDecayingBloomFilter {
     /// # Safety
     /// No other thread changes this filter during the call.
     #[inline(always)]
-    pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64, when: When) -> Added {
+    pub unsafe fn add_unsynchronised(&self, hash: KeyHash, count: u64, when: When) -> bool {
         // Readers of cells that tear hold the gate, so a writer must too.
         let _entered = self.enter_to_read();
         self.add_alone(hash, count, when)
     }
 
     #[inline(always)]
-    fn add_alone(&self, hash: KeyHash, count: u64, when: When) -> Added {
+    fn add_alone(&self, hash: KeyHash, count: u64, when: When) -> bool {
         if self.store.tears() {
             // Entries are found by counting bits, which an older processor's code does slowly.
             return add_to_cells(self, hash, count, when);
@@ -203,7 +197,7 @@ impl TimeDecayingBloomFilter {
     }
 
     #[inline(always)]
-    fn add_to_cells(&self, hash: KeyHash, count: u64, when: When) -> Added {
+    fn add_to_cells(&self, hash: KeyHash, count: u64, when: When) -> bool {
         match self.plan.hashes() as usize {
             ..=FEW => self.raise_one(self.cells::<FEW>(hash).as_slice(), count, when),
             _ => self.add_to_many(hash, count, when),
@@ -212,14 +206,14 @@ impl TimeDecayingBloomFilter {
 
     /// The same for keys with more cells than most, compiled once.
     #[inline(never)]
-    fn add_to_many(&self, hash: KeyHash, count: u64, when: When) -> Added {
+    fn add_to_many(&self, hash: KeyHash, count: u64, when: When) -> bool {
         self.raise_one(self.cells::<MOST>(hash).as_slice(), count, when)
     }
 
     /// `raise` for a key that comes alone: the lines of all its cells are asked for before one that must fade
     /// first makes the others wait.
     #[inline(always)]
-    fn raise_one(&self, cells: &[u64], count: u64, when: When) -> Added {
+    fn raise_one(&self, cells: &[u64], count: u64, when: When) -> bool {
         if self.asks_ahead {
             self.store.prefetch(cells);
         }
@@ -228,32 +222,14 @@ impl TimeDecayingBloomFilter {
 
     /// Raises a key's cells; true iff it was certainly absent before. The only writer.
     #[inline(always)]
-    fn raise(&self, cells: &[u64], count: u64, when: When) -> Added {
-        if let PoolPolicy::Fail(_) = self.plan.pool {
-            self.room_for(cells, count, when)?;
-        }
+    fn raise(&self, cells: &[u64], count: u64, when: When) -> bool {
         let age = self.enter(when);
         let now = self.now.load(Ordering::Relaxed);
         let weight = count.saturating_mul(self.plan.one());
         let weight = if age == 0 { weight } else { self.decay.fade_up(weight, age) };
         let new = self.store.raise(cells, weight, self.plan.policy, now, &self.decay);
         self.store.sweep(cells[0], now, &self.decay);
-        Ok(new)
-    }
-
-    /// The error of a refused add.
-    pub fn refusal(&self, refused: Refused) -> Error {
-        Error::Pool { needed: refused.needed, limit: self.plan.pool.digits().unwrap_or(u64::MAX) }
-    }
-
-    /// Whether the pool has the digits for an add. Changes nothing.
-    #[cold]
-    fn room_for(&self, cells: &[u64], count: u64, when: When) -> std::result::Result<(), Refused> {
-        let now = self.now().unwrap_or(when.epoch);
-        let late = if when.by_clock { 0 } else { now.saturating_sub(when.epoch).max(0) as u64 };
-        let weight = self.decay.fade_up(count.saturating_mul(self.plan.one()), late);
-        let now = now.max(when.epoch);
-        self.store.room_to_raise(cells, weight, self.plan.policy, now, &self.decay)
+        new
     }
 
     // ---- asking
@@ -320,5 +296,5 @@ impl TimeDecayingBloomFilter {
 }
 
 on_the_best_processor!(
-    add_to_cells(&TimeDecayingBloomFilter, hash: KeyHash, count: u64, when: When) -> Added
+    add_to_cells(&TimeDecayingBloomFilter, hash: KeyHash, count: u64, when: When) -> bool
 );

@@ -1,14 +1,10 @@
 //! Goals in, sizes out: the plan of a time-decaying Bloom filter. Allocates nothing.
 
-use super::pool::PoolPolicy;
 use super::time::Fade;
 use crate::cells::{AMPLE, BasicCells, DECAY_BLOCK, OptimizedCells, Rounding, SCANT, bytes_for};
 use crate::error::{Error, Result};
 use crate::filters::{Policy, check_capacity, check_error_rate};
 use crate::placement::Placement;
-
-/// Digits that a cell may borrow: a value has eight.
-const MOST_BORROWED: u64 = 7;
 
 /// What holds the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +53,6 @@ pub struct DecayingPlan {
     pub counter_bits: u32,
     /// How many of them stand behind the point.
     pub fraction_bits: u32,
-    /// What happens when a cell of the optimized layout needs another digit.
-    pub pool: PoolPolicy,
     /// Distinct keys planned for, if the plan came from a goal.
     pub capacity: Option<u64>,
     /// Error rate planned for, if the plan came from a goal.
@@ -85,23 +79,7 @@ impl DecayingPlan {
             return Err(Error::parameter("fraction_bits", self.fraction_bits, allowed, hint));
         }
         self.placement.checked()?;
-        self.check_pool()?;
         Ok(self)
-    }
-
-    fn check_pool(&self) -> Result<()> {
-        let Some(digits) = self.pool.digits() else { return Ok(()) };
-        if self.storage != DecayStorage::Optimized {
-            let hint = "only storage=\"optimized\" borrows digits from a pool";
-            let allowed = "\"grow\" with this storage";
-            return Err(Error::parameter("pool", self.pool.name(), allowed, hint));
-        }
-        if digits == 0 || digits > self.cells().saturating_mul(MOST_BORROWED) {
-            let hint = "half as many as cells is the paper's size";
-            let allowed = "between 1 and 7 for each cell";
-            return Err(Error::parameter("pool_cells", digits, allowed, hint));
-        }
-        Ok(())
     }
 
     /// Number of cells, m.
@@ -168,15 +146,6 @@ impl DecayingPlan {
         }
         if self.policy != other.policy {
             return differ("policy", self.policy.name(), other.policy.name());
-        }
-        let (ours, theirs) = (self.pool, other.pool);
-        if ours.name() != theirs.name() {
-            return differ("pool", ours.name(), theirs.name());
-        }
-        if let (Some(a), Some(b)) = (ours.digits(), theirs.digits())
-            && a != b
-        {
-            return Err(Error::incompatible("pool_cells", a, b));
         }
         self.fade.require_same(&other.fade)
     }

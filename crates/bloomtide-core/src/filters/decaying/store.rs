@@ -5,7 +5,6 @@
 
 use super::level::{Asked, Level};
 use super::plan::{DecayStorage, DecayingPlan};
-use super::pool::{Pool, Refused};
 use crate::cells::{AMPLE, BasicCells, BlockValues, Decay, OptimizedCells, SCANT};
 use crate::error::Result;
 use crate::filters::Policy;
@@ -55,15 +54,13 @@ macro_rules! both {
 
 impl Store {
     pub(super) fn new(plan: &DecayingPlan) -> Result<Self> {
-        let (placement, bits, pool) = (plan.placement, plan.counter_bits, Pool::new(plan.pool));
+        let (placement, bits) = (plan.placement, plan.counter_bits);
         Ok(match plan.storage {
             DecayStorage::Basic => Store::Basic(Level::new(placement, bits)?),
             DecayStorage::Optimized if plan.is_ample() => {
-                Store::Ample(Level { pool, ..Level::new(placement, bits)? })
+                Store::Ample(Level::new(placement, bits)?)
             }
-            DecayStorage::Optimized => {
-                Store::Optimized(Level { pool, ..Level::new(placement, bits)? })
-            }
+            DecayStorage::Optimized => Store::Optimized(Level::new(placement, bits)?),
         })
     }
 
@@ -107,28 +104,6 @@ impl Store {
         decay: &Decay,
     ) -> bool {
         on!(self, level => level.raise(cells, weight, policy, now, decay))
-    }
-
-    /// Whether the pool has the digits that `raise` would borrow.
-    pub(super) fn room_to_raise(
-        &self,
-        cells: &[u64],
-        weight: u64,
-        policy: Policy,
-        now: i64,
-        decay: &Decay,
-    ) -> std::result::Result<(), Refused> {
-        on!(self, level => level.room_to_raise(cells, weight, policy, now, decay))
-    }
-
-    /// The same for `merge`.
-    pub(super) fn room_to_merge(
-        &self,
-        other: &Store,
-        now: i64,
-        decay: &Decay,
-    ) -> std::result::Result<(), Refused> {
-        both!(self, other, (level, theirs) => level.room_to_merge(theirs, now, decay), Ok(()))
     }
 
     /// The units of a key at the moment of the question.

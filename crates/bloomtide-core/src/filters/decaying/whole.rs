@@ -1,6 +1,6 @@
 //! Whole filters: merge, copy, clear, compare, measure, and what files keep.
 
-use super::{DecayingPlan, Frozen, NEVER, PoolPolicy, TimeDecayingBloomFilter};
+use super::{DecayingPlan, Frozen, NEVER, TimeDecayingBloomFilter};
 use crate::cells::DECAY_BLOCK;
 use crate::error::{Error, Result};
 use crate::filters::Measure;
@@ -22,12 +22,7 @@ impl TimeDecayingBloomFilter {
         let other = other.copy()?;
         let Some(theirs) = other.now() else { return Ok(()) };
         let _entered = self.gate.enter();
-        let ours = self.now().unwrap_or(theirs);
-        if let PoolPolicy::Fail(_) = self.plan.pool {
-            let room = self.store.room_to_merge(&other.store, ours.max(theirs), &self.decay);
-            room.map_err(|refused| self.refusal(refused))?;
-        }
-        let now = ours.max(theirs);
+        let now = self.now().map_or(theirs, |ours| ours.max(theirs));
         self.store.merge(&other.store, now, &self.decay);
         self.now.store(now, Ordering::Release);
         Ok(())
