@@ -1,10 +1,14 @@
 //! Cells with their stamps: fades what it touches, raises and asks. Knows cells and epochs, no keys.
 
-use super::store::Frozen;
+use super::NEVER;
 use crate::cells::{BlockValues, DECAY_BLOCK, Decay, DecayingCells, OLDEST, Stamps};
 use crate::error::{Error, Result};
 use crate::filters::Policy;
 use crate::placement::{Layout, Placement};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Blocks that one `advance` brings up to date.
+const SWEPT_BY_ADVANCE: u64 = 1024;
 
 /// One array of cells.
 #[derive(Debug)]
@@ -16,18 +20,34 @@ pub(super) struct Level<C> {
     pub(super) max: u32,
 }
 
-/// The moment of a question, and how to learn of the filter's own time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
-    pub(super) now: &'a std::sync::atomic::AtomicI64,
-    pub(super) epoch: i64,
+/// The time of a filter, and how values fade with it.
+#[derive(Debug)]
+pub(super) struct Time {
+    /// The latest epoch that the filter was told of.
+    pub(super) now: AtomicI64,
+    pub(super) decay: Decay,
 }
 
-impl Asked<'_> {
+impl Time {
     #[inline(always)]
-    fn now(&self) -> i64 {
-        self.now.load(std::sync::atomic::Ordering::Acquire)
+    pub(super) fn now(&self) -> i64 {
+        self.now.load(Ordering::Acquire)
     }
+
+    /// The same, but zero for a filter that has no time yet.
+    fn now_or_zero(&self) -> i64 {
+        Some(self.now()).filter(|now| *now != NEVER).unwrap_or(0)
+    }
+}
+
+/// An array of cells as files keep it.
+pub(crate) struct Frozen<'a> {
+    /// How many cells there are.
+    pub(crate) cells: u64,
+    /// Stamp and state of a block.
+    pub(crate) stored: Box<dyn Fn(u64) -> u32 + 'a>,
+    /// The values of a block; zeroes behind the last cell.
+    pub(crate) values: Box<dyn Fn(u64) -> BlockValues + 'a>,
 }
 
 impl<C: DecayingCells> Level<C> {
@@ -74,18 +94,19 @@ impl<C: DecayingCells> Level<C> {
 
     // ---- decay
 
-    /// Brings a block up to `now`. The caller is the only writer.
+    /// Brings a block up to date. The caller is the only writer.
     #[inline(always)]
-    pub(super) fn settle(&self, block: u64, now: i64, decay: &Decay) {
+    fn settle(&self, block: u64, time: &Time) {
+        let now = time.now();
         let age = self.stamps.age(block, now);
         if age != 0 {
-            self.fade(block, age, now, decay);
+            self.fade(block, age, now, &time.decay);
         }
     }
 
     /// Fades a block by `age` and stamps it.
     #[inline(never)]
-    pub(super) fn fade(&self, block: u64, age: u64, stamp: i64, decay: &Decay) {
+    fn fade(&self, block: u64, age: u64, stamp: i64, decay: &Decay) {
         let _changing = self.stamps.change(block, stamp);
         if age != 0 {
             self.cells.fade(block, &decay.of_age(age));
@@ -95,18 +116,19 @@ impl<C: DecayingCells> Level<C> {
     /// Brings another block along: a few of all adds do, so that in time every block is up to date.
     /// Which one depends on the key and the epoch alone, so filters that saw the same are the same.
     #[inline(always)]
-    pub(super) fn sweep(&self, first: u64, now: i64, decay: &Decay) {
+    pub(super) fn sweep(&self, first: u64, time: &Time) {
+        let now = time.now();
         if (first as i64).wrapping_add(now) & 7 == 0 {
             let block = ((first / DECAY_BLOCK) as i64).wrapping_add(now);
-            self.settle(self.wrapped(block), now, decay);
+            self.settle(self.wrapped(block), time);
         }
     }
 
-    /// Brings the `count` blocks of this epoch up to date.
-    pub(super) fn sweep_many(&self, count: u64, now: i64, decay: &Decay) {
-        let start = now.wrapping_mul(count as i64);
-        for i in 0..count.min(self.stamps.len()) {
-            self.settle(self.wrapped(start.wrapping_add(i as i64)), now, decay);
+    /// Brings the blocks of this epoch up to date.
+    pub(super) fn sweep_many(&self, time: &Time) {
+        let start = time.now().wrapping_mul(SWEPT_BY_ADVANCE as i64);
+        for i in 0..SWEPT_BY_ADVANCE.min(self.stamps.len()) {
+            self.settle(self.wrapped(start.wrapping_add(i as i64)), time);
         }
     }
 
@@ -115,12 +137,10 @@ impl<C: DecayingCells> Level<C> {
     }
 
     #[inline(always)]
-    fn settle_all(&self, cells: &[u64], now: i64, decay: &Decay) {
+    fn settle_all(&self, cells: &[u64], time: &Time) {
         match self.placement.layout {
-            Layout::Blocked => self.settle(cells[0] / DECAY_BLOCK, now, decay),
-            Layout::Classic => {
-                cells.iter().for_each(|cell| self.settle(*cell / DECAY_BLOCK, now, decay));
-            }
+            Layout::Blocked => self.settle(cells[0] / DECAY_BLOCK, time),
+            Layout::Classic => cells.iter().for_each(|cell| self.settle(*cell / DECAY_BLOCK, time)),
         }
     }
 
@@ -128,15 +148,8 @@ impl<C: DecayingCells> Level<C> {
 
     /// Raises different cells by the policy; true iff one of them was zero. The only writer.
     #[inline(always)]
-    pub(super) fn raise(
-        &self,
-        cells: &[u64],
-        weight: u64,
-        policy: Policy,
-        now: i64,
-        decay: &Decay,
-    ) -> bool {
-        self.settle_all(cells, now, decay);
+    pub(super) fn raise(&self, cells: &[u64], weight: u64, policy: Policy, time: &Time) -> bool {
+        self.settle_all(cells, time);
         if policy == Policy::Conservative {
             // Minimal increase: a cell that is higher already covers this key.
             let before = cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0);
@@ -177,54 +190,38 @@ impl<C: DecayingCells> Level<C> {
 
     // ---- asking
 
-    /// The smallest of some cells, faded to the moment of the question. Writes nothing.
+    /// The smallest of some cells as of an epoch or, if that is later, of the filter's time. Writes nothing.
     #[inline(always)]
-    pub(super) fn smallest(&self, cells: &[u64], asked: Asked<'_>, decay: &Decay) -> u32 {
-        match self.placement.layout {
-            Layout::Blocked => {
-                // Fading keeps the order, so the smallest is the smallest of its block before.
-                let least = || cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0);
-                self.faded(cells[0] / DECAY_BLOCK, asked, decay, least)
-            }
-            Layout::Classic => {
-                let each = |cell: &u64| {
-                    self.faded(*cell / DECAY_BLOCK, asked, decay, || self.cells.get(*cell))
-                };
-                cells.iter().map(each).min().unwrap_or(0)
-            }
-        }
-    }
-
-    /// One cell as of the moment of the question.
-    pub(super) fn get(&self, cell: u64, asked: Asked<'_>, decay: &Decay) -> u32 {
-        self.faded(cell / DECAY_BLOCK, asked, decay, || self.cells.get(cell))
-    }
-
-    /// All cells of a block as of the moment of the question; zeroes behind the last cell.
-    pub(super) fn block(&self, block: u64, asked: Asked<'_>, decay: &Decay) -> BlockValues {
-        let look = |age: u64, now: i64| {
-            (self.cells.values(block), age + asked.epoch.saturating_sub(now).max(0) as u64)
+    pub(super) fn smallest(&self, cells: &[u64], epoch: i64, time: &Time) -> u32 {
+        let least = |cells: &[u64]| {
+            // Fading keeps the order, so the smallest is the smallest of its block before.
+            let look = || cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0);
+            let (value, age) = self.look(cells[0] / DECAY_BLOCK, epoch, time, look);
+            time.decay.fade(value, age)
         };
-        let (mut values, age) = self.stamps.read(block, || asked.now(), look);
-        if age != 0 {
-            let fading = decay.of_age(age);
-            values.iter_mut().for_each(|value| *value = fading.fade(*value));
+        match self.placement.layout {
+            Layout::Blocked => least(cells),
+            Layout::Classic => cells.chunks(1).map(least).min().unwrap_or(0),
         }
-        values
     }
 
+    /// All cells of a block likewise; zeroes behind the last cell.
+    pub(super) fn block(&self, block: u64, epoch: i64, time: &Time) -> BlockValues {
+        let (values, age) = self.look(block, epoch, time, || self.cells.values(block));
+        faded(values, age, &time.decay)
+    }
+
+    /// What `value` sees of a block in one moment, and how old that is in the epoch.
     #[inline(always)]
-    fn faded(&self, block: u64, asked: Asked<'_>, decay: &Decay, value: impl Fn() -> u32) -> u32 {
-        let look =
-            |age: u64, now: i64| (value(), age + asked.epoch.saturating_sub(now).max(0) as u64);
-        let (value, age) = self.stamps.read(block, || asked.now(), look);
-        decay.fade(value, age)
+    fn look<T>(&self, block: u64, epoch: i64, time: &Time, value: impl Fn() -> T) -> (T, u64) {
+        let look = |age: u64, now: i64| (value(), age + epoch.saturating_sub(now).max(0) as u64);
+        self.stamps.read(block, || time.now(), look)
     }
 
     // ---- whole levels
 
-    pub(super) fn is_empty(&self, block: u64) -> bool {
-        self.cells.values(block).iter().all(|value| *value == 0)
+    fn is_empty(&self, block: u64) -> bool {
+        self.cells.values(block) == [0; DECAY_BLOCK as usize]
     }
 
     /// The values and stamps of another level of the same shape. Only while nobody else sees this one.
@@ -242,8 +239,9 @@ impl<C: DecayingCells> Level<C> {
     }
 
     /// Adds another level's cells, each block as of the later of its two stamps: what was brought up to
-    /// date need not be rounded again. `now` is the time of both filters.
-    pub(super) fn merge(&self, other: &Self, now: i64, decay: &Decay) {
+    /// date need not be rounded again. The time is that of both filters.
+    pub(super) fn merge(&self, other: &Self, time: &Time) {
+        let (now, decay) = (time.now(), &time.decay);
         for block in 0..self.stamps.len() {
             if other.stamps.is_full(block) {
                 self.stamps.set_full(block);
@@ -270,10 +268,12 @@ impl<C: DecayingCells> Level<C> {
     }
 
     /// Whether both hold the same at their time: the stamp of an empty block says nothing.
-    pub(super) fn same_as(&self, other: &Self, now: i64, decay: &Decay) -> bool {
-        let (ours, theirs) = (self.frozen(now, decay), other.frozen(now, decay));
-        (0..self.stamps.len()).all(|block| (ours.stored)(block) == (theirs.stored)(block))
-            && (0..self.stamps.len()).all(|block| (ours.values)(block) == (theirs.values)(block))
+    pub(super) fn same_as(&self, other: &Self, time: &Time) -> bool {
+        let (ours, theirs) = (self.frozen(time), other.frozen(time));
+        (0..self.stamps.len()).all(|block| {
+            (ours.stored)(block) == (theirs.stored)(block)
+                && (ours.values)(block) == (theirs.values)(block)
+        })
     }
 
     pub(super) fn was_full(&self, cells: &[u64]) -> bool {
@@ -289,29 +289,22 @@ impl<C: DecayingCells> Level<C> {
     }
 
     /// Whether the cells are sound, and how old the oldest block is that holds something.
-    pub(super) fn validate(&self, now: i64) -> Result<Option<u64>> {
+    pub(super) fn validate(&self, time: &Time) -> Result<Option<u64>> {
         self.cells.validate()?;
         let filled = (0..self.stamps.len()).filter(|block| !self.is_empty(*block));
-        Ok(filled.map(|block| self.stamps.age(block, now)).max())
+        Ok(filled.map(|block| self.stamps.age(block, time.now())).max())
     }
 
-    /// As files keep it: a block that is older than they can tell is as of `now`.
-    pub(super) fn frozen<'a>(&'a self, now: i64, decay: &'a Decay) -> Frozen<'a> {
+    /// As files keep it: a block that is older than they can tell is as of now.
+    pub(super) fn frozen<'a>(&'a self, time: &'a Time) -> Frozen<'a> {
+        let now = time.now_or_zero();
         let age = move |block| match self.stamps.age(block, now) {
             age if age > OLDEST => (0, age),
             age => (age, 0),
         };
-        let values = move |block| {
-            let mut values = self.cells.values(block);
-            let late = age(block).1;
-            if late != 0 {
-                let fading = decay.of_age(late);
-                values.iter_mut().for_each(|value| *value = fading.fade(*value));
-            }
-            values
-        };
+        let values = move |block| faded(self.cells.values(block), age(block).1, &time.decay);
         let stored = move |block| {
-            let empty = values(block).iter().all(|value| *value == 0);
+            let empty = values(block) == [0; DECAY_BLOCK as usize];
             let epoch = if empty { 0 } else { now - age(block).0 as i64 };
             self.stamps.stored(block, epoch)
         };
@@ -319,8 +312,8 @@ impl<C: DecayingCells> Level<C> {
     }
 
     /// Takes over what a file kept; how old the oldest block is that holds something.
-    pub(super) fn restore(&self, kept: &Frozen<'_>, now: i64) -> Result<Option<u64>> {
-        let mut oldest = None;
+    pub(super) fn restore(&self, kept: &Frozen<'_>, time: &Time) -> Result<Option<u64>> {
+        let (mut oldest, now) = (None, time.now_or_zero());
         let wrong = |got: &str| Err(Error::Field { name: "cells", got: got.to_owned() });
         if kept.cells != self.placement.cells {
             return wrong("another number of them");
@@ -343,4 +336,13 @@ impl<C: DecayingCells> Level<C> {
         }
         Ok(oldest)
     }
+}
+
+/// The values of a block at that age.
+fn faded(mut values: BlockValues, age: u64, decay: &Decay) -> BlockValues {
+    if age != 0 {
+        let fading = decay.of_age(age);
+        values.iter_mut().for_each(|value| *value = fading.fade(*value));
+    }
+    values
 }

@@ -1,5 +1,6 @@
 //! Batches of a time-decaying filter: rows one by one in order, their cells asked for ahead.
 
+use super::store::{Store, on};
 use super::{FEW, IN_CACHE, MOST, TimeDecayingBloomFilter, When};
 use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
 use crate::crew::Crew;
@@ -127,7 +128,7 @@ impl TimeDecayingBloomFilter {
     ) {
         let prepare = |hash| {
             let cells = self.cells::<K>(hash);
-            self.store.prefetch(cells.as_slice());
+            on!(&self.store, level => level.prefetch(cells.as_slice()));
             cells
         };
         let probe = |first: usize, group: &[Cells<K>]| {
@@ -164,10 +165,6 @@ impl TimeDecayingBloomFilter {
         answer: impl Fn(u64) -> T,
     ) {
         let first = rows.start;
-        let ask = |cells: &[u64], row: usize| {
-            let asked = self.asked(times.of(row).epoch);
-            answer(self.store.units(cells, asked, &self.decay))
-        };
         if serves(&self.plan.placement) {
             let mut units = [0; GROUP];
             self.by_groups(keys, rows, |rows, group| {
@@ -181,13 +178,13 @@ impl TimeDecayingBloomFilter {
         }
         let prepare = |hash| {
             let cells: Cells<MOST> = self.plan.placement.all(hash);
-            self.store.prefetch(cells.as_slice());
+            on!(&self.store, level => level.prefetch(cells.as_slice()));
             cells
         };
         batch::pipeline_prepared(keys, &self.hasher, rows, prepare, |start, group| {
             let _entered = self.enter_to_read();
             for (row, cells) in (start..).zip(group) {
-                out[row - first] = ask(cells.as_slice(), row);
+                out[row - first] = answer(self.smallest(cells.as_slice(), times.of(row).epoch));
             }
         });
     }
@@ -203,8 +200,7 @@ impl TimeDecayingBloomFilter {
         self.prefetch_tables(group);
         let hashes = self.plan.hashes() as usize;
         for (key, row) in rows.enumerate() {
-            let (cells, asked) = (cells_of(group, key), self.asked(times.of(row).epoch));
-            units[key] = self.store.units(&cells[..hashes], asked, &self.decay);
+            units[key] = self.smallest(&cells_of(group, key)[..hashes], times.of(row).epoch);
         }
     }
 
@@ -214,7 +210,8 @@ impl TimeDecayingBloomFilter {
         if self.store.tears() && self.bytes() > IN_CACHE {
             let hashes = self.plan.hashes() as usize;
             for key in 0..GROUP {
-                self.store.prefetch_tables(&cells_of(group, key)[..hashes]);
+                let cells = cells_of(group, key);
+                on!(&self.store, level => level.prefetch_tables(&cells[..hashes]));
             }
         }
     }
@@ -229,7 +226,8 @@ impl TimeDecayingBloomFilter {
         let large = self.bytes() > IN_CACHE;
         let ahead = |group: &Group| {
             for key in (0..GROUP).filter(|_| large) {
-                self.store.prefetch(&cells_of(group, key)[..hashes]);
+                let cells = cells_of(group, key);
+                on!(&self.store, level => level.prefetch(&cells[..hashes]));
             }
         };
         let probe = |rows: Range<usize>, group: &Group| {

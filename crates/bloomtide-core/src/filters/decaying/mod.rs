@@ -27,7 +27,6 @@ use crate::error::Result;
 use crate::filters::Estimate;
 use crate::hash::{Hasher, KeyHash};
 use crate::positions::{Cells, MAX_HASHES};
-use level::Asked;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 mod level;
@@ -39,18 +38,17 @@ mod tests;
 mod time;
 mod whole;
 
+pub(crate) use level::Frozen;
+use level::Time;
 pub use many::Epochs;
 pub use plan::{DecayStorage, DecayingPlan};
-pub(crate) use store::Frozen;
-use store::Store;
+use store::{Store, on};
 pub use time::{Fade, SHORTEST_EPOCH};
 
 const FEW: usize = 8;
 const MOST: usize = MAX_HASHES as usize;
 /// Filters up to this size stay in a core's own cache, where asking ahead only costs.
 const IN_CACHE: u64 = 1 << 20;
-/// Blocks that one `advance` brings up to date.
-const SWEPT_BY_ADVANCE: u64 = 1024;
 /// The time of a filter that has none yet.
 const NEVER: i64 = i64::MIN;
 
@@ -76,13 +74,11 @@ struct History {
 pub struct TimeDecayingBloomFilter {
     plan: DecayingPlan,
     hasher: Hasher,
-    decay: Decay,
+    time: Time,
     store: Store,
     gate: Gate,
     /// Whether a block is in several lines, and these are seldom near.
     asks_ahead: bool,
-    /// The filter's time: the latest epoch that it was told of.
-    now: AtomicI64,
     history: History,
 }
 
@@ -90,14 +86,14 @@ impl TimeDecayingBloomFilter {
     /// An empty filter of these sizes.
     pub fn new(plan: DecayingPlan, hasher: Hasher) -> Result<Self> {
         let plan = plan.checked()?;
+        let decay = Decay::new(plan.fade.decay, plan.rounding);
         Ok(TimeDecayingBloomFilter {
             plan,
             hasher,
-            decay: Decay::new(plan.fade.decay, plan.rounding),
+            time: Time { now: AtomicI64::new(NEVER), decay },
             asks_ahead: plan.storage == DecayStorage::Optimized && plan.bytes() > IN_CACHE,
             store: Store::new(&plan)?,
             gate: Gate::default(),
-            now: AtomicI64::new(NEVER),
             history: History::default(),
         })
     }
@@ -127,7 +123,7 @@ impl TimeDecayingBloomFilter {
     /// The latest epoch that the filter was told of.
     #[inline(always)]
     pub fn now(&self) -> Option<i64> {
-        Some(self.now.load(Ordering::Acquire)).filter(|now| *now != NEVER)
+        Some(self.time.now()).filter(|now| *now != NEVER)
     }
 
     /// (late events, times that the clock was behind) since the filter was made or read.
@@ -140,24 +136,23 @@ impl TimeDecayingBloomFilter {
     pub fn advance(&self, when: When) {
         let _entered = self.gate.enter();
         // An earlier moment moves nothing, and is no event that could be late.
-        if when.by_clock || when.epoch > self.now.load(Ordering::Relaxed) {
+        if when.by_clock || when.epoch > self.time.now() {
             self.enter(when);
         }
-        let now = self.now.load(Ordering::Relaxed);
-        self.store.sweep_many(SWEPT_BY_ADVANCE, now, &self.decay);
+        on!(&self.store, level => level.sweep_many(&self.time));
     }
 
     /// Lets the time be at least `when`; how many epochs late an event of then is. The only writer.
     #[inline(always)]
     fn enter(&self, when: When) -> u64 {
-        let now = self.now.load(Ordering::Relaxed);
+        let now = self.time.now();
         if when.epoch == now { 0 } else { self.enter_another(when, now) }
     }
 
     #[cold]
     fn enter_another(&self, when: When, now: i64) -> u64 {
         if when.epoch > now {
-            self.now.store(when.epoch, Ordering::Release);
+            self.time.now.store(when.epoch, Ordering::Release);
             return 0;
         }
         let History { late, jumps } = &self.history;
@@ -215,7 +210,7 @@ impl TimeDecayingBloomFilter {
     #[inline(always)]
     fn raise_one(&self, cells: &[u64], count: u64, when: When) -> bool {
         if self.asks_ahead {
-            self.store.prefetch(cells);
+            on!(&self.store, level => level.prefetch(cells));
         }
         self.raise(cells, count, when)
     }
@@ -224,20 +219,15 @@ impl TimeDecayingBloomFilter {
     #[inline(always)]
     fn raise(&self, cells: &[u64], count: u64, when: When) -> bool {
         let age = self.enter(when);
-        let now = self.now.load(Ordering::Relaxed);
-        let weight = count.saturating_mul(self.plan.one());
-        let weight = if age == 0 { weight } else { self.decay.fade_up(weight, age) };
-        let new = self.store.raise(cells, weight, self.plan.policy, now, &self.decay);
-        self.store.sweep(cells[0], now, &self.decay);
-        new
+        let weight = self.time.decay.fade_up(count.saturating_mul(self.plan.one()), age);
+        on!(&self.store, level => {
+            let new = level.raise(cells, weight, self.plan.policy, &self.time);
+            level.sweep(cells[0], &self.time);
+            new
+        })
     }
 
     // ---- asking
-
-    #[inline(always)]
-    fn asked(&self, epoch: i64) -> Asked<'_> {
-        Asked { now: &self.now, epoch }
-    }
 
     /// The gate, if readers need it.
     #[inline(always)]
@@ -253,17 +243,16 @@ impl TimeDecayingBloomFilter {
             return 0;
         }
         let _entered = self.enter_to_read();
-        let (asked, placement) = (self.asked(epoch), &self.plan.placement);
         match self.plan.hashes() as usize {
-            ..=FEW => {
-                let cells = placement.all::<FEW>(hash);
-                self.store.units(cells.as_slice(), asked, &self.decay)
-            }
-            _ => {
-                let cells = placement.all::<MOST>(hash);
-                self.store.units(cells.as_slice(), asked, &self.decay)
-            }
+            ..=FEW => self.smallest(self.plan.placement.all::<FEW>(hash).as_slice(), epoch),
+            _ => self.smallest(self.plan.placement.all::<MOST>(hash).as_slice(), epoch),
         }
+    }
+
+    /// The smallest of some cells. The caller may read.
+    #[inline(always)]
+    fn smallest(&self, cells: &[u64], epoch: i64) -> u64 {
+        on!(&self.store, level => u64::from(level.smallest(cells, epoch, &self.time)))
     }
 
     /// Units as a count of occurrences.
@@ -283,7 +272,7 @@ impl TimeDecayingBloomFilter {
     pub fn estimate(&self, hash: KeyHash, epoch: i64, confidence: f64) -> Estimate {
         let cells = self.cells::<MOST>(hash);
         let value = self.units(hash, epoch);
-        let stuck = self.store.was_full(cells.as_slice());
+        let stuck = on!(&self.store, level => level.was_full(cells.as_slice()));
         let probes = cells.as_slice().len() as u32;
         let get = |cell| self.unit_of_cell(cell, epoch);
         Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence)
@@ -291,7 +280,7 @@ impl TimeDecayingBloomFilter {
 
     fn unit_of_cell(&self, cell: u64, epoch: i64) -> u64 {
         let _entered = self.enter_to_read();
-        self.store.get(cell, self.asked(epoch), &self.decay)
+        self.smallest(&[cell], epoch)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whole filters: merge, copy, clear, compare, measure, and what files keep.
 
+use super::store::{Store, both, on};
 use super::{DecayingPlan, Frozen, NEVER, TimeDecayingBloomFilter};
 use crate::cells::DECAY_BLOCK;
 use crate::error::{Error, Result};
@@ -23,24 +24,25 @@ impl TimeDecayingBloomFilter {
         let Some(theirs) = other.now() else { return Ok(()) };
         let _entered = self.gate.enter();
         let now = self.now().map_or(theirs, |ours| ours.max(theirs));
-        self.store.merge(&other.store, now, &self.decay);
-        self.now.store(now, Ordering::Release);
+        // First, since no stamp may be later than the time (I3).
+        self.time.now.store(now, Ordering::Release);
+        both!(&self.store, &other.store, (level, theirs) => level.merge(theirs, &self.time), ());
         Ok(())
     }
 
     /// Forgets everything, the time too.
     pub fn clear(&self) {
         let _entered = self.gate.enter();
-        self.store.clear();
-        self.now.store(NEVER, Ordering::Release);
+        on!(&self.store, level => level.clear());
+        self.time.now.store(NEVER, Ordering::Release);
     }
 
     /// A copy.
     pub fn copy(&self) -> Result<Self> {
         let copy = Self::new(self.plan, self.hasher)?;
         let _entered = self.gate.enter();
-        copy.store.take_over(&self.store);
-        copy.now.store(self.now.load(Ordering::Relaxed), Ordering::Release);
+        both!(&copy.store, &self.store, (level, original) => level.take_over(original), ());
+        copy.time.now.store(self.time.now(), Ordering::Release);
         Ok(copy)
     }
 
@@ -49,14 +51,14 @@ impl TimeDecayingBloomFilter {
         if self.require_compatible(other).is_err() || self.now() != other.now() {
             return false;
         }
-        let now = self.now().unwrap_or(0);
+        let same = |other: &Self| both!(&self.store, &other.store, (ours, theirs) => ours.same_as(theirs, &self.time), false);
         if !self.store.tears() {
-            return self.store.same_as(&other.store, now, &self.decay);
+            return same(other);
         }
         // One moment of the other: two gates could shut each other.
         let Ok(other) = other.copy() else { return false };
         let _entered = self.gate.enter();
-        self.store.same_as(&other.store, now, &self.decay)
+        same(&other)
     }
 
     /// Every cell as of an epoch or, if that is later, of the filter's time.
@@ -70,7 +72,7 @@ impl TimeDecayingBloomFilter {
 
     /// Memory in bytes: cells and stamps.
     pub fn bytes(&self) -> u64 {
-        self.store.bytes()
+        on!(&self.store, level => level.bytes())
     }
 
     /// Measures the cells as of an epoch: one pass over all of them. `saturated` counts blocks.
@@ -80,22 +82,24 @@ impl TimeDecayingBloomFilter {
             Some(_) => {
                 let used = |block| {
                     let _entered = self.enter_to_read();
-                    self.store.block(block, self.asked(epoch), &self.decay).map(|units| units != 0)
+                    let block = on!(&self.store, level => level.block(block, epoch, &self.time));
+                    block.map(|units| units != 0)
                 };
                 let blocks = 0..self.plan.cells().div_ceil(DECAY_BLOCK);
                 let cells = blocks.flat_map(used).take(self.plan.cells() as usize);
                 self.plan.placement.measure(cells)
             }
         };
-        Measure { items, fill, error, saturated: self.store.full_blocks() }
+        let saturated = on!(&self.store, level => level.full_blocks());
+        Measure { items, fill, error, saturated }
     }
 
     /// Checks I1 and I3.
     pub fn validate(&self) -> Result<()> {
         self.plan.checked()?;
         let _entered = self.gate.enter();
-        let now = self.now.load(Ordering::Relaxed);
-        require_times(now, self.store.validate(now)?)
+        let oldest = on!(&self.store, level => level.validate(&self.time))?;
+        require_times(self.time.now(), oldest)
     }
 
     // ---- files
@@ -106,7 +110,7 @@ impl TimeDecayingBloomFilter {
         look: impl FnOnce(Option<i64>, &Frozen<'_>) -> Result<T>,
     ) -> Result<T> {
         let _entered = self.gate.enter();
-        look(self.now(), &self.store.frozen(self.now().unwrap_or(0), &self.decay))
+        look(self.now(), &on!(&self.store, level => level.frozen(&self.time)))
     }
 
     /// A filter with the time, stamps and values that were kept.
@@ -117,8 +121,8 @@ impl TimeDecayingBloomFilter {
         kept: &Frozen<'_>,
     ) -> Result<Self> {
         let filter = Self::new(plan.checked()?, hasher)?;
-        let oldest = filter.store.restore(kept, now.unwrap_or(0))?;
-        filter.now.store(now.unwrap_or(NEVER), Ordering::Release);
+        filter.time.now.store(now.unwrap_or(NEVER), Ordering::Release);
+        let oldest = on!(&filter.store, level => level.restore(kept, &filter.time))?;
         // Cells that were laid out by their values are sound; that leaves the times.
         require_times(now.unwrap_or(NEVER), oldest)?;
         Ok(filter)
