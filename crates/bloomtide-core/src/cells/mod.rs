@@ -16,8 +16,8 @@ mod words;
 
 pub use counters::Counters;
 pub use decaying::{
-    AMPLE, BasicCells, BlockValues, DECAY_BLOCK, Decay, DecayingCells, Fading, OLDEST,
-    OptimizedCells, Rounding, SCANT, Stamps,
+    BasicCells, BlockValues, DECAY_BLOCK, Decay, DecayingCells, Fading, OLDEST, OptimizedCells,
+    ROOM_128B, ROOM_192B, Rounding, Stamps,
 };
 pub use dynamic::{DynamicCells, DynamicShape};
 pub use gate::{Entered, Gate};

@@ -8,7 +8,7 @@ mod stamps;
 
 pub use basic::BasicCells;
 pub use decay::{Decay, Fading, Rounding};
-pub use optimized::{AMPLE, OptimizedCells, SCANT};
+pub use optimized::{OptimizedCells, ROOM_128B, ROOM_192B};
 pub use stamps::{OLDEST, Stamps};
 
 use crate::error::Result;
@@ -92,8 +92,8 @@ mod tests {
     fn all_layouts_hold_the_same_whatever_is_set_and_faded() {
         for (cells, seed) in [(1, 1), (128, 2), (300, 3), (128 * 70 + 5, 4)] {
             let basic = BasicCells::zeroed(cells, 32).unwrap();
-            let optimized = OptimizedCells::<SCANT>::zeroed(cells, 32).unwrap();
-            let ample = OptimizedCells::<AMPLE>::zeroed(cells, 32).unwrap();
+            let optimized = OptimizedCells::<ROOM_128B>::zeroed(cells, 32).unwrap();
+            let ample = OptimizedCells::<ROOM_192B>::zeroed(cells, 32).unwrap();
             let mut draw = numbers(seed);
             for step in 0..4000 {
                 let cell = draw(cells);
@@ -162,8 +162,8 @@ mod tests {
     fn all_layouts_rise_alike_and_tell_alike_what_was_zero_or_full() {
         for seed in 0..4 {
             for bits in [16, 32] {
-                raised_alike::<OptimizedCells<SCANT>>(bits, seed);
-                raised_alike::<OptimizedCells<AMPLE>>(bits, seed);
+                raised_alike::<OptimizedCells<ROOM_128B>>(bits, seed);
+                raised_alike::<OptimizedCells<ROOM_192B>>(bits, seed);
             }
         }
     }
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn the_optimized_layout_is_never_a_tenth_larger_and_gives_memory_back() {
-        never_a_tenth_larger::<SCANT>(16);
-        never_a_tenth_larger::<SCANT>(32);
-        never_a_tenth_larger::<AMPLE>(16);
-        never_a_tenth_larger::<AMPLE>(32);
+        never_a_tenth_larger::<ROOM_128B>(16);
+        never_a_tenth_larger::<ROOM_128B>(32);
+        never_a_tenth_larger::<ROOM_192B>(16);
+        never_a_tenth_larger::<ROOM_192B>(32);
     }
 
     fn never_a_tenth_larger<const ROOM: usize>(bits: u32) {

@@ -193,16 +193,21 @@ impl<C: DecayingCells> Level<C> {
     /// The smallest of some cells as of an epoch or, if that is later, of the filter's time. Writes nothing.
     #[inline(always)]
     pub(super) fn smallest(&self, cells: &[u64], epoch: i64, time: &Time) -> u32 {
-        let least = |cells: &[u64]| {
-            // Fading keeps the order, so the smallest is the smallest of its block before.
-            let look = || cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0);
-            let (value, age) = self.look(cells[0] / DECAY_BLOCK, epoch, time, look);
-            time.decay.fade(value, age)
-        };
         match self.placement.layout {
-            Layout::Blocked => least(cells),
-            Layout::Classic => cells.chunks(1).map(least).min().unwrap_or(0),
+            Layout::Blocked => self.smallest_of_block(cells, epoch, time),
+            Layout::Classic => {
+                let each = cells.chunks(1).map(|cell| self.smallest_of_block(cell, epoch, time));
+                each.min().unwrap_or(0)
+            }
         }
+    }
+
+    /// Fading keeps the order, so the smallest of a block is the one that was before.
+    #[inline(always)]
+    fn smallest_of_block(&self, cells: &[u64], epoch: i64, time: &Time) -> u32 {
+        let least = || cells.iter().map(|cell| self.cells.get(*cell)).min().unwrap_or(0);
+        let (value, age) = self.look(cells[0] / DECAY_BLOCK, epoch, time, least);
+        time.decay.fade(value, age)
     }
 
     /// All cells of a block likewise; zeroes behind the last cell.

@@ -1,7 +1,9 @@
 //! Goals in, sizes out: the plan of a time-decaying Bloom filter. Allocates nothing.
 
 use super::time::Fade;
-use crate::cells::{AMPLE, BasicCells, DECAY_BLOCK, OptimizedCells, Rounding, SCANT, bytes_for};
+use crate::cells::{
+    BasicCells, DECAY_BLOCK, OptimizedCells, ROOM_128B, ROOM_192B, Rounding, bytes_for,
+};
 use crate::error::{Error, Result};
 use crate::filters::{Policy, check_capacity, check_error_rate};
 use crate::placement::Placement;
@@ -114,9 +116,9 @@ impl DecayingPlan {
         let cells = match self.storage {
             DecayStorage::Basic => BasicCells::bytes_of(self.cells(), self.counter_bits),
             DecayStorage::Optimized if self.is_ample() => {
-                OptimizedCells::<AMPLE>::bytes_of(self.cells())
+                OptimizedCells::<ROOM_192B>::bytes_of(self.cells())
             }
-            DecayStorage::Optimized => OptimizedCells::<SCANT>::bytes_of(self.cells()),
+            DecayStorage::Optimized => OptimizedCells::<ROOM_128B>::bytes_of(self.cells()),
         };
         stamps.saturating_add(cells)
     }

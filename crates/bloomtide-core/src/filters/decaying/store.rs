@@ -5,16 +5,16 @@
 
 use super::level::Level;
 use super::plan::{DecayStorage, DecayingPlan};
-use crate::cells::{AMPLE, BasicCells, OptimizedCells, SCANT};
+use crate::cells::{BasicCells, OptimizedCells, ROOM_128B, ROOM_192B};
 use crate::error::Result;
 
 /// The cells of a filter.
 #[derive(Debug)]
 pub(super) enum Store {
     Basic(Level<BasicCells>),
-    Optimized(Level<OptimizedCells<SCANT>>),
-    /// The same where an occurrence is more than a digit.
-    Ample(Level<OptimizedCells<AMPLE>>),
+    Records128B(Level<OptimizedCells<ROOM_128B>>),
+    /// Optimized cells where an occurrence is more than a digit.
+    Records192B(Level<OptimizedCells<ROOM_192B>>),
 }
 
 /// Runs an expression on the level.
@@ -22,8 +22,8 @@ macro_rules! on {
     ($store:expr, $level:ident => $work:expr) => {
         match $store {
             Store::Basic($level) => $work,
-            Store::Optimized($level) => $work,
-            Store::Ample($level) => $work,
+            Store::Records128B($level) => $work,
+            Store::Records192B($level) => $work,
         }
     };
 }
@@ -34,8 +34,8 @@ macro_rules! both {
     ($store:expr, $other:expr, ($level:ident, $theirs:ident) => $work:expr, $otherwise:expr) => {
         match ($store, $other) {
             (Store::Basic($level), Store::Basic($theirs)) => $work,
-            (Store::Optimized($level), Store::Optimized($theirs)) => $work,
-            (Store::Ample($level), Store::Ample($theirs)) => $work,
+            (Store::Records128B($level), Store::Records128B($theirs)) => $work,
+            (Store::Records192B($level), Store::Records192B($theirs)) => $work,
             _ => $otherwise,
         }
     };
@@ -49,9 +49,9 @@ impl Store {
         Ok(match plan.storage {
             DecayStorage::Basic => Store::Basic(Level::new(placement, bits)?),
             DecayStorage::Optimized if plan.is_ample() => {
-                Store::Ample(Level::new(placement, bits)?)
+                Store::Records192B(Level::new(placement, bits)?)
             }
-            DecayStorage::Optimized => Store::Optimized(Level::new(placement, bits)?),
+            DecayStorage::Optimized => Store::Records128B(Level::new(placement, bits)?),
         })
     }
 

@@ -5,8 +5,7 @@
 //!          Each link costs more than the digits it leads to (specification 6.3), so here there is
 //!          one link for a block of 128 cells instead of one for each cell.
 //! Here     A block is a record with its digits and the entries of the cells that have more. Where these do not
-//!          fit, the block is kept as plain values; if those would have four bytes, the entries go to a table
-//!          of their own first, until most cells have more (`block.rs`). A record has 128 bytes, half of
+//!          fit, the block is kept as plain values of 2 or 4 bytes (`block.rs`). A record has 128 bytes, half of
 //!          what the basic layout takes for 16 bits; where one occurrence is more than a digit it has 192
 //!          (of 512), and the entries of a filter that is as full as it was planned fit in. A full block
 //!          takes 280 bytes where the basic layout takes 264, 536 against 520. Links, maps and what the
@@ -14,7 +13,7 @@
 //!
 //! # Invariants
 //! O1  A bit of a sparse block's map is set if and only if the cell's value is 16 or more.
-//! O2  A block has a table if and only if its link is not null, and nothing else leads to it.
+//! O2  A block has a table if and only if it is wide, and nothing but its link leads to it.
 //!
 //! Readers cannot look while entries move: who reads holds the gate, as writers do (`TEARS`).
 
@@ -33,12 +32,12 @@ use table::Pool;
 
 const BLOCK: usize = DECAY_BLOCK as usize;
 
-/// Words of room in records of two lines, and of three.
-pub const SCANT: usize = 5;
-/// See `SCANT`.
-pub const AMPLE: usize = 13;
+/// Words that records of 128 bytes have for entries.
+pub const ROOM_128B: usize = 5;
+/// The same for records of 192 bytes.
+pub const ROOM_192B: usize = 13;
 
-/// Cells that have as many digits as they need, in records with so many words of room.
+/// Cells that have as many digits as they need, in records with so many words for entries.
 #[derive(Debug)]
 pub struct OptimizedCells<const ROOM: usize> {
     /// Records; all zeroes are an empty one.
@@ -86,7 +85,7 @@ impl<const ROOM: usize> DecayingCells for OptimizedCells<ROOM> {
 
     #[inline(always)]
     fn prefetch_table(&self, cell: u64) {
-        prefetch(self.block(cell / DECAY_BLOCK).table());
+        prefetch(self.block(cell / DECAY_BLOCK).link.table());
     }
 
     #[inline(always)]
@@ -125,6 +124,9 @@ impl<const ROOM: usize> DecayingCells for OptimizedCells<ROOM> {
 
     fn fade(&self, block: u64, fading: &Fading) {
         let block = self.block(block);
+        if block.is_zero() {
+            return;
+        }
         #[cfg(target_arch = "x86_64")]
         if vectors::available() {
             // SAFETY: the processor has the instructions.
@@ -152,11 +154,11 @@ impl<const ROOM: usize> DecayingCells for OptimizedCells<ROOM> {
         let broken = |what: &str| Err(Error::Invariant { invariant: what.to_owned() });
         let mut held = 0;
         for block in 0..self.blocks() {
-            let (size, wrong) = self.block(block).check();
-            if let Some(wrong) = wrong {
-                return broken(wrong);
+            let block = self.block(block);
+            if !block.is_sound() {
+                return broken("the map of a block does not fit its values");
             }
-            held += table::bytes_of(size);
+            held += table::bytes_of(Block::<ROOM>::table_bytes(block.link.form()));
         }
         if held != self.pool.bytes() {
             return broken("the tables are of another size than was counted");

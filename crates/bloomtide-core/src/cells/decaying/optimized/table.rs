@@ -1,10 +1,10 @@
 //! Tables: pieces of memory that blocks take when they need them and give back. A link is the address of one,
-//! with the form of the block in its three low bits.
+//! with the form of the block in its two low bits.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const FORM: usize = 7;
+const FORM: usize = 3;
 /// What an allocator keeps of its own for each piece.
 const EACH: usize = 8;
 
@@ -31,8 +31,8 @@ pub(super) struct Link(*mut u8);
 impl Link {
     /// No table.
     #[inline(always)]
-    pub(super) fn none(form: usize) -> Self {
-        Link(std::ptr::without_provenance_mut(form))
+    pub(super) fn none() -> Self {
+        Link(std::ptr::null_mut())
     }
 
     #[inline(always)]
@@ -42,19 +42,13 @@ impl Link {
 
     #[inline(always)]
     pub(super) fn is_null(self) -> bool {
-        self.0.addr() <= FORM
+        self.0.is_null()
     }
 
     #[inline(always)]
     pub(super) fn table(self) -> *mut u8 {
         self.0.map_addr(|address| address & !FORM)
     }
-}
-
-/// The size of a table for so many bytes, and a few more. Allocators hand out multiples of 16 less their own 8.
-#[inline(always)]
-pub(super) fn size_for(bytes: usize) -> usize {
-    (bytes + EACH).next_multiple_of(16) + EACH
 }
 
 fn layout(size: usize) -> Layout {

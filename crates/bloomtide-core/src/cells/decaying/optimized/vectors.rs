@@ -2,15 +2,10 @@
 //! down again, in one pass. Entries are gathered aside and copied at the end: a load so soon after a
 //! store beside it would wait for that. Faded values are not larger, so there is room for them.
 
-use super::block::{Block, MAP, SPARSE16, WIDE16};
+use super::block::{Block, MAP, SPARSE};
 use super::table::Pool;
-use super::whole::Shape;
 use super::{BLOCK, Fading};
 use std::arch::x86_64::*;
-use std::mem::MaybeUninit;
-
-/// Bytes of entries that a block can have.
-const MOST: usize = BLOCK * 4;
 
 /// Whether this processor has what the functions below need.
 #[inline(always)]
@@ -33,91 +28,38 @@ pub(super) unsafe fn fade<const ROOM: usize>(
     fading: &Fading,
     pool: &Pool,
 ) {
-    if block.link.form() >= WIDE16 {
+    if block.link.form() != SPARSE {
         return block.fade(fading, pool);
     }
-    if block.is_zero() {
-        return;
-    }
-    if block.link.form() == SPARSE16 {
-        let shape = fade_sparse::<2, ROOM>(block, fading);
-        block.fit::<u16>(shape, pool);
-    } else {
-        let shape = fade_sparse::<4, ROOM>(block, fading);
-        block.fit::<u32>(shape, pool);
-    }
-}
-
-/// Fades a sparse block whose entries have so many bytes; what it is like then.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,popcnt")]
-fn fade_sparse<const BYTES: usize, const ROOM: usize>(
-    block: &mut Block<ROOM>,
-    fading: &Fading,
-) -> Shape {
-    let entries = block.entries::<u16>().cast::<u8>();
-    let mut aside = [MaybeUninit::<u8>::uninit(); MOST + 64];
+    let mut aside = [0u16; BLOCK + 16];
     let (mut read, mut written) = (0, 0);
-    let (map, mut new_map) = (block.map, [0; MAP]);
-    let mut all = _mm512_setzero_si512();
+    let mut map = [0; MAP];
     for sixteen in 0..BLOCK / 16 {
         let (half, shift) = (sixteen / 4, sixteen % 4 * 16);
-        let more = (map[half] >> shift) as u16;
+        let more = (block.map[half] >> shift) as u16;
         let count = more.count_ones() as usize;
-        // SAFETY: there is an entry for each bit of the map, in this order.
-        let high = unsafe { load::<BYTES>(entries.add(read * BYTES), count) };
+        // SAFETY: there is an entry for each bit of the map, in this order; other lanes are not read.
+        let high = unsafe {
+            let lanes = ((1u32 << count) - 1) as u16;
+            _mm256_maskz_loadu_epi16(lanes, block.entries().as_ptr().add(read).cast())
+        };
         read += count;
-        let high = _mm512_slli_epi32::<4>(_mm512_maskz_expand_epi32(more, high));
-        let value = _mm512_or_si512(digits(block.digits[sixteen]), high);
+        let high = _mm512_maskz_expand_epi32(more, _mm512_cvtepu16_epi32(high));
+        let value = _mm512_or_si512(digits(block.digits[sixteen]), _mm512_slli_epi32::<4>(high));
         let faded = fading.fade_sixteen(value);
-        all = _mm512_or_si512(all, faded);
         let more = _mm512_cmpgt_epu32_mask(faded, _mm512_set1_epi32(15));
         let high = _mm512_maskz_compress_epi32(more, _mm512_srli_epi32::<4>(faded));
         // SAFETY: at most as many entries as cells before, and sixteen more.
-        unsafe { store::<BYTES>(aside.as_mut_ptr().cast::<u8>().add(written * BYTES), high) };
+        unsafe {
+            let entries = aside.as_mut_ptr().add(written);
+            _mm256_storeu_si256(entries.cast(), _mm512_cvtepi32_epi16(high));
+        }
         written += more.count_ones() as usize;
         block.digits[sixteen] = joined(faded);
-        new_map[half] |= u64::from(more) << shift;
+        map[half] |= u64::from(more) << shift;
     }
-    block.map = new_map;
-    // SAFETY: no more were put aside than were read.
-    unsafe { aside.as_ptr().cast::<u8>().copy_to_nonoverlapping(entries, written * BYTES) };
-    Shape { count: written, largest: _mm512_reduce_or_epi32(all) as u32 }
-}
-
-/// So many entries, at most sixteen, as values of 32 bits.
-///
-/// # Safety
-/// They are there.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn load<const BYTES: usize>(entries: *const u8, count: usize) -> __m512i {
-    let lanes = ((1u32 << count) - 1) as u16;
-    // SAFETY: other lanes are not read.
-    unsafe {
-        if BYTES == 2 {
-            _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, entries.cast()))
-        } else {
-            _mm512_maskz_loadu_epi32(lanes, entries.cast())
-        }
-    }
-}
-
-/// Writes sixteen entries.
-///
-/// # Safety
-/// There is room for them.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn store<const BYTES: usize>(entries: *mut u8, values: __m512i) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if BYTES == 2 {
-            _mm256_storeu_si256(entries.cast(), _mm512_cvtepi32_epi16(values));
-        } else {
-            _mm512_storeu_si512(entries.cast(), values);
-        }
-    }
+    block.map = map;
+    block.entries_mut().copy_from_slice(&aside[..Block::<ROOM>::ENTRIES]);
 }
 
 /// The sixteen digits of a word.
@@ -143,7 +85,7 @@ fn joined(values: __m512i) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::super::{Decay, DecayingCells, Rounding};
-    use super::super::{AMPLE, OptimizedCells, SCANT};
+    use super::super::{OptimizedCells, ROOM_128B, ROOM_192B};
 
     /// Fades the same values twice, in vectors where there are some and without.
     fn alike<const ROOM: usize>(bits: u32, filled: u64) {
@@ -173,8 +115,8 @@ mod tests {
     fn a_block_fades_in_vectors_as_it_does_without() {
         for bits in [4, 5, 9, 14, 16, 20, 21, 32] {
             for filled in [0, 1, 20, 50, 110, 400] {
-                alike::<SCANT>(bits, filled);
-                alike::<AMPLE>(bits, filled);
+                alike::<ROOM_128B>(bits, filled);
+                alike::<ROOM_192B>(bits, filled);
             }
         }
     }
