@@ -2,8 +2,7 @@
 //! asked for, its canonical form.
 
 use super::csv::{self, Quotes};
-use super::json;
-use crate::logs::time;
+use crate::logs::{json, time};
 use crate::url::{Canon, canonical};
 use crate::{Error, Result};
 use memchr::{memchr, memrchr};
@@ -156,7 +155,9 @@ impl Keys {
             Form::Tsv => self.fields(line, |number| line.split(|byte| *byte == b'\t').nth(number)),
             Form::Json => {
                 let names = [&self.key, &self.time].map(|name| name.as_ref().map(|n| &*n.text));
-                let [key, at] = json::find(line, names)?;
+                let mut found = [None; 2];
+                json::find(line, &names, &mut found)?;
+                let [key, at] = found.map(|value| value.filter(|value| *value != b"null"));
                 [if self.key.is_some() { key } else { Some(line) }, at]
             }
         };

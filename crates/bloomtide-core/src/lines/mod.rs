@@ -17,7 +17,6 @@
 //! 4. Memory is that of a chunk and of the longest line, which may have [`MAX_LINE`] bytes.
 
 mod csv;
-mod json;
 mod keys;
 mod rows;
 

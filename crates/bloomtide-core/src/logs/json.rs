@@ -4,10 +4,82 @@
 //! Stricter than it needs to be about structure, so that a cut line is noticed; more lenient about
 //! strings, in which servers log raw bytes that are no UTF-8.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 /// Deeper nesting is refused: no log has it, and it must not exhaust the stack.
 const DEEPEST: usize = 64;
+
+/// Names that are looked for at once, at most, and objects within objects that are looked into.
+pub const MOST: usize = 24;
+
+/// The members of those names as they are written; None if the line is no JSON object. Dots lead into objects, and
+/// also mean themselves in a member's own name. A name that comes twice counts as the last one.
+pub fn find<'a>(
+    line: &'a [u8],
+    names: &[Option<&[u8]>],
+    found: &mut [Option<&'a [u8]>],
+) -> Option<()> {
+    let mut scanner = Scanner::new(line);
+    find_within(&mut scanner, names, found, 0)?;
+    scanner.ends()
+}
+
+fn find_within<'a>(
+    scanner: &mut Scanner<'a>,
+    names: &[Option<&[u8]>],
+    found: &mut [Option<&'a [u8]>],
+    depth: usize,
+) -> Option<()> {
+    let mut unescaped = Vec::new();
+    scanner.object(|scanner, member| {
+        let member = match member {
+            Value::Escaped(inner) => {
+                unescaped.clear();
+                unescape(inner, &mut unescaped);
+                unescaped.as_slice()
+            }
+            Value::Plain(inner) => inner,
+            Value::Number(_) | Value::Other => return None,
+        };
+        let (mut inner, mut within) = ([None; MOST], false);
+        let mut hits = 0_u32;
+        for (at, name) in names.iter().enumerate() {
+            match name.and_then(|name| name.strip_prefix(member)) {
+                Some([]) => hits |= 1 << at,
+                Some([b'.', rest @ ..]) => {
+                    inner[at] = Some(rest);
+                    within = true;
+                }
+                _ => {}
+            }
+        }
+        scanner.peek()?;
+        let start = scanner.at;
+        if within && depth < MOST && scanner.at_object() {
+            find_within(scanner, &inner[..names.len()], found, depth + 1)?;
+        } else {
+            scanner.value(depth + 1)?;
+        }
+        while hits != 0 {
+            found[hits.trailing_zeros() as usize] = Some(&scanner.text[start..scanner.at]);
+            hits &= hits - 1;
+        }
+        Some(())
+    })
+}
+
+/// What a value says: a string without its quotes and escapes, anything else as it is written.
+pub fn text<'a>(value: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
+    let Some(inner) = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")) else {
+        return value;
+    };
+    if memchr(b'\\', inner).is_none() {
+        return inner;
+    }
+    buffer.clear();
+    unescape(inner, buffer);
+    buffer
+}
 
 /// A value, as far as a log needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,20 +107,17 @@ impl<'a> Scanner<'a> {
     }
 
     /// Nothing but blanks is left.
-    pub fn ends(&mut self) -> Option<()> {
+    fn ends(&mut self) -> Option<()> {
         (self.peek().is_none()).then_some(())
     }
 
     /// Whether an object comes next.
-    pub fn at_object(&mut self) -> bool {
+    fn at_object(&mut self) -> bool {
         self.peek() == Some(b'{')
     }
 
     /// An object: `member` is called after each name and must read its value.
-    pub fn object(
-        &mut self,
-        mut member: impl FnMut(&mut Self, Value<'a>) -> Option<()>,
-    ) -> Option<()> {
+    fn object(&mut self, mut member: impl FnMut(&mut Self, Value<'a>) -> Option<()>) -> Option<()> {
         self.expect(b'{')?;
         if self.accept(b'}') {
             return Some(());
@@ -85,14 +154,6 @@ impl<'a> Scanner<'a> {
                 Some(Value::Other)
             }),
         }
-    }
-
-    /// Any value as it is written.
-    pub fn text(&mut self, depth: usize) -> Option<&'a [u8]> {
-        self.peek()?;
-        let start = self.at;
-        self.value(depth)?;
-        Some(&self.text[start..self.at])
     }
 
     fn array(&mut self, depth: usize) -> Option<Value<'a>> {
@@ -180,7 +241,7 @@ impl<'a> Scanner<'a> {
 
 /// Appends the string to `out` with its escapes read. Half a surrogate pair becomes U+FFFD.
 pub fn unescape(mut inner: &[u8], out: &mut Vec<u8>) {
-    while let Some(at) = memchr::memchr(b'\\', inner) {
+    while let Some(at) = memchr(b'\\', inner) {
         out.extend_from_slice(&inner[..at]);
         inner = &inner[at + 1..];
         let Some((letter, rest)) = inner.split_first() else { return };

@@ -4,12 +4,9 @@
 //! `{"uri": …}`, and the time from `{"ts": …}`. A dotted name also means a member whose own name
 //! has the dots. CADDY is such a log with a map that is known.
 
-use super::json::{Scanner, Value, unescape};
+use super::json::{self, MOST, Scanner, Value, unescape};
 use super::{Field, Record, is_status, present, target, time};
 use crate::{Error, Result};
-
-/// More names than a map ever needs, few enough to keep their state on the stack.
-const MOST: usize = 24;
 
 const HINT: &str = "for example `path=request_uri,time=time_iso8601,ip=remote_addr`";
 
@@ -81,16 +78,13 @@ impl FieldMap {
 
     /// One line. It must be an object and hold a field of the map; a time must be one.
     pub fn read<'a>(&self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<Record<'a>> {
-        let mut found = [None; MOST];
-        let mut scanner = Scanner::new(line);
-        // Names yet to be matched, from which byte on: at first all, from their start.
-        let open = [Some(0); MOST];
-        self.object(&mut scanner, &open, &mut found, 0)?;
-        scanner.ends()?;
-
+        let (mut names, mut found) = ([None; MOST], [None; MOST]);
+        names.iter_mut().zip(&self.names).for_each(|(to, name)| *to = Some(name.text.as_slice()));
+        json::find(line, &names[..self.names.len()], &mut found)?;
         scratch.clear();
         let mut spans = [None; MOST];
         for (span, value) in spans.iter_mut().zip(&found) {
+            let value = value.and_then(|text| Scanner::new(text).value(0));
             *span = value.and_then(|value| Span::of(value, scratch));
         }
         let scratch: &'a [u8] = scratch;
@@ -107,54 +101,6 @@ impl FieldMap {
         record.host = record.host.or_else(|| record.path.and_then(target::host_of_url));
         let whole = !self.strict || (record.time.is_some() && record.path.is_some());
         (any && whole).then_some(record)
-    }
-
-    fn object<'a>(
-        &self,
-        scanner: &mut Scanner<'a>,
-        open: &[Option<usize>; MOST],
-        found: &mut [Option<Value<'a>>; MOST],
-        depth: usize,
-    ) -> Option<()> {
-        scanner.object(|scanner, key| {
-            let mut unescaped = Vec::new();
-            let key = match key {
-                Value::Escaped(inner) => {
-                    unescape(inner, &mut unescaped);
-                    unescaped.as_slice()
-                }
-                Value::Plain(inner) => inner,
-                _ => return None,
-            };
-            let (mut inner, mut within) = ([None; MOST], false);
-            let mut hits = 0_u32;
-            for (at, (name, from)) in self.names.iter().zip(open).enumerate() {
-                let Some(rest) = from.and_then(|from| name.text[from..].strip_prefix(key)) else {
-                    continue;
-                };
-                match rest.first() {
-                    None => hits |= 1 << at,
-                    Some(b'.') => {
-                        inner[at] = Some(name.text.len() - rest.len() + 1);
-                        within = true;
-                    }
-                    Some(_) => {}
-                }
-            }
-            // An object is no value of a field, but may hold one.
-            let value = if within && depth < MOST && scanner.at_object() {
-                self.object(scanner, &inner, found, depth + 1)?;
-                Value::Other
-            } else {
-                scanner.value(depth + 1)?
-            };
-            for (at, place) in found.iter_mut().enumerate() {
-                if hits >> at & 1 == 1 {
-                    *place = Some(value);
-                }
-            }
-            Some(())
-        })
     }
 }
 
