@@ -163,28 +163,11 @@ mod tests {
     const ALL: Choice = Choice { by: Field::Path, query: true, until: None };
 
     #[test]
-    fn counts_fade_by_the_logs_own_time() {
-        let text = line("/old", 1).repeat(8) + &line("/new", 4).repeat(2);
-        let (top, tally) = hot(&text, ALL);
-        assert_eq!(top, [("/new".to_owned(), 2.0), ("/old".to_owned(), 1.0)]);
-        assert_eq!(tally, (10, 0, 0));
-    }
-
-    #[test]
     fn queries_can_be_left_out_and_later_lines_too() {
         let text = line("/a?x", 1) + &line("/a?y", 1) + &line("/late", 2);
         let until = Some(1_523_926_800.0); // 2018-04-17 01:00 UTC
         let (top, tally) = hot(&text, Choice { query: false, until, ..ALL });
         assert_eq!(top, [("/a".to_owned(), 2.0)]);
         assert_eq!(tally, (2, 0, 1));
-    }
-
-    #[test]
-    fn a_line_without_the_field_or_a_time_is_told_apart() {
-        let (top, tally) = hot(&line("/a", 1), Choice { by: Field::Referer, ..ALL });
-        assert!(top.is_empty());
-        assert_eq!(tally, (0, 1, 0));
-        let (top, _) = hot("/a\n/b\n/a\n", ALL);
-        assert_eq!(top, [("/a".to_owned(), 2.0), ("/b".to_owned(), 1.0)]);
     }
 }

@@ -152,48 +152,12 @@ mod tests {
     const CADDY: &str = r#"{"level":"info","ts":1646861401.5,"msg":"handled request","request":{"remote_ip":"192.0.2.1","host":"example.org","uri":"/a\u002fb","headers":{"User-Agent":["x"],"Referer":["http://example.org/"]}},"size":1,"status":200}"#;
 
     #[test]
-    fn a_caddy_line_gives_all_its_fields() {
-        let mut scratch = Vec::new();
-        let record = FieldMap::caddy().read(CADDY.as_bytes(), &mut scratch);
-        let expected = Record {
-            time: Some(1_646_861_401.5),
-            host: Some(b"example.org"),
-            ip: Some(b"192.0.2.1"),
-            path: Some(b"/a/b"),
-            status: Some(b"200"),
-            referer: Some(b"http://example.org/"),
-        };
-        assert_eq!(record, Some(expected));
-    }
-
-    #[test]
     fn a_caddy_line_that_was_cut_or_is_no_access_is_refused() {
         let map = FieldMap::caddy();
         for end in 0..CADDY.len() {
             assert_eq!(map.read(&CADDY.as_bytes()[..end], &mut Vec::new()), None);
         }
         assert_eq!(map.read(br#"{"ts":1646861401.5,"msg":"started"}"#, &mut Vec::new()), None);
-    }
-
-    #[test]
-    fn names_may_be_nested_dotted_or_alternatives() {
-        let map = FieldMap::parse("url=http.url|uri, ts=@timestamp").expect("a good map");
-        for (line, path) in [
-            (r#"{"http":{"url":"/a"},"@timestamp":"2018-04-17T06:25:06Z"}"#, "/a"),
-            (r#"{"http.url":"/a","uri":"/b"}"#, "/a"),
-            (r#"{"uri":"/b","http":{"url":null}}"#, "/b"),
-            (r#"{"http":7,"\u0075ri":"/b"}"#, "/b"),
-            (r#"{"uri":"/a","uri":"/b"}"#, "/b"),
-            (r#"{"http":{"url":{}},"uri":"/b"}"#, "/b"),
-        ] {
-            let mut scratch = Vec::new();
-            let record = map.read(line.as_bytes(), &mut scratch).expect(line);
-            assert_eq!(record.path, Some(path.as_bytes()), "{line}");
-        }
-        let bad = [r#"{"other":1}"#, r#"{"uri":"/a","@timestamp":"soon"}"#, r#"["/a"]"#];
-        for line in bad {
-            assert_eq!(map.read(line.as_bytes(), &mut Vec::new()), None, "{line}");
-        }
     }
 
     #[test]

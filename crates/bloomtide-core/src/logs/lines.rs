@@ -53,27 +53,6 @@ fn without_return(line: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn split(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
-        let (mut lines, mut found) = (Lines::default(), Vec::new());
-        for chunk in chunks {
-            lines.feed(chunk, |line| found.push(line.to_vec()));
-        }
-        lines.finish(|line| found.push(line.to_vec()));
-        found
-    }
-
-    #[test]
-    fn lines_are_the_same_wherever_the_chunks_are_cut() {
-        let text = b"one\r\n\ntwo\nthree\r\n\r\nlast\r";
-        let whole = split(&[text]);
-        assert_eq!(whole, [&b"one"[..], b"", b"two", b"three", b"", b"last"]);
-        for first in 0..=text.len() {
-            for second in first..=text.len() {
-                assert_eq!(split(&[&text[..first], &text[first..second], &text[second..]]), whole);
-            }
-        }
-    }
-
     #[test]
     fn a_line_without_end_takes_bounded_memory() {
         let mut lines = Lines::default();

@@ -216,8 +216,6 @@ mod tests {
 
     const COMBINED: &str =
         r#"::1 - - [17/Apr/2018:06:25:06 +0000] "GET /a HTTP/1.1" 200 30 "-" "x""#;
-    const CADDY: &str = r#"{"ts":1.5,"request":{"uri":"/a"},"status":200}"#;
-    const SQUID: &str = "1066036250.129 5 ::1 TCP_HIT/200 42 GET http://example.org/a - NONE/- -";
 
     fn paths(reader: &mut LogReader, text: &str) -> Vec<String> {
         let mut found = Vec::new();
@@ -231,60 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn the_format_is_found_from_the_first_lines() {
-        let common = COMBINED.strip_suffix(r#" "-" "x""#).expect("a combined line");
-        let site = format!("example.org {COMBINED}");
-        for (line, name) in [
-            (COMBINED, "COMBINED"),
-            (common, "COMMON"),
-            (&site, "VCOMBINED"),
-            (CADDY, "CADDY"),
-            (SQUID, "SQUID"),
-            ("http://example.org/a", "BARE"),
-            ("#Version: 1.0\n#Fields: date time cs-uri\n2018-04-17 06:25:06 /a", "W3C"),
-        ] {
-            let mut reader = LogReader::new(None);
-            assert_eq!(paths(&mut reader, line).len(), 1, "{line}");
-            assert_eq!(reader.format().map(Format::name), Some(name), "{line}");
-        }
-    }
-
-    #[test]
-    fn the_cut_between_chunks_changes_nothing() {
-        let text = format!("#odd\r\n{COMBINED}\n\n{COMBINED}\r\n{SQUID}\n{CADDY}\n/last");
-        let whole = {
-            let mut reader = LogReader::new(None);
-            (paths(&mut reader, &text), reader.report().clone())
-        };
-        assert_eq!(whole.1.parsed, 2);
-        for first in 0..=text.len() {
-            let mut reader = LogReader::new(None);
-            let mut found = Vec::new();
-            reader.feed(&text.as_bytes()[..first], |record| found.push(record.path.is_some()));
-            let rest = paths(&mut reader, &text[first..]);
-            assert_eq!(found.len() + rest.len(), whole.0.len());
-            assert_eq!(reader.report(), &whole.1, "cut at {first}");
-        }
-    }
-
-    #[test]
     fn the_format_stays_known_when_the_log_goes_on_after_its_end() {
         let mut reader = LogReader::new(Some(Format::Combined));
         assert_eq!(paths(&mut reader, COMBINED), ["/a"]);
         assert_eq!(paths(&mut reader, &format!("/odd\n{COMBINED}")), ["/a"]);
         assert_eq!(reader.format(), Some(&Format::Combined));
         assert_eq!(reader.report().skipped, 1);
-    }
-
-    #[test]
-    fn odd_lines_at_the_top_do_not_mislead() {
-        let text = format!("/odd\n\nodd line\n{COMBINED}\n{COMBINED}\n");
-        let mut reader = LogReader::new(None);
-        assert_eq!(paths(&mut reader, &text), ["/a", "/a"]);
-        let report = reader.report();
-        assert_eq!((report.lines, report.parsed, report.skipped), (5, 2, 2));
-        assert_eq!(report.bad[1].number, 3);
-        assert_eq!(report.bad[1].text, b"odd line");
     }
 
     #[test]
@@ -295,12 +245,6 @@ mod tests {
         assert_eq!(reader.report().bad.len(), KEPT);
         let Reason::Format(tried) = &reader.report().bad[0].reason else { panic!("a format") };
         assert_eq!(tried.len(), Format::GUESSES.len());
-    }
-
-    #[test]
-    fn a_log_that_starts_late_is_still_found() {
-        let text = "what is this\n".repeat(40) + COMBINED;
-        assert_eq!(paths(&mut LogReader::new(None), &text), ["/a"]);
     }
 
     #[test]

@@ -39,14 +39,14 @@ fn key(number: u64) -> KeyHash {
 fn a_count_halves_every_epoch_and_a_question_changes_nothing() {
     for layout in [Layout::Blocked, Layout::Classic] {
         let filled = filter(plan(layout, 0.5));
-        assert_eq!(filled.add(key(1), 64, at(100)), true);
+        assert!(filled.add(key(1), 64, at(100)));
         let before = to_bytes(&filled.freeze().unwrap()).unwrap();
         let counts: Vec<f64> = (100..108).map(|epoch| filled.count(key(1), epoch)).collect();
         assert_eq!(counts, [64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5]);
         // An earlier moment is the filter's own.
         assert_eq!(filled.count(key(1), 3), 64.0);
         assert_eq!(to_bytes(&filled.freeze().unwrap()).unwrap(), before);
-        assert_eq!(filled.add(key(1), 1, at(103)), false);
+        assert!(!filled.add(key(1), 1, at(103)));
         assert_eq!(filled.count(key(1), 103), 9.0);
     }
 }

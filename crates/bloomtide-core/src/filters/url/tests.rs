@@ -54,23 +54,6 @@ fn a_batch_is_its_urls_one_by_one_with_any_crew() {
 }
 
 #[test]
-fn a_prefix_that_was_added_is_seen_at_every_depth() {
-    let urls = urls(3000);
-    for (bind, max_layers) in [(Bind::SaltedXor, 8), (Bind::Ordered, 3), (Bind::Xor, 64)] {
-        let mut filter = made(bind, max_layers);
-        for url in &urls {
-            filter.add(url.as_bytes()).unwrap();
-        }
-        for url in &urls {
-            let depth = url.matches('/').count() as u32 - 1;
-            for depth in 1..=depth.min(max_layers - 1) {
-                assert!(filter.seen_prefix(url.as_bytes(), depth).unwrap(), "{url} {depth}");
-            }
-        }
-    }
-}
-
-#[test]
 fn only_bound_segments_know_their_order_and_their_number() {
     let known = ["http://z/b/a", "http://x/", "http://z/a/b/c", "http://p/q/r"];
     // z/a/b has the segments of z/b/a, and z/a/b/c gives each of them its depth.
@@ -197,30 +180,4 @@ fn every_layer_is_made_for_all_urls_and_a_list_of_sizes_ends_with_its_last_numbe
     assert_eq!(capacities(&uniform), [4000; 4]);
     let listed = UrlPlan { layer_sizes: LayerSizes::Expected(vec![5, 70]), ..uniform };
     assert_eq!(capacities(&listed), [5, 70, 70, 70]);
-}
-
-#[test]
-fn a_layer_that_holds_more_than_it_was_made_for_is_warned_of() {
-    let listed = UrlPlan {
-        layer_sizes: LayerSizes::Expected(vec![40, 4000, 30]),
-        ..plan(Bind::SaltedXor, 8)
-    };
-    let mut filter = UrlFilter::new(listed, HASHER).unwrap();
-    let told = |filter: &UrlFilter| {
-        let (whole, layers) = filter.measure();
-        filter.warnings(&whole, &layers)
-    };
-    for i in 0..60 {
-        filter.add(format!("http://h/{i}/{i}").as_bytes()).unwrap();
-    }
-    let warnings = told(&filter);
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("depth 3 holds about "), "{warnings:?}");
-    assert!(warnings[0].contains("made for 30"), "{warnings:?}");
-    for i in 0..6000 {
-        filter.add(format!("http://h/{i}").as_bytes()).unwrap();
-    }
-    let warnings = told(&filter);
-    assert_eq!(warnings.len(), 3, "{warnings:?}");
-    assert!(warnings[0].contains("URLs") && warnings[0].contains("made for 4000"), "{warnings:?}");
 }
