@@ -42,7 +42,7 @@ mod segment;
 mod table;
 #[cfg(test)]
 mod tests;
-pub(crate) mod varint;
+pub mod varint;
 
 pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
 pub use build::build;

@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 
 /// Appends a number.
-pub(crate) fn put(mut value: u64, out: &mut Vec<u8>) {
+#[inline]
+pub fn put(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -12,30 +13,33 @@ pub(crate) fn put(mut value: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends a number that may be negative: 0, -1, 1, -2, ... as 0, 1, 2, 3, ...
-pub(crate) fn put_signed(value: i64, out: &mut Vec<u8>) {
+pub fn put_signed(value: i64, out: &mut Vec<u8>) {
     put(((value << 1) ^ (value >> 63)) as u64, out);
 }
 
 /// Takes numbers and bytes off the front of bytes that may be anything.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     rest: &'a [u8],
     /// What the bytes are, for the error.
     name: &'static str,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(rest: &'a [u8], name: &'static str) -> Self {
+    /// All of these bytes, which are to be of that name.
+    pub fn new(rest: &'a [u8], name: &'static str) -> Self {
         Reader { rest, name }
     }
 
+    /// The refusal of bytes that cannot be right.
     #[cold]
-    pub(crate) fn wrong(&self) -> Error {
+    pub fn wrong(&self) -> Error {
         Error::Field { name: self.name, got: "bytes that say nothing".to_owned() }
     }
 
+    /// A number.
     #[inline]
-    pub(crate) fn number(&mut self) -> Result<u64> {
+    pub fn number(&mut self) -> Result<u64> {
         let mut value = 0;
         for (i, byte) in self.rest.iter().take(10).enumerate() {
             let part = u64::from(byte & 0x7F);
@@ -52,12 +56,14 @@ impl<'a> Reader<'a> {
         Err(self.wrong())
     }
 
-    pub(crate) fn signed(&mut self) -> Result<i64> {
+    /// A number that may be negative.
+    pub fn signed(&mut self) -> Result<i64> {
         let value = self.number()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    pub(crate) fn bytes(&mut self, len: u64) -> Result<&'a [u8]> {
+    /// So many bytes.
+    pub fn bytes(&mut self, len: u64) -> Result<&'a [u8]> {
         let cut = usize::try_from(len).ok().and_then(|len| self.rest.split_at_checked(len));
         let (front, rest) = cut.ok_or_else(|| self.wrong())?;
         self.rest = rest;
@@ -66,7 +72,7 @@ impl<'a> Reader<'a> {
 
     /// So many bytes, for a number of fixed width.
     #[inline]
-    pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N]> {
         let cut = self.rest.split_first_chunk();
         let (front, rest) = cut.ok_or_else(|| self.wrong())?;
         self.rest = rest;
@@ -74,12 +80,12 @@ impl<'a> Reader<'a> {
     }
 
     /// What is left.
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Refuses anything that is left.
-    pub(crate) fn end(&self) -> Result<()> {
+    pub fn end(&self) -> Result<()> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.wrong()) }
     }
 }
