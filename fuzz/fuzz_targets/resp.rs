@@ -88,10 +88,10 @@ fn feed(keyspace: &mut Keyspace, session: &mut Session, bytes: &[u8]) -> Vec<u8>
     keyspace.execute(session, bytes, 1000.0);
     let mut answers = Vec::new();
     loop {
-        if session.foreign().is_some() {
+        if session.state.foreign.is_some() {
             session.reply.ok();
             keyspace.resume(session, 1000.0);
-        } else if session.more() {
+        } else if session.more {
             keyspace.execute(session, b"", 1000.0);
         } else {
             answers.extend_from_slice(session.reply.bytes());
@@ -110,7 +110,7 @@ fn digest(store: &Store) -> u128 {
 fuzz_target!(|input: (bool, u8, Vec<Part>, Vec<u8>)| {
     let (resp3, before, parts, cuts) = input;
     let (mut whole, mut session) = keyspace();
-    let names: Vec<&str> = whole.table().commands().iter().map(|command| command.name).collect();
+    let names: Vec<&str> = whole.table.commands().iter().map(|command| command.name).collect();
     let name = |number: u8| names[usize::from(number) % names.len()];
     let picked = (0..BEFORE.len()).filter(|place| before >> place & 1 == 1);
     let mut bytes: Vec<u8> = picked.flat_map(|place| BEFORE[place].bytes()).collect();

@@ -7,7 +7,6 @@ replaced. Golden filters are made by `make_golden.py`.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from typing import Any
 
 import bloomtide
 from bloomtide import BloomFilter, HotFilter, RecentFilter, TimeDecayingBloomFilter
-from bloomtide._core import HistoryBuffer, HistorySegment, Keyspace, crc32c, history_roll_up
+from bloomtide._core import HistoryBuffer, HistorySegment, Keyspace, history_roll_up
 from bloomtide.distributed import build_partition
 from bloomtide.distributed.partial import unpack
 from bloomtide.errors import ChecksumError, SnapshotError
@@ -38,13 +37,24 @@ FILTERS = {
     "hot": "hot",
     "url": "url",
 }
-STRUCTURES = {
-    "count-min sketch": b"CMS.INITBYDIM a 20 3\r\nCMS.INCRBY a k 3\r\n",
-    "top-k list": b"TOPK.RESERVE a 3\r\nTOPK.ADD a k\r\n",
-    "counts structure": b"COUNT.RESERVE a 100 0.01\r\nCOUNT.INCRBY a k 1\r\n",
-    "decay structure": b"DECAY.RESERVE a 100 0.01 HALFLIFE 10m TOP 3\r\nDECAY.ADD a k\r\n",
-    "url structure": b"URL.RESERVE a 100 0.01\r\nURL.ADD a http://a.example/b\r\n",
-}
+# One structure of each kind.
+STRUCTURES = b"""SET text a
+BF.RESERVE grows 0.01 5
+BF.MADD grows 1 2 3 4 5 6 7 8
+BF.RESERVE fixed 0.01 5 NONSCALING
+BF.ADD fixed k
+CF.ADD cuckoo k
+CMS.INITBYDIM sketch 20 3
+CMS.INCRBY sketch k 3
+TOPK.RESERVE top 3
+TOPK.ADD top k
+COUNT.RESERVE counts 100 0.01
+COUNT.INCRBY counts k 1
+DECAY.RESERVE fading 100 0.01 HALFLIFE 10m TOP 3
+DECAY.ADD fading k
+URL.RESERVE urls 100 0.01
+URL.ADD urls http://a.example/b
+"""
 
 
 class Sample:
@@ -136,14 +146,12 @@ def sample(kind: str, folder: Path) -> Sample:
     """One of that kind."""
     if kind in FILTERS:
         return Sample(path_of(FILTERS[kind]).read_bytes(), bloomtide.from_bytes)
-    if kind in STRUCTURES:
-        return _structure(kind, folder)
     made: dict[str, Callable[[], Sample]] = {
         "history segment": lambda: Sample(_sealed().segment, HistorySegment.from_bytes),
         "history items": lambda: Sample(_sealed().items, _roll_up),
         "history journal": lambda: Sample(_filled().take_journal(), _replay),
         "keyspace": lambda: Sample(
-            _keyspace(folder / "keyspace", b"SET a text\r\nBF.ADD b k\r\n"),
+            _keyspace(folder / "keyspace", STRUCTURES),
             _file(folder / "read", lambda path: Keyspace().load(path)),
         ),
         "first chunk": _chunk,
@@ -181,25 +189,6 @@ def _seen_data(path: Path) -> bytes:
     log.append(bytes(20), NOW)
     log.close()
     return path.read_bytes()
-
-
-def _structure(kind: str, folder: Path) -> Sample:
-    """A structure on its own, taken out of the only entry of a keyspace and put back."""
-    file = _keyspace(folder / "keyspace", STRUCTURES[kind])
-    directory, size, names = struct.unpack_from("<QQQ", file, len(file) - 28)
-    name, tag, at, length, _ = struct.unpack_from("<xxxxcBQQI", file, directory)
-    assert (names, name) == (1, b"a")
-
-    def load(data: bytes) -> None:
-        entry = struct.pack("<I1sBQQI", 1, b"a", tag, at, len(data), crc32c(data))
-        footer = struct.pack("<QQQ", at + len(data), len(entry), 1)
-        check = crc32c(entry + footer, int.from_bytes(file[24:28], "little"))
-        path = folder / "put back"
-        path.write_bytes(file[:at] + data + entry + footer + check.to_bytes(4, "little"))
-        Keyspace().load(path)
-
-    assert size == 26
-    return Sample(file[at : at + length], load)
 
 
 def golden_of(kind: str) -> Path:

@@ -89,16 +89,6 @@ kinds! {
     HistoryJournal = 22, "history journal", "the HistoryStore of its directory";
     /// All structures of a server.
     Keyspace = 30, "keyspace", "bloomtide serve";
-    /// A count-min sketch of a keyspace.
-    CountMin = 31, "count-min sketch", "bloomtide serve";
-    /// A top-k list of a keyspace.
-    TopK = 32, "top-k list", "bloomtide serve";
-    /// A counting structure of a keyspace.
-    Counts = 33, "counts structure", "bloomtide serve";
-    /// A fading structure of a keyspace.
-    Fading = 34, "decay structure", "bloomtide serve";
-    /// A URL structure of a keyspace.
-    Urls = 35, "url structure", "bloomtide serve";
     /// The first chunk of a structure.
     Chunk = 36, "first chunk", "BF.LOADCHUNK or CF.LOADCHUNK";
     /// What one task of a distributed build hands on.

@@ -8,8 +8,9 @@
 //!
 //! A payload begins with a time. The ledger around it has sequence numbers and checksums.
 
-use crate::wire::request::Args;
-use bloomtide_core::{Error, Result};
+use crate::wire::request::{Args, Span};
+use bloomtide_core::Result;
+use bloomtide_core::history::varint::{self, Reader};
 
 /// Changes since they were last taken.
 #[derive(Debug, Default)]
@@ -18,23 +19,13 @@ pub struct Changes {
     /// The time that the last record had, as bits: no time equals it before the first.
     time: Option<u64>,
     /// Nobody wants them, or they are just being done again.
-    silent: bool,
+    pub silent: bool,
 }
 
 /// Memory that is kept for the next changes.
 const KEPT: usize = 1 << 20;
 
 impl Changes {
-    /// From here on changes are kept, or not.
-    pub fn keep(&mut self, keep: bool) {
-        self.silent = !keep;
-    }
-
-    /// Whether changes are kept.
-    pub fn kept(&self) -> bool {
-        !self.silent
-    }
-
     /// Notes a command that changed something at that time.
     #[inline]
     pub fn note(&mut self, now: f64, args: &[&[u8]]) {
@@ -52,20 +43,11 @@ impl Changes {
             self.bytes.push(0);
             self.bytes.extend_from_slice(&now.to_le_bytes());
         }
-        self.varint(len);
+        varint::put(len as u64, &mut self.bytes);
         for arg in args {
-            self.varint(arg.len());
+            varint::put(arg.len() as u64, &mut self.bytes);
             self.bytes.extend_from_slice(arg);
         }
-    }
-
-    #[inline]
-    fn varint(&mut self, mut value: usize) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
     }
 
     /// The changes since the last call.
@@ -85,63 +67,41 @@ impl Changes {
 #[derive(Debug)]
 pub struct Records<'a> {
     bytes: &'a [u8],
-    at: usize,
+    from: Reader<'a>,
     time: Option<f64>,
-    spans: Vec<(usize, usize)>,
+    spans: Vec<Span>,
 }
 
 impl<'a> Records<'a> {
     /// The commands of a payload.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Records { bytes, at: 0, time: None, spans: Vec::new() }
+        Records { bytes, from: Reader::new(bytes, "changes"), time: None, spans: Vec::new() }
     }
 
     /// Where the next record begins.
     pub fn offset(&self) -> usize {
-        self.at
+        self.bytes.len() - self.from.rest().len()
     }
 
     /// The next command, or None at the end.
     pub fn read(&mut self) -> Result<Option<(f64, Args<'_>)>> {
-        if self.at == self.bytes.len() {
+        if self.from.rest().is_empty() {
             return Ok(None);
         }
-        let mut len = self.varint()?;
+        let mut len = self.from.number()?;
         while len == 0 {
-            let end = self.at + 8;
-            let bytes = self.bytes.get(self.at..end).and_then(|bytes| bytes.try_into().ok());
-            self.time = Some(f64::from_le_bytes(bytes.ok_or_else(|| self.damaged())?));
-            self.at = end;
-            len = self.varint()?;
+            self.time = Some(f64::from_le_bytes(self.from.fixed()?));
+            len = self.from.number()?;
         }
         self.spans.clear();
         for _ in 0..len {
-            let size = self.varint()?;
-            let end = self.at.checked_add(size).filter(|end| *end <= self.bytes.len());
-            let end = end.ok_or_else(|| self.damaged())?;
-            self.spans.push((self.at, end));
-            self.at = end;
+            let size = self.from.number()?;
+            let start = self.offset();
+            self.from.bytes(size)?;
+            self.spans.push((start, self.offset()));
         }
-        let time = self.time.filter(|time| time.is_finite()).ok_or_else(|| self.damaged())?;
+        let time = self.time.filter(|time| time.is_finite()).ok_or_else(|| self.from.wrong())?;
         Ok(Some((time, Args::new(self.bytes, &self.spans))))
-    }
-
-    fn varint(&mut self) -> Result<usize> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = *self.bytes.get(self.at).ok_or_else(|| self.damaged())?;
-            self.at += 1;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return usize::try_from(value).map_err(|_| self.damaged());
-            }
-        }
-        Err(self.damaged())
-    }
-
-    /// The payload is none of ours.
-    pub fn damaged(&self) -> Error {
-        Error::Field { name: "changes", got: format!("a damaged record before byte {}", self.at) }
     }
 }
 

@@ -137,14 +137,8 @@ impl Command {
     }
 
     /// A command that the host answers.
-    pub const fn foreign(name: &'static str, arity: i16, is: u32) -> Self {
-        Command { name, arity, is, keys: Keys::NONE, run: None }
-    }
-
-    /// The same with names at these places.
-    pub const fn on(mut self, keys: Keys) -> Self {
-        self.keys = keys;
-        self
+    pub const fn foreign(name: &'static str, arity: i16, is: u32, keys: Keys) -> Self {
+        Command { name, arity, is, keys, run: None }
     }
 
     /// Whether it has a bit.
@@ -179,11 +173,10 @@ impl Table {
         for name in foreign {
             let upper = name.to_ascii_uppercase();
             let known = crate::commands::outer::TABLE.iter().find(|known| known.name == upper);
-            let unlisted = || Command::foreign("", -1, is::ADMIN | is::DANGEROUS);
             // A name that lives as long as the process: there are few tables, and few such names.
-            let command = known.copied().unwrap_or_else(|| Command {
-                name: Box::leak(upper.clone().into_boxed_str()),
-                ..unlisted()
+            let command = known.copied().unwrap_or_else(|| {
+                let name = Box::leak(upper.clone().into_boxed_str());
+                Command::foreign(name, -1, is::ADMIN | is::DANGEROUS, Keys::NONE)
             });
             commands.retain(|command| command.name != upper);
             commands.push(command);
@@ -304,14 +297,5 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), table.commands().len(), "a name is there twice");
-    }
-
-    #[test]
-    fn the_places_of_keys() {
-        let places = |keys: Keys, len| keys.places(len).collect::<Vec<_>>();
-        assert_eq!(places(Keys::NONE, 4), []);
-        assert_eq!(places(Keys::FIRST, 4), [1]);
-        assert_eq!(places(Keys::ALL, 4), [1, 2, 3]);
-        assert_eq!(places(Keys::FIRST, 1), []);
     }
 }

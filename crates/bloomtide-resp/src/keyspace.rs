@@ -8,12 +8,12 @@
 
 use crate::acl::{User, Users};
 use crate::changes::{Changes, Records};
-use crate::command::{Call, Command, Table, is};
+use crate::command::{Call, Command, Run, Table, is};
 use crate::failure::{Answer, Failure};
-use crate::session::{Session, State};
+use crate::session::{Queue, Session, State};
 use crate::store::Store;
 use crate::wire::reply::Reply;
-use crate::wire::request::{Args, Limits, Step};
+use crate::wire::request::{Args, Limits};
 use bloomtide_core::Result;
 
 /// Answers of this size are sent before more is done: one read of requests may ask for far more than it is.
@@ -22,6 +22,8 @@ const ENOUGH: usize = 64 << 20;
 const ELEMENTS: (i64, i64) = (1 << 20, 10);
 /// Bytes of an element by a client that has not shown who it is.
 const UNKNOWN_BULK: i64 = 16 << 10;
+/// Memory of an element between MULTI and EXEC, beside its bytes.
+const EACH_QUEUED: usize = 64;
 
 /// How often a command was called, and how often in vain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,14 +41,18 @@ pub struct Keyspace {
     pub store: Store,
     /// What was changed since it was last taken.
     pub changes: Changes,
-    table: Table,
-    users: Users,
-    calls: Vec<Calls>,
+    /// All commands.
+    pub table: Table,
+    /// All users.
+    pub users: Users,
+    /// Why nothing may be changed, if so.
+    pub read_only: Option<String>,
+    /// Whether data is being loaded.
+    pub loading: bool,
     /// Requests that were none of a known command.
-    unknown: u64,
+    pub unknown: u64,
+    calls: Vec<Calls>,
     max_bulk: i64,
-    read_only: Option<String>,
-    loading: bool,
 }
 
 impl Keyspace {
@@ -72,16 +78,6 @@ impl Keyspace {
         Session::new(client, self.users.anonymous().map(|user| user.name().to_owned()))
     }
 
-    /// All commands.
-    pub fn table(&self) -> &Table {
-        &self.table
-    }
-
-    /// All users.
-    pub fn users(&self) -> &Users {
-        &self.users
-    }
-
     /// Changes users as lines of an access list say; all of them or none.
     pub fn set_users<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Result<()> {
         self.users.apply(lines, &self.table)
@@ -90,31 +86,6 @@ impl Keyspace {
     /// Each command with its calls.
     pub fn calls(&self) -> impl Iterator<Item = (&Command, Calls)> {
         self.table.commands().iter().zip(self.calls.iter().copied())
-    }
-
-    /// Requests that were none of a known command.
-    pub fn unknown(&self) -> u64 {
-        self.unknown
-    }
-
-    /// Why nothing may be changed, if so.
-    pub fn read_only(&self) -> Option<&str> {
-        self.read_only.as_deref()
-    }
-
-    /// From here on nothing may be changed, for that reason; None allows it again.
-    pub fn set_read_only(&mut self, reason: Option<String>) {
-        self.read_only = reason;
-    }
-
-    /// Whether data is being loaded.
-    pub fn loading(&self) -> bool {
-        self.loading
-    }
-
-    /// Begins or ends loading.
-    pub fn set_loading(&mut self, loading: bool) {
-        self.loading = loading;
     }
 
     fn limits(&self, known: bool) -> Limits {
@@ -131,7 +102,7 @@ impl Keyspace {
         if session.state.closing {
             return;
         }
-        if session.foreign.is_some() {
+        if session.state.foreign.is_some() {
             session.held.extend_from_slice(data);
             return;
         }
@@ -147,7 +118,7 @@ impl Keyspace {
 
     /// Goes on after the host answered a foreign command in `session.reply`.
     pub fn resume(&mut self, session: &mut Session, now: f64) {
-        session.foreign = None;
+        session.state.foreign = None;
         session.more = false;
         self.go_on(session, now);
     }
@@ -169,18 +140,18 @@ impl Keyspace {
         loop {
             let known = session.state.user.is_some();
             match session.parser.step(&bytes[start..], &self.limits(known)) {
-                Step::Part => return start,
-                Step::Refused(refusal) => {
-                    session.reply.error(&refusal.to_string());
+                Ok(None) => return start,
+                Err(refusal) => {
+                    session.reply.error(&refusal.0);
                     session.state.closing = true;
                     session.parser.reset();
                     return bytes.len();
                 }
-                Step::Whole(len) => {
+                Ok(Some(len)) => {
                     self.run(session, &bytes[start..], now);
                     session.parser.reset();
                     start += len;
-                    if session.state.closing || session.foreign.is_some() {
+                    if session.state.closing || session.state.foreign.is_some() {
                         return start;
                     }
                     if session.reply.len() > ENOUGH {
@@ -195,7 +166,7 @@ impl Keyspace {
     /// Does the request that the session's parser found at the first of `bytes`.
     #[inline]
     fn run(&mut self, session: &mut Session, bytes: &[u8], now: f64) {
-        let Session { parser, reply, state, foreign, .. } = session;
+        let Session { parser, reply, state, .. } = session;
         let args = parser.args(bytes);
         let Some(name) = args.get(0) else { return };
         let Some(number) = self.table.find(name) else {
@@ -212,7 +183,7 @@ impl Keyspace {
             && self.read_only.is_none()
             && state.queue.is_none();
         if plain {
-            return self.perform(number, args, reply, state, foreign, now);
+            return self.perform(number, args, reply, state, now);
         }
         let read_only = self.read_only.as_deref();
         if let Err(failure) = allowed(command, number, args, user, self.loading, read_only) {
@@ -220,10 +191,17 @@ impl Keyspace {
             state.queue.iter_mut().for_each(|queue| queue.broken = true);
             return reply.error(&failure.0);
         }
-        if state.queue.is_some() && (command.name == "EXEC" || !command.has(is::NOW)) {
-            return self.queue(number, args, reply, state, foreign, now);
+        match state.queue.take() {
+            Some(queue) if command.name == "EXEC" => self.perform_all(*queue, reply, state, now),
+            Some(mut queue) if !command.has(is::NOW) => {
+                self.put_off(&mut queue, number, args, reply);
+                state.queue = Some(queue);
+            }
+            queue => {
+                state.queue = queue;
+                self.perform(number, args, reply, state, now);
+            }
         }
-        self.perform(number, args, reply, state, foreign, now);
     }
 
     /// Does a command that is allowed.
@@ -234,15 +212,30 @@ impl Keyspace {
         args: Args<'_>,
         reply: &mut Reply,
         session: &mut State,
-        foreign: &mut Option<Vec<Vec<u8>>>,
         now: f64,
     ) {
         let Some(run) = self.table.commands()[number].run else {
-            *foreign = Some(args.iter().map(<[u8]>::to_vec).collect());
+            session.foreign = Some(args.iter().map(<[u8]>::to_vec).collect());
             return;
         };
         let start = reply.len();
-        let mut call = Call {
+        if let Err(failure) = self.call(run, args, reply, session, now) {
+            self.calls[number].errors += 1;
+            reply.truncate(start);
+            reply.error(&failure.0);
+        }
+    }
+
+    #[inline]
+    fn call(
+        &mut self,
+        run: Run,
+        args: Args<'_>,
+        reply: &mut Reply,
+        session: &mut State,
+        now: f64,
+    ) -> Answer {
+        run(&mut Call {
             args,
             reply,
             store: &mut self.store,
@@ -251,69 +244,44 @@ impl Keyspace {
             users: &self.users,
             table: &self.table,
             now,
-        };
-        if let Err(failure) = run(&mut call) {
-            self.calls[number].errors += 1;
-            reply.truncate(start);
-            reply.error(&failure.0);
-        }
+        })
     }
 
-    /// Keeps a command until EXEC, or does all that were kept.
+    /// Keeps a command until EXEC.
     #[cold]
-    fn queue(
-        &mut self,
-        number: usize,
-        args: Args<'_>,
-        reply: &mut Reply,
-        session: &mut State,
-        foreign: &mut Option<Vec<Vec<u8>>>,
-        now: f64,
-    ) {
-        let command = &self.table.commands()[number];
+    fn put_off(&mut self, queue: &mut Queue, number: usize, args: Args<'_>, reply: &mut Reply) {
         let most = (self.max_bulk as usize).saturating_mul(2);
-        if command.name != "EXEC" {
-            let Some(queue) = session.queue.as_mut() else { return };
-            let len: usize = args.iter().map(<[u8]>::len).sum();
-            let many = queue.spans.len() + args.len() > ELEMENTS.0 as usize;
-            if command.run.is_none() || many || queue.bytes.len() + len > most {
-                queue.broken = true;
-                self.calls[number].errors += 1;
-                return reply.error("ERR Command not allowed inside a transaction");
-            }
-            for arg in args.iter() {
-                let start = queue.bytes.len();
-                queue.bytes.extend_from_slice(arg);
-                queue.spans.push((start, queue.bytes.len()));
-            }
-            queue.commands.push((number, args.len()));
-            return reply.simple("QUEUED");
+        queue.size += args.iter().map(|arg| arg.len() + EACH_QUEUED).sum::<usize>();
+        if self.table.commands()[number].run.is_none() || queue.size > most {
+            queue.broken = true;
+            self.calls[number].errors += 1;
+            return reply.error("ERR Command not allowed inside a transaction");
         }
-        let Some(queue) = session.queue.take() else { return };
+        let (bytes, spans) = args.copied();
+        queue.commands.push((number, bytes, spans));
+        reply.simple("QUEUED");
+    }
+
+    /// Does all commands that were kept.
+    #[cold]
+    fn perform_all(&mut self, queue: Queue, reply: &mut Reply, session: &mut State, now: f64) {
         if queue.broken {
-            let text = "EXECABORT Transaction discarded because of previous errors.";
-            return reply.error(text);
+            return reply.error("EXECABORT Transaction discarded because of previous errors.");
         }
         reply.array(queue.commands.len());
-        let mut first = 0;
-        for (number, len) in &queue.commands {
-            let spans = queue.spans.get(first..first + len).unwrap_or_default();
-            first += len;
-            self.perform(*number, Args::new(&queue.bytes, spans), reply, session, foreign, now);
+        for (number, bytes, spans) in &queue.commands {
+            self.perform(*number, Args::new(bytes, spans), reply, session, now);
         }
     }
 
     /// Does changes again that were taken from a keyspace. What was done before a damaged record stays done.
     pub fn replay(&mut self, payload: &[u8]) -> Result<()> {
         // What was acknowledged under other limits is kept under these.
-        let (kept, limit, most) = (self.changes.kept(), self.store.limit(), self.store.most());
-        self.changes.keep(false);
-        self.store.set_limit(None);
-        self.store.set_most(None);
+        let limits = (self.store.limit.take(), self.store.most.take());
+        let silent = std::mem::replace(&mut self.changes.silent, true);
         let result = self.replay_all(payload);
-        self.store.set_limit(limit);
-        self.store.set_most(most);
-        self.changes.keep(kept);
+        (self.store.limit, self.store.most) = limits;
+        self.changes.silent = silent;
         result
     }
 
@@ -333,17 +301,8 @@ impl Keyspace {
             let run = run.and_then(|command| command.run);
             let run = run.ok_or_else(|| damaged("no command that changes anything"))?;
             session.reply.clear();
-            let mut call = Call {
-                args,
-                reply: &mut session.reply,
-                store: &mut self.store,
-                changes: &mut self.changes,
-                session: &mut session.state,
-                users: &self.users,
-                table: &self.table,
-                now,
-            };
-            run(&mut call).map_err(|failure| damaged(&failure.0))?;
+            let done = self.call(run, args, &mut session.reply, &mut session.state, now);
+            done.map_err(|failure| damaged(&failure.0))?;
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod changes;
 pub mod command;
 pub mod commands;
 pub mod failure;
+mod fields;
 pub mod file;
 pub mod keyspace;
 mod pattern;
@@ -24,10 +25,12 @@ pub mod store;
 pub mod structure;
 pub mod structures;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 pub mod wire;
 
 pub use failure::{Answer, Failure};
 pub use keyspace::{Calls, Keyspace};
 pub use session::Session;
-pub use structure::{Held, Kind, Structure, Summary};
+pub use structure::{Structure, Summary};

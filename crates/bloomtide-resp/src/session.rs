@@ -1,23 +1,21 @@
 //! One client: who it is, which protocol it speaks, what it sent and is not done.
 
 use crate::wire::reply::Reply;
-use crate::wire::request::Parser;
+use crate::wire::request::{Parser, Span};
 
 /// Commands between MULTI and EXEC.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Queue {
-    /// The elements of all of them.
-    pub(crate) bytes: Vec<u8>,
-    /// Where each element is.
-    pub(crate) spans: Vec<(usize, usize)>,
-    /// The number of each command, and how many elements it has.
-    pub(crate) commands: Vec<(usize, usize)>,
+    /// The number of each command, and its elements: their bytes, and where each of them is.
+    pub(crate) commands: Vec<(usize, Vec<u8>, Vec<Span>)>,
+    /// Memory of all of them.
+    pub(crate) size: usize,
     /// One was refused, so none may be done.
     pub(crate) broken: bool,
 }
 
 /// Who a client is.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub struct State {
     /// The client's number.
     pub client: i64,
@@ -31,12 +29,14 @@ pub struct State {
     pub library: (String, String),
     /// Send what was answered, then close.
     pub closing: bool,
+    /// A command that the host must answer before anything else is done.
+    pub foreign: Option<Vec<Vec<u8>>>,
     /// Commands that wait for EXEC.
     pub(crate) queue: Option<Box<Queue>>,
 }
 
 /// One client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Session {
     /// Who it is.
     pub state: State,
@@ -46,31 +46,13 @@ pub struct Session {
     /// What it sent and is not done, from `from` on.
     pub(crate) held: Vec<u8>,
     pub(crate) from: usize,
-    /// A command that the host must answer before anything else is done.
-    pub(crate) foreign: Option<Vec<Vec<u8>>>,
-    /// Answers became so many that the host should send them first.
-    pub(crate) more: bool,
+    /// Answers became so many that the host should send them first, and come back for the rest.
+    pub more: bool,
 }
 
 impl Session {
     pub(crate) fn new(client: i64, user: Option<String>) -> Self {
-        Session {
-            state: State {
-                client,
-                user,
-                seat: (u64::MAX, 0),
-                name: String::new(),
-                library: Default::default(),
-                closing: false,
-                queue: None,
-            },
-            reply: Reply::default(),
-            parser: Parser::default(),
-            held: Vec::new(),
-            from: 0,
-            foreign: None,
-            more: false,
-        }
+        Session { state: State { client, user, ..State::default() }, ..Session::default() }
     }
 
     /// Bytes of requests that are not done.
@@ -78,19 +60,10 @@ impl Session {
         self.held.len() - self.from
     }
 
-    /// The command that the host must answer.
-    pub fn foreign(&self) -> Option<&[Vec<u8>]> {
-        self.foreign.as_deref()
-    }
-
-    /// Whether to come back for the rest after the answers were sent.
-    pub fn more(&self) -> bool {
-        self.more
-    }
-
     /// Forgets what the client sent.
     pub fn discard(&mut self) {
-        (self.held, self.from, self.foreign, self.more) = (Vec::new(), 0, None, false);
+        (self.held, self.from, self.more) = (Vec::new(), 0, false);
+        self.state.foreign = None;
         self.parser.reset();
     }
 

@@ -3,69 +3,113 @@
 //! # Invariants
 //! I1  A name's slot never changes while it is there, so a SCAN sees everything that was there all along.
 //! I2  `used` is the sum of what each entry was counted with.
-//! I3  The index has an entry for each full slot, reachable from its hash without passing an empty place.
+//! I3  The index has each name with its slot, and no other.
 
 use crate::failure::{Answer, Failure};
-use crate::structure::{Kind, Structure};
+use crate::structure::Structure;
+use crate::structures::Arriving;
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Counted for each name beside its bytes: the entry and its place in the index.
 const EACH: u64 = 256;
+/// So many changes may pass before a structure is counted again.
+const SOME: usize = 256;
 
 #[derive(Debug)]
 struct Entry {
-    name: Box<[u8]>,
-    hash: u64,
+    name: Arc<[u8]>,
     counted: u64,
-    structure: Structure,
+    structure: Box<dyn Structure>,
+    /// The structure's type, which is compared for every command.
+    type_id: TypeId,
+    /// Changes since it was counted.
+    changes: usize,
+}
+
+impl Entry {
+    /// Why the structure cannot be used as one of another kind.
+    #[cold]
+    fn refusal(&self) -> Failure {
+        let arriving = self.type_id == TypeId::of::<Arriving>();
+        if arriving { Failure::ARRIVING } else { Failure::WRONG_TYPE }
+    }
 }
 
 /// A name's place.
 pub type Slot = u32;
 
+/// Hashes names by XXH3 under a seed.
+#[derive(Clone, Debug)]
+struct NameHasher {
+    seed: u64,
+    hash: u64,
+}
+
+impl BuildHasher for NameHasher {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, name: &[u8]) {
+        self.hash = xxh3_64_with_seed(name, self.seed);
+    }
+
+    /// The length comes before the name, which has it anyway.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+}
+
 /// Names and what they stand for.
 #[derive(Debug)]
 pub struct Store {
+    /// Memory there may be. What is there stays.
+    pub limit: Option<u64>,
+    /// Names there may be. Those that are there stay.
+    pub most: Option<u64>,
+    /// Questions by `get` about names that were there, and that were not.
+    pub asked: (u64, u64),
     slots: Vec<Option<Entry>>,
     free: Vec<Slot>,
-    /// Slot + 1, or 0 for none; linear probing.
-    index: Vec<u32>,
-    len: usize,
-    seed: u64,
+    index: HashMap<Arc<[u8]>, Slot, NameHasher>,
     used: u64,
-    limit: Option<u64>,
-    most: Option<u64>,
     /// Where the last name was found: in a pipeline the next is mostly the same.
     last: Slot,
-    /// Questions about names that were there, and that were not.
-    asked: (u64, u64),
 }
 
 impl Store {
     /// An empty store; the seed should be unknown to whoever chooses the names.
     pub fn new(seed: u64, limit: Option<u64>) -> Self {
         Store {
-            slots: Vec::new(),
-            free: Vec::new(),
-            index: vec![0; 16],
-            len: 0,
-            seed,
-            used: 0,
             limit,
             most: None,
-            last: 0,
             asked: (0, 0),
+            slots: Vec::new(),
+            free: Vec::new(),
+            index: HashMap::with_hasher(NameHasher { seed, hash: 0 }),
+            used: 0,
+            last: 0,
         }
     }
 
     /// Number of names.
     pub fn len(&self) -> usize {
-        self.len
+        self.index.len()
     }
 
     /// Whether there is no name.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.index.is_empty()
     }
 
     /// Memory in bytes, as counted.
@@ -73,65 +117,26 @@ impl Store {
         self.used
     }
 
-    /// Memory there may be.
-    pub fn limit(&self) -> Option<u64> {
-        self.limit
-    }
-
-    /// Changes the memory there may be. What is there stays.
-    pub fn set_limit(&mut self, limit: Option<u64>) {
-        self.limit = limit;
-    }
-
-    /// Names there may be.
-    pub fn most(&self) -> Option<u64> {
-        self.most
-    }
-
-    /// Changes how many names there may be. Those that are there stay.
-    pub fn set_most(&mut self, most: Option<u64>) {
-        self.most = most;
-    }
-
-    /// Questions by `get` about names that were there, and that were not.
-    pub fn asked(&self) -> (u64, u64) {
-        self.asked
-    }
-
     // ---- finding
 
     /// Where the name is.
     #[inline]
     pub fn find(&mut self, name: &[u8]) -> Option<Slot> {
-        if let Some(Some(entry)) = self.slots.get(self.last as usize)
-            && *entry.name == *name
-        {
+        if self.entry(self.last).is_some_and(|entry| *entry.name == *name) {
             return Some(self.last);
         }
-        let slot = self.look_up(name)?;
-        self.last = slot;
-        Some(slot)
+        self.last = *self.index.get(name)?;
+        Some(self.last)
     }
 
-    fn look_up(&self, name: &[u8]) -> Option<Slot> {
-        let hash = xxh3_64_with_seed(name, self.seed);
-        let mask = self.index.len() - 1;
-        let mut place = hash as usize & mask;
-        loop {
-            let slot = self.index[place].checked_sub(1)?;
-            if let Some(Some(entry)) = self.slots.get(slot as usize)
-                && entry.hash == hash
-                && *entry.name == *name
-            {
-                return Some(slot);
-            }
-            place = (place + 1) & mask;
-        }
-    }
-
-    /// What the name stands for, if it is of that kind.
     #[inline]
-    pub fn get<T: Kind>(&mut self, name: &[u8]) -> Result<Option<&T>, Failure> {
+    fn entry(&self, slot: Slot) -> Option<&Entry> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    /// What the name stands for, if it is a T.
+    #[inline]
+    pub fn get<T: Structure>(&mut self, name: &[u8]) -> Result<Option<&T>, Failure> {
         match self.find(name) {
             Some(slot) => {
                 self.asked.0 += 1;
@@ -144,48 +149,44 @@ impl Store {
         }
     }
 
-    /// The same, to be changed.
-    #[inline]
-    pub fn get_mut<T: Kind>(&mut self, name: &[u8]) -> Result<Option<&mut T>, Failure> {
-        match self.find(name) {
-            Some(slot) => self.at_mut(slot).map(Some),
-            None => Ok(None),
-        }
-    }
-
     /// What is at a slot that `find` or `insert` gave.
     #[inline]
-    pub fn at<T: Kind>(&self, slot: Slot) -> Result<&T, Failure> {
-        self.any(slot).ok_or(Failure::WRONG_TYPE)?.expect()
+    pub fn at<T: Structure>(&self, slot: Slot) -> Result<&T, Failure> {
+        let entry = self.entry(slot).ok_or(Failure::WRONG_TYPE)?;
+        if entry.type_id != TypeId::of::<T>() {
+            return Err(entry.refusal());
+        }
+        // SAFETY: the structure is a T, and the entry, which owns it, is borrowed as long as the reference lives.
+        Ok(unsafe { &*(&raw const *entry.structure).cast::<T>() })
     }
 
     /// The same, to be changed.
     #[inline]
-    pub fn at_mut<T: Kind>(&mut self, slot: Slot) -> Result<&mut T, Failure> {
+    pub fn at_mut<T: Structure>(&mut self, slot: Slot) -> Result<&mut T, Failure> {
         let entry = self.slots.get_mut(slot as usize).and_then(Option::as_mut);
-        entry.ok_or(Failure::WRONG_TYPE)?.structure.expect_mut()
-    }
-
-    /// What is at a slot, of whatever kind.
-    pub fn any(&self, slot: Slot) -> Option<&Structure> {
-        self.slots.get(slot as usize)?.as_ref().map(|entry| &entry.structure)
+        let entry = entry.ok_or(Failure::WRONG_TYPE)?;
+        if entry.type_id != TypeId::of::<T>() {
+            return Err(entry.refusal());
+        }
+        // SAFETY: as in `at`, and the entry is borrowed by nobody else.
+        Ok(unsafe { &mut *(&raw mut *entry.structure).cast::<T>() })
     }
 
     /// What the name stands for, of whatever kind.
-    pub fn get_any(&mut self, name: &[u8]) -> Option<&Structure> {
+    pub fn get_any(&mut self, name: &[u8]) -> Option<&dyn Structure> {
         let slot = self.find(name)?;
-        self.any(slot)
+        self.entry(slot).map(|entry| &*entry.structure)
     }
 
     /// All names with what they stand for, from a slot on, each with its slot.
-    pub fn iter_from(&self, slot: usize) -> impl Iterator<Item = (usize, &[u8], &Structure)> {
+    pub fn iter_from(&self, slot: usize) -> impl Iterator<Item = (usize, &[u8], &dyn Structure)> {
         self.slots.iter().enumerate().skip(slot).filter_map(|(slot, entry)| {
-            entry.as_ref().map(|entry| (slot, &*entry.name, &entry.structure))
+            entry.as_ref().map(|entry| (slot, &*entry.name, &*entry.structure))
         })
     }
 
     /// All names with what they stand for.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Structure)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &dyn Structure)> {
         self.iter_from(0).map(|(_, name, structure)| (name, structure))
     }
 
@@ -202,8 +203,8 @@ impl Store {
     /// The same for what a name will stand for, and refuses a new name if there are as many as there may be.
     pub fn admit_as(&self, name: &[u8], bytes: u64) -> Answer {
         if let Some(most) = self.most
-            && self.len as u64 >= most
-            && self.look_up(name).is_none()
+            && self.len() as u64 >= most
+            && !self.index.contains_key(name)
         {
             return Err(Failure::too_many_keys(most));
         }
@@ -213,116 +214,68 @@ impl Store {
     /// Counts a structure again that has grown or shrunk.
     pub fn recount(&mut self, slot: Slot) {
         if let Some(Some(entry)) = self.slots.get_mut(slot as usize) {
-            let counted = counted(&entry.name, &entry.structure);
+            let counted = counted(&entry.name, &*entry.structure);
             self.used = self.used - entry.counted + counted;
             entry.counted = counted;
+        }
+    }
+
+    /// Notes changes, and counts the structure again after some of them, for that may take long.
+    #[inline]
+    pub fn recount_sometimes(&mut self, slot: Slot, changes: usize) {
+        if let Some(Some(entry)) = self.slots.get_mut(slot as usize) {
+            entry.changes += changes;
+            if entry.changes >= SOME {
+                entry.changes = 0;
+                self.recount(slot);
+            }
         }
     }
 
     /// What a name was counted with.
     pub fn counted(&mut self, name: &[u8]) -> Option<u64> {
         let slot = self.find(name)?;
-        self.slots.get(slot as usize)?.as_ref().map(|entry| entry.counted)
+        self.entry(slot).map(|entry| entry.counted)
     }
 
     // ---- changing
 
     /// Lets the name stand for this, whatever it stood for before.
-    pub fn insert(&mut self, name: &[u8], structure: Structure) -> Slot {
-        let bytes = counted(name, &structure);
-        if let Some(slot) = self.find(name) {
-            if let Some(Some(entry)) = self.slots.get_mut(slot as usize) {
-                self.used = self.used - entry.counted + bytes;
-                (entry.structure, entry.counted) = (structure, bytes);
-            }
-            return slot;
-        }
-        if (self.len + 1) * 2 > self.index.len() {
-            self.widen();
-        }
-        let hash = xxh3_64_with_seed(name, self.seed);
-        let entry = Some(Entry { name: name.into(), hash, counted: bytes, structure });
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = entry;
-                slot
-            }
-            None => {
-                self.slots.push(entry);
-                (self.slots.len() - 1) as Slot
-            }
-        };
-        place(&mut self.index, hash, slot);
-        self.len += 1;
-        self.used += bytes;
+    pub fn insert(&mut self, name: &[u8], structure: Box<dyn Structure>) -> Slot {
+        let counted = counted(name, &*structure);
+        let type_id = (*structure).type_id();
+        self.used += counted;
+        let slot = self.find(name).or_else(|| self.free.pop()).unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as Slot
+        });
+        let name: Arc<[u8]> = name.into();
+        self.index.insert(name.clone(), slot);
+        let entry = Entry { name, counted, structure, type_id, changes: 0 };
+        let before = self.slots[slot as usize].replace(entry);
+        self.used -= before.map_or(0, |entry| entry.counted);
         self.last = slot;
         slot
     }
 
     /// Forgets the name; what it stood for.
-    pub fn remove(&mut self, name: &[u8]) -> Option<Structure> {
-        let slot = self.find(name)?;
+    pub fn remove(&mut self, name: &[u8]) -> Option<Box<dyn Structure>> {
+        let slot = self.index.remove(name)?;
         let entry = self.slots.get_mut(slot as usize)?.take()?;
-        self.unplace(entry.hash, slot);
         self.free.push(slot);
-        self.len -= 1;
         self.used -= entry.counted;
         Some(entry.structure)
     }
 
     /// Forgets all names.
     pub fn clear(&mut self) {
-        let (most, asked) = (self.most, self.asked);
-        *self = Store { most, asked, ..Store::new(self.seed, self.limit) };
-    }
-
-    fn widen(&mut self) {
-        let mut index = vec![0; self.index.len() * 2];
-        for (slot, entry) in self.slots.iter().enumerate() {
-            if let Some(entry) = entry {
-                place(&mut index, entry.hash, slot as Slot);
-            }
-        }
-        self.index = index;
-    }
-
-    /// Takes a slot out of the index, and moves up what had to go past it.
-    fn unplace(&mut self, hash: u64, slot: Slot) {
-        let mask = self.index.len() - 1;
-        let mut hole = hash as usize & mask;
-        while self.index[hole] != slot + 1 {
-            hole = (hole + 1) & mask;
-        }
-        let mut next = hole;
-        loop {
-            self.index[hole] = 0;
-            loop {
-                next = (next + 1) & mask;
-                let Some(slot) = self.index[next].checked_sub(1) else { return };
-                let entry = self.slots.get(slot as usize).and_then(Option::as_ref);
-                let home = entry.map_or(next, |entry| entry.hash as usize & mask);
-                // It may move up if its home is not between the hole and where it is.
-                if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask) {
-                    break;
-                }
-            }
-            self.index[hole] = self.index[next];
-            hole = next;
-        }
+        let (most, asked, seed) = (self.most, self.asked, self.index.hasher().seed);
+        *self = Store { most, asked, ..Store::new(seed, self.limit) };
     }
 }
 
-fn counted(name: &[u8], structure: &Structure) -> u64 {
+fn counted(name: &[u8], structure: &dyn Structure) -> u64 {
     EACH + name.len() as u64 + structure.bytes()
-}
-
-fn place(index: &mut [u32], hash: u64, slot: Slot) {
-    let mask = index.len() - 1;
-    let mut place = hash as usize & mask;
-    while index[place] != 0 {
-        place = (place + 1) & mask;
-    }
-    index[place] = slot + 1;
 }
 
 #[cfg(test)]
@@ -331,8 +284,8 @@ mod tests {
     use crate::structures::Text;
     use std::collections::BTreeMap;
 
-    fn text(value: &str) -> Structure {
-        Structure::Text(Text(value.as_bytes().to_vec()))
+    fn text(value: &str) -> Box<dyn Structure> {
+        Box::new(Text(value.as_bytes().to_vec()))
     }
 
     #[test]
@@ -363,32 +316,5 @@ mod tests {
             store.remove(name.to_string().as_bytes());
         }
         assert_eq!((store.len(), store.used()), (0, 0));
-        assert!(store.index.iter().all(|slot| *slot == 0));
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused() {
-        let mut store = Store::new(0, Some(1000));
-        assert!(store.admit(1000).is_ok());
-        assert_eq!(store.admit(1001), Err(Failure::OUT_OF_MEMORY));
-        store.insert(b"a", text("x"));
-        assert_eq!(store.admit(1000), Err(Failure::OUT_OF_MEMORY));
-    }
-
-    #[test]
-    fn a_new_name_is_refused_while_there_are_as_many_as_there_may_be() {
-        let mut store = Store::new(0, None);
-        store.set_most(Some(2));
-        store.insert(b"a", text("x"));
-        assert_eq!(store.admit_as(b"b", 1), Ok(()));
-        store.insert(b"b", text("x"));
-        assert_eq!(store.admit_as(b"c", 1), Err(Failure::too_many_keys(2)));
-        assert_eq!(store.admit_as(b"a", 1), Ok(()), "the name is there already");
-        store.remove(b"a");
-        assert_eq!(store.admit_as(b"c", 1), Ok(()));
-        store.set_most(Some(0));
-        assert_eq!(store.admit_as(b"c", 1), Err(Failure::too_many_keys(0)));
-        store.clear();
-        assert_eq!(store.admit_as(b"c", 1), Err(Failure::too_many_keys(0)), "the limit stays");
     }
 }

@@ -1,16 +1,13 @@
-//! What a name may stand for. One line of the list at the end for each kind; each kind is a file in
-//! `structures/` that says what the keyspace has to know of it.
+//! What a name may stand for. Each kind is a file in `structures/` and one line of `KINDS`.
 
-use crate::failure::Failure;
 use crate::structures::{Arriving, Bloom, CountMin, Counts, Cuckoo, Fading, Text, TopK, Urls};
-use bloomtide_core::Result;
-use std::io::{self, Write};
+use bloomtide_core::{Error, Result};
+use std::any::{Any, TypeId};
+use std::fmt::Debug;
+use std::io::{self, BufWriter, Write};
 
-/// What the keyspace has to know of a kind.
-pub trait Held: Sized {
-    /// What TYPE answers.
-    const TYPE: &'static str;
-
+/// A structure of any kind.
+pub trait Structure: Any + Debug + Send {
     /// The kind in the words of this product.
     fn kind(&self) -> &'static str;
 
@@ -18,13 +15,17 @@ pub trait Held: Sized {
     fn bytes(&self) -> u64;
 
     /// Its state in numbers, without a pass over its cells.
-    fn summary(&self) -> Summary;
+    fn summary(&self) -> Summary {
+        Summary::default()
+    }
 
     /// Writes what `read` needs to make it again. Equal structures write equal bytes.
     fn write(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// What was written, or why it cannot be that.
-    fn read(bytes: &[u8]) -> Result<Self>;
+    /// What was written, or why it cannot be that. The bytes have passed a checksum.
+    fn read(bytes: &[u8]) -> Result<Self>
+    where
+        Self: Sized;
 }
 
 /// A structure's state in numbers.
@@ -38,117 +39,57 @@ pub struct Summary {
     pub error: f64,
 }
 
-/// A kind that can be taken out of a `Structure`.
-pub trait Kind: Held {
+/// What is the same for all structures of a kind.
+#[derive(Debug)]
+pub struct Kind {
     /// The kind's number in files, which never changes its meaning.
-    const TAG: u8;
-    /// The structure, if it is of this kind.
-    fn of(structure: &Structure) -> Option<&Self>;
-    /// The same, to be changed.
-    fn of_mut(structure: &mut Structure) -> Option<&mut Self>;
-    /// As one of all kinds.
-    fn into_structure(self) -> Structure;
+    pub tag: u8,
+    /// What TYPE answers.
+    pub type_name: &'static str,
+    type_id: fn() -> TypeId,
+    read: fn(&[u8]) -> Result<Box<dyn Structure>>,
 }
 
-macro_rules! kinds {
-    ($($name:ident = $tag:literal),+ $(,)?) => {
-        /// A structure of any kind.
-        #[derive(Debug)]
-        #[allow(missing_docs, reason = "each kind has a file of its own")]
-        #[allow(clippy::large_enum_variant, reason = "the larger ones are the usual ones")]
-        pub enum Structure { $($name($name)),+ }
+static KINDS: [Kind; 9] = [
+    Kind::new::<Text>(1, "string"),
+    Kind::new::<Arriving>(2, "arriving"),
+    Kind::new::<Bloom>(3, "MBbloom--"),
+    Kind::new::<Cuckoo>(4, "MBbloomCF"),
+    Kind::new::<CountMin>(5, "CMSk-TYPE"),
+    Kind::new::<TopK>(6, "TopK-TYPE"),
+    Kind::new::<Counts>(7, "counts"),
+    Kind::new::<Fading>(8, "decaying"),
+    Kind::new::<Urls>(9, "urls"),
+];
 
-        $(impl Kind for $name {
-            const TAG: u8 = $tag;
+impl Kind {
+    const fn new<T: Structure>(tag: u8, type_name: &'static str) -> Self {
+        let read = |bytes: &[u8]| -> Result<Box<dyn Structure>> { Ok(Box::new(T::read(bytes)?)) };
+        Kind { tag, type_name, type_id: TypeId::of::<T>, read }
+    }
 
-            #[inline]
-            fn of(structure: &Structure) -> Option<&Self> {
-                match structure {
-                    Structure::$name(this) => Some(this),
-                    _ => None,
-                }
-            }
-            #[inline]
-            fn of_mut(structure: &mut Structure) -> Option<&mut Self> {
-                match structure {
-                    Structure::$name(this) => Some(this),
-                    _ => None,
-                }
-            }
-            fn into_structure(self) -> Structure {
-                Structure::$name(self)
-            }
-        })+
+    /// The kind of a structure.
+    pub fn of(structure: &dyn Structure) -> &'static Kind {
+        Kind::of_type(structure.type_id())
+    }
 
-        impl Structure {
-            /// What TYPE answers.
-            pub fn type_name(&self) -> &'static str {
-                match self { $(Structure::$name(_) => <$name as Held>::TYPE),+ }
-            }
-            /// The kind in the words of this product.
-            pub fn kind(&self) -> &'static str {
-                match self { $(Structure::$name(this) => this.kind()),+ }
-            }
-            /// Memory in bytes.
-            pub fn bytes(&self) -> u64 {
-                match self { $(Structure::$name(this) => this.bytes()),+ }
-            }
-            /// Its state in numbers.
-            pub fn summary(&self) -> Summary {
-                match self { $(Structure::$name(this) => this.summary()),+ }
-            }
-            /// The kind's number in files, which never changes its meaning.
-            pub fn tag(&self) -> u8 {
-                match self { $(Structure::$name(_) => $tag),+ }
-            }
-            /// Writes what `read` needs to make it again.
-            pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-                match self { $(Structure::$name(this) => this.write(out)),+ }
-            }
-            /// A structure of that tag from what was written.
-            pub fn read(tag: u8, bytes: &[u8]) -> Result<Self> {
-                match tag {
-                    $($tag => <$name as Held>::read(bytes).map(Structure::$name),)+
-                    other => Err(bloomtide_core::Error::Field { name: "kind", got: other.to_string() }),
-                }
-            }
-        }
-    };
+    /// The kind of all structures of that type.
+    pub fn of_type(id: TypeId) -> &'static Kind {
+        // Every type that implements `Structure` has its line.
+        KINDS.iter().find(|kind| (kind.type_id)() == id).unwrap_or(&KINDS[0])
+    }
 }
 
-kinds! {
-    Text = 1,
-    Arriving = 2,
-    Bloom = 3,
-    Cuckoo = 4,
-    CountMin = 5,
-    TopK = 6,
-    Counts = 7,
-    Fading = 8,
-    Urls = 9,
+/// Writes a structure in pieces that are worth a call.
+pub fn write<W: Write>(structure: &dyn Structure, out: W) -> io::Result<W> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    structure.write(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-impl Structure {
-    /// The structure as one of that kind, or the refusal.
-    #[inline]
-    pub fn expect<T: Kind>(&self) -> std::result::Result<&T, Failure> {
-        T::of(self).ok_or_else(|| self.refusal())
-    }
-
-    /// The same, to be changed.
-    #[inline]
-    pub fn expect_mut<T: Kind>(&mut self) -> std::result::Result<&mut T, Failure> {
-        // Two steps, since the borrow of a failed one would last.
-        if T::of(self).is_none() {
-            return Err(self.refusal());
-        }
-        T::of_mut(self).ok_or(Failure::WRONG_TYPE)
-    }
-
-    fn refusal(&self) -> Failure {
-        match self {
-            Structure::Arriving(_) => Failure::ARRIVING,
-            _ => Failure::WRONG_TYPE,
-        }
-    }
+/// A structure of that tag from what was written.
+pub fn read(tag: u8, bytes: &[u8]) -> Result<Box<dyn Structure>> {
+    let kind = KINDS.iter().find(|kind| kind.tag == tag);
+    let unknown = || Error::Field { name: "kind", got: tag.to_string() };
+    (kind.ok_or_else(unknown)?.read)(bytes)
 }

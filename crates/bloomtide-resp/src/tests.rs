@@ -1,78 +1,9 @@
 //! Laws of the whole: bytes in, bytes out.
 
-use crate::changes::Records;
-use crate::file::digest;
-use crate::{Keyspace, Session};
-
-/// A keyspace and a client of it.
-struct Bench {
-    keyspace: Keyspace,
-    session: Session,
-}
-
-impl Bench {
-    fn new() -> Self {
-        Bench::with_memory(None)
-    }
-
-    fn with_memory(limit: Option<u64>) -> Self {
-        let keyspace = Keyspace::new(1, limit, 512 << 20, &["INFO".to_owned()]);
-        let session = keyspace.session(7);
-        Bench { keyspace, session }
-    }
-
-    /// What these bytes are answered by, now and here.
-    fn send(&mut self, bytes: &[u8]) -> String {
-        self.keyspace.execute(&mut self.session, bytes, 1000.0);
-        self.answers()
-    }
-
-    fn answers(&mut self) -> String {
-        let answer = self.session.reply.bytes().escape_ascii().to_string();
-        self.session.reply.clear();
-        answer.replace("\\r\\n", "|").replace("\\'", "'")
-    }
-
-    /// What a line of words is answered by.
-    fn say(&mut self, line: &str) -> String {
-        self.send(format!("{line}\r\n").as_bytes())
-    }
-
-    fn digest(&self) -> u128 {
-        digest(&self.keyspace.store).expect("memory")
-    }
-
-    /// A keyspace that did the same changes again.
-    fn again(&self) -> Bench {
-        let mut other = Bench::new();
-        other.keyspace.replay(self.keyspace.changes.bytes()).expect("our own");
-        other
-    }
-}
-
-/// Words as a request of byte strings.
-fn request(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend(format!("${}\r\n", word.len()).bytes());
-        bytes.extend(*word);
-        bytes.extend(b"\r\n");
-    }
-    bytes
-}
-
-#[test]
-fn ping_add_and_exists_are_answered() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.say("ping"), "+PONG|");
-    assert_eq!(bench.say("bf.exists seen a"), ":0|");
-    assert_eq!(bench.say("BF.ADD seen a"), ":1|");
-    assert_eq!(bench.say("BF.ADD seen a"), ":0|");
-    assert_eq!(bench.say("BF.EXISTS seen a"), ":1|");
-    let unknown = "-ERR unknown command 'NO.SUCH', with args beginning with: 'x' 'y' |";
-    assert_eq!(bench.say("NO.SUCH x y"), unknown);
-    assert_eq!(bench.say("BF.ADD seen"), "-ERR wrong number of arguments for 'bf.add' command|");
-}
+use crate::changes::{Changes, Records};
+use crate::store::Store;
+use crate::testing::{Talk, request};
+use crate::{Keyspace, file, structure};
 
 /// A conversation with everything in it.
 fn conversation() -> Vec<u8> {
@@ -92,43 +23,41 @@ fn conversation() -> Vec<u8> {
 #[test]
 fn fed_byte_by_byte_a_conversation_is_answered_as_fed_whole() {
     let bytes = conversation();
-    let mut whole = Bench::new();
-    let expected = whole.send(&bytes);
-    assert!(expected.contains("EXECABORT") && expected.ends_with("+OK|"), "{expected}");
-    let mut pieces = Bench::new();
-    let answered: String = bytes.iter().map(|byte| pieces.send(&[*byte])).collect();
-    assert_eq!(answered, expected);
-    assert_eq!(pieces.digest(), whole.digest());
-    assert!(pieces.session.state.closing && whole.session.state.closing);
+    let answers = |pieces: &[&[u8]]| {
+        let mut talk = Talk::new(2);
+        for piece in pieces {
+            talk.keyspace.execute(&mut talk.session, piece, talk.now);
+        }
+        assert!(talk.session.state.closing);
+        (talk.answers(), talk.digest())
+    };
+    let expected = answers(&[&bytes]);
+    assert!(expected.0.contains("EXECABORT") && expected.0.ends_with("+OK"), "{}", expected.0);
+    assert_eq!(answers(&bytes.chunks(1).collect::<Vec<_>>()), expected);
     for cut in (0..bytes.len()).step_by(7) {
-        let mut two = Bench::new();
-        let answered = two.send(&bytes[..cut]) + &two.send(&bytes[cut..]);
-        assert_eq!(answered, expected, "{cut}");
+        assert_eq!(answers(&[&bytes[..cut], &bytes[cut..]]), expected, "{cut}");
     }
 }
 
 #[test]
 fn changes_done_again_give_the_same_contents() {
-    let mut bench = Bench::new();
-    bench.send(&conversation());
-    assert_eq!(bench.again().digest(), bench.digest());
-    let mut nothing = Bench::new();
-    nothing.say("PING");
-    nothing.say("BF.EXISTS a b");
-    nothing.say("DEL a");
-    nothing.say("FLUSHALL");
+    let mut talk = Talk::new(2);
+    talk.send(&conversation());
+    talk.replays();
+    Talk::with_all_kinds().replays();
+    let mut nothing = Talk::new(2);
+    nothing.send(b"PING\nBF.EXISTS a b\nDEL a\nFLUSHALL\n");
     assert_eq!(nothing.keyspace.changes.bytes(), b"", "questions and vain commands change nothing");
 }
 
 #[test]
 fn only_what_had_an_effect_is_noted() {
-    let mut bench = Bench::new();
-    bench.say("BF.MADD f a b a b a");
-    bench.say("BF.ADD f a");
-    let mut records = Records::new(bench.keyspace.changes.bytes());
+    let mut talk = Talk::new(2);
+    talk.send(b"BF.MADD f a b a b a\nBF.ADD f a\n");
+    let mut records = Records::new(talk.keyspace.changes.bytes());
     let mut names = Vec::new();
     while let Some((time, args)) = records.read().expect("sound") {
-        assert_eq!(time, 1000.0);
+        assert_eq!(time, talk.now);
         names.push(String::from_utf8_lossy(args.at(0)).into_owned());
     }
     assert_eq!(names, ["BF.RESERVE", "BF.ADD", "BF.ADD"]);
@@ -136,12 +65,63 @@ fn only_what_had_an_effect_is_noted() {
 
 #[test]
 fn a_record_that_is_no_change_is_damage() {
-    let mut changes = crate::changes::Changes::default();
-    changes.note(1.0, &[b"PING"]);
-    assert!(Bench::new().keyspace.replay(changes.bytes()).is_err());
-    changes.clear();
-    changes.note(1.0, &[b"CF.DEL", b"absent", b"x"]);
-    assert!(Bench::new().keyspace.replay(changes.bytes()).is_err());
+    for record in [&[&b"PING"[..]][..], &[b"CF.DEL", b"absent", b"x"], &[b"NO.SUCH"]] {
+        let mut changes = Changes::default();
+        changes.note(1.0, record);
+        assert!(Talk::new(2).keyspace.replay(changes.bytes()).is_err(), "{record:?}");
+    }
+}
+
+#[test]
+fn what_a_structure_wrote_is_read_again_and_other_bytes_are_refused_or_taken_as_they_are() {
+    for (tag, bytes) in Talk::with_all_kinds().contents() {
+        let again = |bytes: &[u8]| {
+            let structure = structure::read(tag, bytes).ok()?;
+            Some(structure::write(&*structure, Vec::new()).expect("a vector takes all"))
+        };
+        let is_sound = |bytes: &[u8]| again(bytes).is_none_or(|again| again == bytes);
+        assert_eq!(again(&bytes), Some(bytes.clone()), "{tag}");
+        assert!(is_sound(&[&bytes[..], &[0]].concat()), "{tag}");
+        for at in 0..bytes.len() {
+            assert!(is_sound(&bytes[..at]), "{tag} cut at {at}");
+            for bit in [1, 0x80] {
+                let mut changed = bytes.clone();
+                changed[at] ^= bit;
+                assert!(is_sound(&changed), "{tag} changed at {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_that_contradict_themselves_are_refused() {
+    let contents = Talk::with_all_kinds().contents();
+    let of = |tag: u8| contents.iter().find(|it| it.0 == tag).map(|it| it.1.clone()).unwrap();
+    let top = of(6);
+    // Each place of the list has twelve bytes and its key, of one byte.
+    let (places, second) = (top.len() - 3 * 13, top[top.len() - 14]);
+    let forgeries: [(u8, usize, u8); 15] = [
+        (3, 0, 9),                // another expansion than the filter's
+        (4, 0, 5),                // layers of another capacity
+        (4, 40, 0),               // no layers
+        (5, 0, 0),                // no cells
+        (5, 0, 10),               // wider rows
+        (5, 7, 255),              // more cells than there can be
+        (5, 8, 2),                // fewer rows
+        (5, 16, 11),              // another sum than that of the rows
+        (6, 0, 4),                // one place more
+        (6, 8, 0),                // no cells
+        (6, 15, 255),             // more cells than there can be
+        (6, places, 99),          // the smallest counts most
+        (6, places, 0),           // a key that counts nothing
+        (6, places + 4, 200),     // a key beyond the end
+        (6, places + 12, second), // the same key twice
+    ];
+    for (tag, at, value) in forgeries {
+        let mut forged = of(tag);
+        assert_ne!(std::mem::replace(&mut forged[at], value), value, "{tag} {at}");
+        assert!(structure::read(tag, &forged).is_err(), "{tag} {at} {value}");
+    }
 }
 
 #[test]
@@ -149,282 +129,353 @@ fn a_malformed_request_is_answered_and_ends_the_session() {
     for bytes in
         ["*9223372036854775808\r\n", "*1\r\n$-1\r\n", "*1\r\n+1\r\n", "*1\r\n$2\r\nabc\r\n"]
     {
-        let mut bench = Bench::new();
-        let answer = bench.send(format!("PING\r\n{bytes}PING\r\n").as_bytes());
-        assert!(answer.starts_with("+PONG|-ERR Protocol error: "), "{answer}");
-        assert_eq!(answer.matches('|').count(), 2, "{answer}");
-        assert!(bench.session.state.closing && bench.session.buffered() == 0);
-        assert_eq!(bench.say("PING"), "");
+        let mut talk = Talk::new(2);
+        let answer = talk.send(format!("PING\r\n{bytes}PING\r\n").as_bytes());
+        assert!(answer.starts_with("+PONG -ERR Protocol error: "), "{answer}");
+        assert!(!answer.ends_with("PONG"), "{answer}");
+        assert!(talk.session.state.closing && talk.session.buffered() == 0);
+        assert_eq!(talk.say("PING"), "");
     }
 }
+
+/// All commands that reserve memory, each for the name `a`.
+const RESERVES: [&str; 16] = [
+    "BF.RESERVE a 0.0001 100000",
+    "BF.RESERVE a 0.0001 100000 NONSCALING",
+    "CF.RESERVE a 100000",
+    "CMS.INITBYDIM a 100000 5",
+    "CMS.INITBYPROB a 0.00001 0.001",
+    "TOPK.RESERVE a 10000",
+    "TOPK.RESERVE a 10 10000 10 0.9",
+    "COUNT.RESERVE a 100000 0.01",
+    "COUNT.RESERVE a 100000 0.01 KIND DCF",
+    "COUNT.RESERVE a 100000 0.01 KIND SBF",
+    "COUNT.RESERVE a 100000 0.01 KIND PSBF",
+    "COUNT.RESERVE a 100000 0.01 KIND COUNTING",
+    "DECAY.RESERVE a 100000 0.01 HALFLIFE 1h",
+    "DECAY.RESERVE a 100000 0.01 HALFLIFE 1h STORAGE OPTIMIZED",
+    "DECAY.RESERVE a 100 0.01 HALFLIFE 1h TOP 10000",
+    "URL.RESERVE a 100000 0.01",
+];
 
 #[test]
 fn what_does_not_fit_is_refused_before_it_is_made() {
-    let mut bench = Bench::with_memory(Some(1 << 20));
-    assert!(bench.say("BF.RESERVE big 0.0001 1000000000").starts_with("-OOM "));
-    assert!(bench.say("CF.RESERVE big 1000000000").starts_with("-OOM "));
-    assert_eq!(bench.say("BF.RESERVE small 0.01 10000"), "+OK|");
-    let mut answers = String::new();
+    for line in RESERVES {
+        let mut talk = Talk::new(2);
+        assert_eq!(talk.say(line), "+OK", "{line}");
+        talk.say(&format!("URL.ADD a http://a.org{}", "/b".repeat(9)));
+        let used = talk.keyspace.store.used();
+        let made_within = |limit: u64| Talk::within(2, Some(limit)).say(line);
+        let refused = "-OOM command not allowed when used memory > 'maxmemory'.";
+        assert_eq!(made_within(used * 6 / 10), refused, "{line}");
+        assert!(line.contains("TOP ") || made_within(used * 15 / 10) == "+OK", "{line}");
+    }
+    let mut talk = Talk::within(2, Some(1 << 16));
+    talk.hold("BF.RESERVE small 0.01 1000 -> +OK");
+    let mut answer = String::new();
     for key in 0..2_000_000 {
-        answers = bench.say(&format!("BF.ADD small {key}"));
-        if answers.starts_with('-') {
+        answer = talk.say(&format!("BF.ADD small {key}"));
+        if answer.starts_with('-') {
             break;
         }
     }
-    assert!(answers.starts_with("-OOM "), "{answers}");
-    assert!(bench.keyspace.store.used() <= 1 << 20);
-    assert_eq!(bench.again().digest(), bench.digest());
-}
-
-/// The head of a dump of that key, as LOADCHUNK takes it.
-fn head_of(bench: &mut Bench, family: &str, key: &str) -> Vec<u8> {
-    let ask = format!("{family}.SCANDUMP {key} 0\r\n");
-    bench.keyspace.execute(&mut bench.session, ask.as_bytes(), 1000.0);
-    let answer = bench.session.reply.bytes().to_vec();
-    bench.session.reply.clear();
-    parse_chunk(&answer).1
+    assert!(answer.starts_with("-OOM "), "{answer}");
+    assert!(talk.keyspace.store.used() <= 1 << 16);
+    talk.replays();
 }
 
 #[test]
 fn no_command_makes_one_key_more_than_there_may_be() {
-    let mut bench = Bench::new();
-    bench.say("BF.ADD bloom a");
-    bench.say("CF.ADD cuckoo a");
-    bench.say("SET text a");
-    let heads = [head_of(&mut bench, "BF", "bloom"), head_of(&mut bench, "CF", "cuckoo")];
-    bench.keyspace.store.set_most(Some(3));
-    let (digest, noted) = (bench.digest(), bench.keyspace.changes.bytes().to_vec());
+    let mut talk = Talk::new(2);
+    talk.send(b"BF.ADD bloom a\nCF.ADD cuckoo a\nSET text a\n");
+    let heads = [("BF", talk.chunk("BF", "bloom", 0).1), ("CF", talk.chunk("CF", "cuckoo", 0).1)];
+    talk.keyspace.store.most = Some(3);
+    let (digest, noted) = (talk.digest(), talk.keyspace.changes.bytes().to_vec());
     let refused = "-ERR max number of keys reached: 'maxkeys' is 3; \
-                   DEL one, or raise it by CONFIG SET maxkeys|";
+                   DEL one, or raise it by CONFIG SET maxkeys";
     let makers = [
-        "SET new a",
-        "BF.RESERVE new 0.01 100",
-        "BF.ADD new a",
-        "BF.MADD new a b",
-        "BF.INSERT new ITEMS a",
-        "CF.RESERVE new 100",
-        "CF.ADD new a",
-        "CF.ADDNX new a",
-        "CF.INSERT new ITEMS a",
-        "CF.INSERTNX new ITEMS a",
-        "CMS.INITBYDIM new 10 2",
-        "CMS.INITBYPROB new 0.1 0.1",
-        "TOPK.RESERVE new 10",
-        "COUNT.RESERVE new 100 0.01",
-        "DECAY.RESERVE new 100 0.01 HALFLIFE 1h",
-        "URL.RESERVE new 100 0.01",
+        "SET a b",
+        "BF.ADD a b",
+        "BF.MADD a b c",
+        "BF.INSERT a ITEMS b",
+        "CF.ADD a b",
+        "CF.ADDNX a b",
+        "CF.INSERT a ITEMS b",
+        "CF.INSERTNX a ITEMS b",
     ];
-    for line in makers {
-        assert_eq!(bench.say(line), refused, "{line}");
+    let makers = || makers.into_iter().chain(RESERVES);
+    for line in makers() {
+        assert_eq!(talk.say(line), refused, "{line}");
     }
-    for (family, head) in [("BF", &heads[0]), ("CF", &heads[1])] {
-        let load = request(&[format!("{family}.LOADCHUNK").as_bytes(), b"new", b"1", head]);
-        assert_eq!(bench.send(&load), refused);
+    for (family, head) in heads {
+        let name = format!("{family}.LOADCHUNK");
+        assert_eq!(talk.ask(&[name.as_bytes(), b"a", b"1", &head]), refused);
     }
-    let exec = bench.send(b"MULTI\r\nBF.ADD new a\r\nEXEC\r\n");
-    assert_eq!(exec, format!("+OK|+QUEUED|*1|{refused}"));
-    assert_eq!(bench.digest(), digest);
-    assert_eq!(bench.keyspace.changes.bytes(), noted, "nothing is noted of what was refused");
+    let exec = talk.send(b"MULTI\r\nBF.ADD a b\r\nEXEC\r\n");
+    assert_eq!(exec, format!("+OK +QUEUED *1 {refused}"));
+    assert_eq!(talk.digest(), digest);
+    assert_eq!(talk.keyspace.changes.bytes(), noted, "nothing is noted of what was refused");
 
     // Keys that are there are changed as ever, and one that goes makes room.
-    assert_eq!(bench.say("BF.ADD bloom b"), ":1|");
-    assert_eq!(bench.say("SET text b"), "+OK|");
-    assert_eq!(bench.say("RENAME text other"), "+OK|");
-    for line in makers {
-        assert_eq!(bench.say("DEL other new"), ":1|");
-        assert!(!bench.say(line).starts_with('-'), "{line}");
-        assert_eq!(bench.keyspace.store.len(), 3, "{line}");
+    talk.hold("BF.ADD bloom b -> :1\nSET text b -> +OK\nRENAME text other -> +OK");
+    for line in makers() {
+        talk.hold("DEL other a -> :1");
+        assert!(!talk.say(line).starts_with('-'), "{line}");
+        assert_eq!(talk.keyspace.store.len(), 3, "{line}");
     }
+    talk.hold("FLUSHALL -> +OK");
+    assert_eq!(talk.keyspace.store.most, Some(3));
 }
 
 #[test]
 fn what_was_kept_under_a_higher_limit_of_keys_is_kept() {
-    let mut bench = Bench::new();
+    let mut talk = Talk::new(2);
     for key in 0..5 {
-        bench.say(&format!("BF.ADD f{key} a"));
+        talk.say(&format!("BF.ADD f{key} a"));
     }
-    let mut other = Bench::new();
-    other.keyspace.store.set_most(Some(2));
-    other.keyspace.replay(bench.keyspace.changes.bytes()).expect("our own");
-    assert_eq!(other.digest(), bench.digest());
-    let mut file = Vec::new();
-    crate::file::write(&bench.keyspace.store, &mut file).expect("memory");
-    let mut loaded = Bench::new();
-    loaded.keyspace.store.set_most(Some(2));
-    crate::file::read(&mut loaded.keyspace.store, &file).expect("our own");
-    assert_eq!(loaded.digest(), bench.digest());
-    for mut bench in [other, loaded] {
-        assert_eq!(bench.say("BF.ADD f4 b"), ":1|");
-        assert!(bench.say("BF.ADD new a").starts_with("-ERR max number of keys"));
-        assert_eq!(bench.say("DEL f0 f1 f2"), ":3|");
-        assert!(bench.say("BF.ADD new a").starts_with("-ERR max number of keys"));
-        assert_eq!(bench.say("DEL f3"), ":1|");
-        assert_eq!(bench.say("BF.ADD new a"), ":1|");
+    let mut saved = Vec::new();
+    file::write(&talk.keyspace.store, &mut saved).expect("memory");
+    let (mut other, mut loaded) = (Talk::new(2), Talk::new(2));
+    (other.keyspace.store.most, loaded.keyspace.store.most) = (Some(2), Some(2));
+    other.keyspace.replay(talk.keyspace.changes.bytes()).expect("our own");
+    file::read(&mut loaded.keyspace.store, &saved).expect("our own");
+    for mut kept in [other, loaded] {
+        assert_eq!(kept.digest(), talk.digest());
+        kept.hold(
+            "
+            BF.ADD f4 b -> :1
+            BF.ADD new a -> -ERR max number of keys...
+            DEL f0 f1 f2 -> :3
+            BF.ADD new a -> -ERR max number of keys...
+            DEL f3 -> :1
+            BF.ADD new a -> :1
+            ",
+        );
     }
 }
 
 #[test]
-fn another_kind_is_a_wrong_type_but_no_key_of_a_set() {
-    let mut bench = Bench::new();
-    bench.say("SET t x");
-    bench.say("BF.ADD b x");
-    for line in ["BF.ADD t x", "BF.CARD t", "BF.INFO t", "CF.ADD b x", "GET b", "CF.DEL b x"] {
-        assert!(bench.say(line).starts_with("-WRONGTYPE "), "{line}");
+fn every_cut_and_every_changed_byte_of_a_file_is_seen() {
+    let talk = Talk::with_all_kinds();
+    let mut bytes = Vec::new();
+    let len = file::write(&talk.keyspace.store, &mut bytes).expect("memory");
+    assert_eq!(len, bytes.len() as u64);
+    let mut back = Store::new(99, None);
+    file::read(&mut back, &bytes).expect("our own");
+    assert_eq!(file::digest(&back).expect("memory"), talk.digest());
+    back.remove(b"text");
+    assert_ne!(file::digest(&back).expect("memory"), talk.digest());
+    for place in (0..bytes.len()).step_by(13) {
+        assert!(file::read(&mut Store::new(0, None), &bytes[..place]).is_err(), "{place}");
+        let mut bytes = bytes.clone();
+        bytes[place] ^= 1;
+        assert!(file::read(&mut Store::new(0, None), &bytes).is_err(), "{place}");
     }
-    assert_eq!(bench.say("BF.EXISTS t x"), ":0|");
-    assert_eq!(bench.say("BF.RESERVE t 0.1 10"), "-ERR item exists|");
 }
 
 #[test]
-fn a_filter_of_fixed_size_refuses_what_is_too_much() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.say("BF.RESERVE f 0.01 2 NONSCALING"), "+OK|");
-    let full = "-ERR non scaling filter is full|";
-    assert_eq!(bench.say("BF.MADD f a b c d"), format!("*3|:1|:1|{full}"));
-    assert_eq!(bench.say("BF.ADD f c"), full);
-    assert_eq!(bench.say("BF.ADD f a"), ":0|");
-    assert_eq!(bench.say("BF.INFO f EXPANSION"), "*1|$-1|");
-    let refused = "-Nonscaling filters cannot expand|";
-    assert_eq!(bench.say("BF.RESERVE g 0.01 2 NONSCALING EXPANSION 2"), refused);
+fn sets_answer_as_redisbloom_does() {
+    let mut talk = Talk::new(2);
+    talk.hold(
+        "
+        ping -> +PONG
+        bf.exists seen a -> :0
+        BF.ADD seen a -> :1
+        BF.ADD seen a -> :0
+        BF.EXISTS seen a -> :1
+        BF.ADD seen -> -ERR wrong number of arguments for 'bf.add' command
+        NO.SUCH x y -> -ERR unknown command 'NO.SUCH', with args beginning with: 'x' 'y'
+        BF.RESERVE f 0.01 2 NONSCALING -> +OK
+        BF.MADD f a b c d -> *3 :1 :1 -ERR non scaling filter is full
+        BF.ADD f c -> -ERR non scaling filter is full
+        BF.ADD f a -> :0
+        BF.INFO f EXPANSION -> *1 $-1
+        BF.INFO f CAPACITY -> *1 :2
+        BF.RESERVE g 0.01 2 NONSCALING EXPANSION 2 -> -Nonscaling filters cannot expand
+        BF.RESERVE f 0.01 2 -> -ERR item exists
+        BF.RESERVE g 1 2 -> -ERR error rate must be in the range (0.000000, 1.000000)
+        BF.RESERVE g 0.1 0 -> -ERR capacity must be in the range [1, 1073741824]
+        BF.RESERVE g 0.1 9 EXPANSION -> -ERR bad expansion
+        BF.RESERVE g 0.1 9 EXPANSION 32769 -> -ERR expansion must be in the range [0, 32768]
+        BF.RESERVE g 0.1 9 GROWTH 2 -> -ERR syntax error
+        BF.INSERT g NOCREATE ITEMS a -> -ERR not found
+        BF.INSERT g CAPACITY x ITEMS a -> -ERR bad capacity
+        BF.INSERT g ERROR ITEMS a -> -ERR bad error rate
+        BF.INSERT g GROWTH 2 ITEMS a -> -ERR Unknown argument received
+        BF.INSERT g CAPACITY 5 ITEMS -> -ERR wrong number of arguments for 'bf.insert' command
+        BF.INSERT g CAPACITY 5 ERROR 0.1 EXPANSION 4 ITEMS a a -> *2 :1 :0
+        BF.INFO g EXPANSION -> *1 :4
+        CF.RESERVE c 1 -> -Capacity must be at least (BucketSize * 2)
+        CF.RESERVE c 8 BUCKETSIZE 0 -> -Bad bucket size
+        CF.RESERVE c 8 EXPANSION -> -Bad expansion
+        CF.RESERVE c 8 GROWTH 2 -> -ERR syntax error
+        CF.RESERVE c 4 EXPANSION 0 -> +OK
+        CF.INSERT c ITEMS a a b b c -> *5 :1 :1 :1 :1 :-1
+        CF.INSERTNX c ITEMS a -> *1 :0
+        CF.ADDNX c b -> :0
+        CF.ADD c d -> -Filter is full
+        CF.DEL c a -> :1
+        CF.COUNT c a -> :1
+        CF.DEL none a -> -Not found
+        CF.INSERT none CAPACITY x ITEMS a -> -Bad capacity
+        CF.INSERT none NOCREATE ITEMS a -> -ERR not found
+        CF.INSERTNX none CAPACITY 9 -> -ERR wrong number of arguments for 'cf.insertnx' command
+        CF.COMPACT c -> +OK
+        SET t x -> +OK
+        BF.ADD t x -> -WRONGTYPE ...
+        BF.CARD t -> -WRONGTYPE ...
+        BF.INFO t -> -WRONGTYPE ...
+        CF.ADD f x -> -WRONGTYPE ...
+        CF.DEL f x -> -WRONGTYPE ...
+        GET f -> -WRONGTYPE ...
+        BF.EXISTS t x -> :0
+        BF.RESERVE t 0.1 10 -> -ERR item exists
+        BF.LOADCHUNK to 1 rubbish -> -ERR received bad data
+        BF.LOADCHUNK to 2 rubbish -> -ERR not found
+        ",
+    );
+    talk.replays();
 }
 
 #[test]
 fn chunks_bring_a_filter_to_another_name() {
-    let mut bench = Bench::new();
-    bench.say("HELLO 2");
+    let mut talk = Talk::new(2);
     for key in 0..500 {
-        bench.say(&format!("BF.ADD from {key}"));
-        bench.say(&format!("CF.ADD counts {key}"));
+        talk.say(&format!("BF.ADD BF {key}"));
+        talk.say(&format!("CF.ADD CF {key}"));
     }
-    for (family, from) in [("BF", "from"), ("CF", "counts")] {
-        let mut iterator = 0u64;
-        loop {
-            let words = format!("{family}.SCANDUMP");
-            let ask =
-                request(&[words.as_bytes(), from.as_bytes(), iterator.to_string().as_bytes()]);
-            bench.keyspace.execute(&mut bench.session, &ask, 1.0);
-            let answer = bench.session.reply.bytes().to_vec();
-            bench.session.reply.clear();
-            let (next, chunk) = parse_chunk(&answer);
-            if next == 0 {
-                break;
-            }
-            let (words, next) = (format!("{family}.LOADCHUNK"), next.to_string());
-            let load = request(&[words.as_bytes(), b"to", next.as_bytes(), &chunk]);
-            assert_eq!(bench.send(&load), "+OK|");
-            iterator = next.parse().expect("a number");
+    for family in ["BF", "CF"] {
+        let name = format!("{family}.LOADCHUNK");
+        let (mut next, mut chunk) = talk.chunk(family, family, 0);
+        while next > 0 {
+            let number = next.to_string();
+            assert_eq!(talk.ask(&[name.as_bytes(), b"to", number.as_bytes(), &chunk]), "+OK");
+            talk.replays();
+            (next, chunk) = talk.chunk(family, family, next);
         }
-        let debug = |bench: &mut Bench, key| bench.say(&format!("{family}.INFO {key}"));
-        assert_eq!(debug(&mut bench, "to"), debug(&mut bench, from));
-        assert_eq!(bench.again().digest(), bench.digest());
-        bench.say("DEL to");
+        let info = talk.say(&format!("{family}.INFO to"));
+        assert_eq!(info, talk.say(&format!("{family}.INFO {family}")));
+        talk.say("DEL to");
     }
-    assert_eq!(bench.say("BF.LOADCHUNK to 1 rubbish"), "-ERR received bad data|");
-    assert_eq!(bench.say("BF.LOADCHUNK to 2 rubbish"), "-ERR not found|");
-}
-
-/// The number and the bytes of `*2 :next $len bytes`.
-fn parse_chunk(answer: &[u8]) -> (u64, Vec<u8>) {
-    let text = String::from_utf8_lossy(answer);
-    let mut lines = text.split("\r\n");
-    let next = lines.nth(1).and_then(|line| line[1..].parse().ok()).expect("a number");
-    let head = lines.next().expect("a length");
-    let len = usize::try_from(head[1..].parse::<i64>().expect("a length")).unwrap_or(0);
-    let start = answer.windows(head.len()).position(|it| it == head.as_bytes()).expect("there");
-    let start = start + head.len() + 2;
-    (next, answer.get(start..start + len).unwrap_or_default().to_vec())
+    let head = talk.chunk("BF", "BF", 0).1;
+    assert_eq!(talk.ask(&[b"CF.LOADCHUNK", b"to", b"1", &head]), "-ERR received bad data");
+    assert_eq!(talk.ask(&[b"BF.LOADCHUNK", b"to", b"1", &head]), "+OK");
+    talk.hold("BF.ADD to a -> -ERR the key is still being loaded by chunks");
 }
 
 #[test]
 fn the_host_answers_its_commands_in_their_turn() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.send(b"PING\r\nINFO server\r\nPING\r\nINFO\r\nECHO x\r\n"), "+PONG|");
-    assert_eq!(bench.session.foreign().map(<[_]>::len), Some(2));
-    assert_eq!(bench.send(b"PING\r\n"), "", "nothing is done out of turn");
-    bench.session.reply.ok();
-    bench.keyspace.resume(&mut bench.session, 1.0);
-    assert_eq!(bench.answers(), "+OK|+PONG|");
-    bench.session.reply.ok();
-    bench.keyspace.resume(&mut bench.session, 1.0);
-    assert_eq!(bench.answers(), "+OK|$1|x|+PONG|");
-    assert!(bench.session.foreign().is_none() && bench.session.buffered() == 0);
+    let mut talk = Talk::new(2);
+    assert_eq!(talk.send(b"PING\r\nINFO server\r\nPING\r\nINFO\r\nECHO x\r\n"), "+PONG");
+    assert_eq!(talk.session.state.foreign.as_ref().map(Vec::len), Some(2));
+    assert_eq!(talk.send(b"PING\r\n"), "", "nothing is done out of turn");
+    for expected in ["+OK +PONG", "+OK $1 x +PONG"] {
+        talk.session.reply.ok();
+        talk.keyspace.resume(&mut talk.session, 1.0);
+        assert_eq!(talk.answers(), expected);
+    }
+    assert!(talk.session.state.foreign.is_none() && talk.session.buffered() == 0);
 }
 
 #[test]
 fn who_has_not_shown_who_he_is_can_do_little() {
-    let mut bench = Bench::new();
-    let lines =
-        ["user default on >secret ~* +@all", "user ann on >pw ~crawl:* +@bloom +@connection"];
-    bench.keyspace.set_users(lines.into_iter()).expect("good lines");
-    bench.session = bench.keyspace.session(8);
-    assert!(bench.say("PING").starts_with("-NOAUTH "));
-    assert!(bench.say("HELLO 3").starts_with("-NOAUTH "));
-    assert!(bench.say("AUTH wrong").starts_with("-WRONGPASS "));
-    assert!(bench.say("AUTH ann wrong").starts_with("-WRONGPASS "));
-    assert_eq!(bench.say("AUTH ann pw"), "+OK|");
-    assert_eq!(bench.say("BF.ADD crawl:1 x"), ":1|");
-    assert!(bench.say("BF.ADD other x").starts_with("-NOPERM No permissions to access a key"));
-    assert!(bench.say("FLUSHALL").starts_with("-NOPERM User ann has no permissions"));
-    assert_eq!(bench.say("RESET"), "+RESET|");
-    assert!(bench.say("PING").starts_with("-NOAUTH "));
-    assert_eq!(bench.say("AUTH secret"), "+OK|");
-    assert_eq!(bench.say("FLUSHALL"), "+OK|");
-    bench.keyspace.set_users(std::iter::once("user default off")).expect("a good line");
-    assert!(bench.say("PING").starts_with("-NOAUTH "), "a user that was switched off is out");
+    let mut talk = Talk::new(2);
+    let lines = [
+        "user default on >secret >other ~* +@all",
+        "user ann on >pw ~crawl:* +@bloom -bf.reserve +@connection +del",
+    ];
+    talk.keyspace.set_users(lines.into_iter()).expect("good lines");
+    talk.session = talk.keyspace.session(8);
+    talk.hold(
+        "
+        PING -> -NOAUTH ...
+        HELLO 3 -> -NOAUTH ...
+        AUTH wrong -> -WRONGPASS ...
+        AUTH ann wrong -> -WRONGPASS ...
+        AUTH bob pw -> -WRONGPASS ...
+        AUTH ann pw -> +OK
+        BF.ADD crawl:1 x -> :1
+        BF.ADD other x -> -NOPERM No permissions to access a key
+        DEL crawl:2 crawl:3 other -> -NOPERM No permissions to access a key
+        DEL crawl:2 crawl:3 -> :0
+        BF.RESERVE crawl:2 0.1 9 -> -NOPERM User ann has no permissions to run the 'bf.reserve' command
+        FLUSHALL -> -NOPERM User ann has no permissions to run the 'flushall' command
+        RESET -> +RESET
+        PING -> -NOAUTH ...
+        AUTH other -> +OK
+        AUTH secret -> +OK
+        FLUSHALL -> +OK
+        ",
+    );
+    talk.keyspace.set_users(std::iter::once("user default off")).expect("a good line");
+    assert!(talk.say("PING").starts_with("-NOAUTH "), "a user that was switched off is out");
     let long = format!("*1\r\n${}\r\n", (16 << 10) + 1);
-    bench.session = bench.keyspace.session(9);
-    assert_eq!(bench.send(long.as_bytes()), "-ERR Protocol error: unauthenticated bulk length|");
-    bench.session = bench.keyspace.session(9);
-    assert_eq!(bench.send(b"*11\r\n"), "-ERR Protocol error: unauthenticated multibulk length|");
+    for (bytes, length) in [(long.as_bytes(), "bulk"), (b"*11\r\n", "multibulk")] {
+        talk.session = talk.keyspace.session(9);
+        let refused = format!("-ERR Protocol error: unauthenticated {length} length");
+        assert_eq!(talk.send(bytes), refused);
+    }
 }
 
 #[test]
 fn nothing_is_changed_while_it_may_not_be() {
-    let mut bench = Bench::new();
-    bench.keyspace.set_read_only(Some("the journal failed".to_owned()));
-    assert_eq!(bench.say("BF.ADD a x"), "-MISCONF the journal failed|");
-    assert_eq!(bench.say("BF.EXISTS a x"), ":0|");
-    bench.keyspace.set_read_only(None);
-    bench.keyspace.set_loading(true);
-    assert!(bench.say("BF.EXISTS a x").starts_with("-LOADING "));
-    assert_eq!(bench.say("PING"), "+PONG|");
-    bench.keyspace.set_loading(false);
-    assert_eq!(bench.say("BF.ADD a x"), ":1|");
+    let mut talk = Talk::new(2);
+    talk.keyspace.read_only = Some("the journal failed".to_owned());
+    talk.hold("BF.ADD a x -> -MISCONF the journal failed\nBF.EXISTS a x -> :0");
+    talk.keyspace.read_only = None;
+    talk.keyspace.loading = true;
+    talk.hold("BF.EXISTS a x -> -LOADING ...\nPING -> +PONG");
+    talk.keyspace.loading = false;
+    talk.hold("BF.ADD a x -> :1");
 }
 
 #[test]
 fn a_transaction_is_done_whole_or_not_at_all() {
-    let mut bench = Bench::new();
-    assert_eq!(
-        bench
-            .send(b"MULTI\r\nSET a 1\r\nBF.ADD a x\r\nGET a\r\nEXEC\r\n")
-            .matches("QUEUED")
-            .count(),
-        3
+    let mut talk = Talk::new(2);
+    talk.hold(
+        "
+        MULTI -> +OK
+        SET a 1 -> +QUEUED
+        BF.ADD a x -> +QUEUED
+        MULTI -> -ERR MULTI calls can not be nested
+        GET a -> +QUEUED
+        EXEC -> *3 +OK -WRONGTYPE Operation against a key holding the wrong kind of value $1 1
+        MULTI -> +OK
+        SET a 2 -> +QUEUED
+        INFO -> -ERR Command not allowed inside a transaction
+        EXEC -> -EXECABORT Transaction discarded because of previous errors.
+        MULTI -> +OK
+        SET a 3 -> +QUEUED
+        DISCARD -> +OK
+        EXEC -> -ERR EXEC without MULTI
+        DISCARD -> -ERR DISCARD without MULTI
+        GET a -> $1 1
+        MULTI -> +OK
+        ",
     );
-    assert_eq!(bench.say("GET a"), "$1|1|");
-    assert_eq!(bench.send(b"MULTI\r\nSET a 2\r\nINFO\r\nEXEC\r\n").matches("EXECABORT").count(), 1);
-    assert_eq!(bench.send(b"MULTI\r\nSET a 3\r\nDISCARD\r\nEXEC\r\n").matches("-ERR").count(), 1);
-    assert_eq!(bench.say("GET a"), "$1|1|");
+    // What is kept is no more than two byte strings may have.
+    let value = vec![b'x'; 1 << 20];
+    let answers: Vec<_> = (0..3).map(|_| talk.ask(&[b"SET", b"a", &value])).collect();
+    assert_eq!(answers[0], "+QUEUED");
+    assert!(answers[2].starts_with("-ERR"));
+    talk.hold("EXEC -> -EXECABORT ...");
 }
 
 #[test]
 fn a_scan_sees_all_that_was_there_all_along() {
-    let mut bench = Bench::new();
+    let mut talk = Talk::new(2);
     for key in 0..100 {
-        bench.say(&format!("SET stay{key} x"));
-        bench.say(&format!("SET go{key} x"));
+        talk.say(&format!("SET stay{key} x"));
+        talk.say(&format!("SET go{key} x"));
     }
     let (mut seen, mut cursor) = (Vec::new(), "0".to_owned());
     for round in 0.. {
-        let answer = bench.say(&format!("SCAN {cursor} COUNT 7 MATCH stay*"));
-        let words: Vec<_> = answer.split('|').collect();
+        let answer = talk.say(&format!("SCAN {cursor} COUNT 7 MATCH stay*"));
+        let words: Vec<_> = answer.split(' ').collect();
         cursor = words[2].to_owned();
-        seen.extend(
-            words.iter().filter(|word| word.starts_with("stay")).map(|word| (*word).to_owned()),
-        );
-        bench.say(&format!("DEL go{round}"));
-        bench.say(&format!("SET new{round} x"));
+        seen.extend(words.iter().filter(|it| it.starts_with("stay")).map(|it| it.to_string()));
+        talk.say(&format!("DEL go{round}"));
+        talk.say(&format!("SET new{round} x"));
         if cursor == "0" {
             break;
         }
@@ -437,26 +488,33 @@ fn a_scan_sees_all_that_was_there_all_along() {
 
 #[test]
 fn many_answers_are_sent_in_parts() {
-    let mut bench = Bench::new();
+    let mut talk = Talk::new(2);
     let value = vec![b'x'; 1 << 20];
-    bench.send(&request(&[b"SET", b"t", &value]));
-    bench.keyspace.execute(&mut bench.session, "GET t\r\n".repeat(200).as_bytes(), 1.0);
-    let mut answered = bench.session.reply.len();
-    while bench.session.more() {
-        assert!(bench.session.reply.len() < 80 << 20);
-        bench.session.reply.clear();
-        bench.keyspace.execute(&mut bench.session, b"", 1.0);
-        answered += bench.session.reply.len();
+    talk.ask(&[b"SET", b"t", &value]);
+    talk.keyspace.execute(&mut talk.session, "GET t\r\n".repeat(200).as_bytes(), 1.0);
+    let mut answered = talk.session.reply.len();
+    while talk.session.more {
+        assert!(talk.session.reply.len() < 80 << 20);
+        talk.session.reply.clear();
+        talk.keyspace.execute(&mut talk.session, b"", 1.0);
+        answered += talk.session.reply.len();
     }
     assert_eq!(answered, 200 * ((1 << 20) + "$1048576\r\n\r\n".len()));
 }
 
 #[test]
 fn what_the_table_promises_is_there() {
-    let mut bench = Bench::new();
-    assert!(bench.say("COMMAND INFO bf.add").contains("$6|bf.add|:3|"));
-    assert_eq!(bench.say("COMMAND INFO nothing"), "*1|$-1|");
-    assert!(bench.say("ACL CAT bloom").contains("bf.add"));
-    assert_eq!(bench.say("ACL WHOAMI"), "$7|default|");
-    assert!(bench.say("COMMAND DOCS bf.add").contains("bloom"));
+    let mut talk = Talk::new(2);
+    talk.hold(
+        "
+        COMMAND INFO bf.add -> *1 *10 $6 bf.add :3 ...
+        COMMAND INFO nothing -> *1 $-1
+        COMMAND DOCS bf.add -> *2 $6 bf.add *2 $5 group $5 bloom
+        COMMAND WHAT -> -ERR unknown subcommand 'WHAT'. Try COMMAND HELP.
+        ACL CAT cms -> *6 $13 cms.initbydim ...
+        ACL CAT nothing -> -ERR Unknown category 'nothing'
+        ACL WHOAMI -> $7 default
+        ",
+    );
+    assert_eq!(Keyspace::new(1, None, 1, &[]).table.find(b"INFO"), None);
 }

@@ -15,12 +15,8 @@ pub(super) fn encode(reply: &mut Reply, value: &Bound<'_, PyAny>, depth: usize) 
     if depth > DEPTH {
         return Err(PyRecursionError::new_err("a reply with too many lists in lists"));
     }
-    let each = |reply: &mut Reply, items: &mut dyn Iterator<Item = Bound<'_, PyAny>>| {
-        for item in items {
-            encode(reply, &item, depth + 1)?;
-        }
-        PyResult::Ok(())
-    };
+    let each =
+        |reply: &mut Reply| value.try_iter()?.try_for_each(|item| encode(reply, &item?, depth + 1));
     if value.is_none() {
         reply.null();
     } else if let Ok(value) = value.cast::<PyBytes>() {
@@ -38,24 +34,18 @@ pub(super) fn encode(reply: &mut Reply, value: &Bound<'_, PyAny>, depth: usize) 
         reply.int(value.extract()?);
     } else if let Ok(value) = value.cast::<PyFloat>() {
         reply.double(value.value());
-    } else if let Ok(value) = value.cast::<PyList>() {
-        reply.array(value.len());
-        each(reply, &mut value.iter())?;
-    } else if let Ok(value) = value.cast::<PyTuple>() {
-        reply.array(value.len());
-        each(reply, &mut value.iter())?;
+    } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        reply.array(value.len()?);
+        each(reply)?;
     } else if let Ok(value) = value.cast::<PyDict>() {
         reply.map(value.len());
         for (key, item) in value.iter() {
             encode(reply, &key, depth + 1)?;
             encode(reply, &item, depth + 1)?;
         }
-    } else if let Ok(value) = value.cast::<PySet>() {
-        reply.set(value.len());
-        each(reply, &mut value.iter())?;
-    } else if let Ok(value) = value.cast::<PyFrozenSet>() {
-        reply.set(value.len());
-        each(reply, &mut value.iter())?;
+    } else if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
+        reply.set(value.len()?);
+        each(reply)?;
     } else if value.is_instance_of::<PyBaseException>() {
         let text = value.str()?.to_string();
         reply.error(&with_code(&text));

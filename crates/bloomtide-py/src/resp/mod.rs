@@ -11,7 +11,7 @@ pub(crate) use session::Session;
 use crate::errors::{OrRaise, parameter, to_python, with_path};
 use crate::params;
 use crate::structure::getters;
-use bloomtide_resp::structure::{Structure, Summary};
+use bloomtide_resp::structure::{Kind, Summary};
 use bloomtide_resp::{Keyspace as Core, file};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -31,15 +31,8 @@ fn waited_for<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
 /// Structures that are looked at before others may use the keyspace again.
 const FEW: usize = 16;
 
-/// What is told of a structure.
-struct Row {
-    slot: usize,
-    name: Box<[u8]>,
-    kind: &'static str,
-    type_name: &'static str,
-    bytes: u64,
-    summary: Summary,
-}
+/// What is told of a structure: its slot, its name, the words of its kind and of TYPE, its memory, its state.
+type Row = (usize, Box<[u8]>, &'static str, &'static str, u64, Summary);
 
 /// Named structures, the commands on them, and what must be journaled.
 #[pyclass(module = "bloomtide._core", frozen)]
@@ -49,15 +42,11 @@ impl Keyspace {
     /// The next structures from a slot on.
     fn some_rows(&self, slot: usize, most: usize) -> Vec<Row> {
         let core = locked(&self.0);
-        let row = |(slot, name, structure): (usize, &[u8], &Structure)| Row {
-            slot,
-            name: name.into(),
-            kind: structure.kind(),
-            type_name: structure.type_name(),
-            bytes: structure.bytes(),
-            summary: structure.summary(),
-        };
-        core.store.iter_from(slot).take(most).map(row).collect()
+        let rows = core.store.iter_from(slot).take(most).map(|(slot, name, held)| {
+            let type_name = Kind::of(held).type_name;
+            (slot, name.into(), held.kind(), type_name, held.bytes(), held.summary())
+        });
+        rows.collect()
     }
 }
 
@@ -83,8 +72,8 @@ impl Keyspace {
         // Unknown to whoever chooses names, and different in each process.
         let seed = RandomState::new().hash_one(0u8);
         let mut core = Core::new(seed, max_memory, max_bulk, &foreign.unwrap_or_default());
-        core.store.set_most(max_keys);
-        core.changes.keep(journal);
+        core.store.most = max_keys;
+        core.changes.silent = !journal;
         Ok(Keyspace(Arc::new(Mutex::new(core))))
     }
 
@@ -102,7 +91,7 @@ impl Keyspace {
     /// The users, as lines of an access list.
     fn users(&self) -> Vec<String> {
         let core = locked(&self.0);
-        core.users().iter().map(|user| user.line(core.table())).collect()
+        core.users.iter().map(|user| user.line(&core.table)).collect()
     }
 
     /// What was changed since the last call.
@@ -141,23 +130,25 @@ impl Keyspace {
 
     /// Numbers about the whole.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (told, limits, calls) = {
+        let (told, calls, unknown) = {
             let core = waited_for(py, &self.0);
-            let (hits, misses) = core.store.asked();
+            let (hits, misses) = core.store.asked;
             let told = [
-                ("keys", core.store.len() as u64),
-                ("bytes", core.store.used()),
-                ("unknown", core.unknown()),
-                ("hits", hits),
-                ("misses", misses),
-                ("journal_bytes", core.changes.bytes().len() as u64),
+                ("keys", Some(core.store.len() as u64)),
+                ("bytes", Some(core.store.used())),
+                ("unknown", Some(core.unknown)),
+                ("hits", Some(hits)),
+                ("misses", Some(misses)),
+                ("journal_bytes", Some(core.changes.bytes().len() as u64)),
+                ("max_memory", core.store.limit),
+                ("max_keys", core.store.most),
             ];
             let calls: Vec<_> =
                 core.calls().map(|(command, calls)| (command.name, calls)).collect();
-            (told, (core.store.limit(), core.store.most()), calls)
+            (told, calls, core.unknown)
         };
         let (stats, commands) = (PyDict::new(py), PyDict::new(py));
-        let (mut all, mut errors) = (0, 0);
+        let (mut all, mut errors) = (unknown, unknown);
         for (name, count) in calls {
             if count.calls > 0 {
                 commands.set_item(name, (count.calls, count.errors))?;
@@ -165,14 +156,11 @@ impl Keyspace {
             all += count.calls;
             errors += count.errors;
         }
-        let unknown = told[2].1;
         for (name, value) in told {
             stats.set_item(name, value)?;
         }
-        stats.set_item("max_memory", limits.0)?;
-        stats.set_item("max_keys", limits.1)?;
-        stats.set_item("calls", all + unknown)?;
-        stats.set_item("errors", errors + unknown)?;
+        stats.set_item("calls", all)?;
+        stats.set_item("errors", errors)?;
         stats.set_item("commands", commands)?;
         Ok(stats)
     }
@@ -186,16 +174,16 @@ impl Keyspace {
             let most = FEW.min(limit - list.len());
             let rows = py.detach(|| self.some_rows(next, most));
             let Some(last) = rows.last() else { break };
-            next = last.slot + 1;
-            for each in rows {
+            next = last.0 + 1;
+            for (_, name, kind, type_name, bytes, summary) in rows {
                 let row = PyDict::new(py);
-                row.set_item("name", PyBytes::new(py, &each.name))?;
-                row.set_item("kind", each.kind)?;
-                row.set_item("type", each.type_name)?;
-                row.set_item("items", each.summary.items)?;
-                row.set_item("bytes", each.bytes)?;
-                row.set_item("fill", each.summary.fill)?;
-                row.set_item("predicted_error", each.summary.error)?;
+                row.set_item("name", PyBytes::new(py, &name))?;
+                row.set_item("kind", kind)?;
+                row.set_item("type", type_name)?;
+                row.set_item("items", summary.items)?;
+                row.set_item("bytes", bytes)?;
+                row.set_item("fill", summary.fill)?;
+                row.set_item("predicted_error", summary.error)?;
                 list.append(row)?;
             }
         }
@@ -205,38 +193,38 @@ impl Keyspace {
     /// Why nothing may be changed, if so.
     #[getter]
     fn read_only(&self, py: Python<'_>) -> Option<String> {
-        waited_for(py, &self.0).read_only().map(str::to_owned)
+        waited_for(py, &self.0).read_only.clone()
     }
 
     #[setter]
     fn set_read_only(&self, reason: Option<String>) {
-        locked(&self.0).set_read_only(reason);
+        locked(&self.0).read_only = reason;
     }
 
     /// Whether data is being loaded.
     #[getter]
     fn loading(&self, py: Python<'_>) -> bool {
-        waited_for(py, &self.0).loading()
+        waited_for(py, &self.0).loading
     }
 
     #[setter]
     fn set_loading(&self, loading: bool) {
-        locked(&self.0).set_loading(loading);
+        locked(&self.0).loading = loading;
     }
 
     #[setter]
     fn set_max_memory(&self, limit: Option<u64>) {
-        locked(&self.0).store.set_limit(limit);
+        locked(&self.0).store.limit = limit;
     }
 
     #[setter]
     fn set_max_keys(&self, most: Option<u64>) {
-        locked(&self.0).store.set_most(most);
+        locked(&self.0).store.most = most;
     }
 
     #[setter]
     fn set_journal(&self, journal: bool) {
-        locked(&self.0).changes.keep(journal);
+        locked(&self.0).changes.silent = !journal;
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
@@ -246,9 +234,9 @@ impl Keyspace {
 
 getters!(Keyspace, this =>
     /// Memory there may be, in bytes.
-    max_memory: Option<u64> = locked(&this.0).store.limit();
+    max_memory: Option<u64> = locked(&this.0).store.limit;
     /// Names there may be.
-    max_keys: Option<u64> = locked(&this.0).store.most();
+    max_keys: Option<u64> = locked(&this.0).store.most;
     /// Whether changes are kept for `take_changes`.
-    journal: bool = locked(&this.0).changes.kept();
+    journal: bool = !locked(&this.0).changes.silent;
 );

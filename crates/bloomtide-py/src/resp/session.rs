@@ -26,8 +26,22 @@ impl Session {
         Session { keyspace, core: Mutex::new(core) }
     }
 
-    /// Takes the answers out.
-    fn answers<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    /// Does work that changes both, without the interpreter if it may take long; the answers.
+    fn work<'py>(
+        &self,
+        py: Python<'py>,
+        bytes: usize,
+        work: impl FnOnce(&mut Core, &mut CoreSession) + Send,
+    ) -> Bound<'py, PyBytes> {
+        let work = || {
+            let mut core = locked(&self.core);
+            work(&mut locked(&self.keyspace), &mut core);
+        };
+        if bytes < LONG {
+            work()
+        } else {
+            py.detach(work)
+        }
         let mut core = locked(&self.core);
         let answers = PyBytes::new(py, core.reply.bytes());
         core.reply.clear();
@@ -39,16 +53,7 @@ impl Session {
 impl Session {
     /// Does everything that is whole in what the client sent, now and before; the answers.
     fn execute<'py>(&self, py: Python<'py>, data: &[u8], now: f64) -> Bound<'py, PyBytes> {
-        let work = || {
-            let mut core = locked(&self.core);
-            locked(&self.keyspace).execute(&mut core, data, now);
-        };
-        if data.len() < LONG {
-            work()
-        } else {
-            py.detach(work)
-        }
-        self.answers(py)
+        self.work(py, data.len(), |keyspace, session| keyspace.execute(session, data, now))
     }
 
     /// Answers the command that waits in `foreign`, and goes on.
@@ -58,45 +63,33 @@ impl Session {
         reply: &Bound<'py, PyAny>,
         now: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        if locked(&self.core).foreign().is_none() {
+        if locked(&self.core).state.foreign.is_none() {
             let (got, allowed) = ("a reply to nothing", "the reply to the command in `foreign`");
-            return Err(parameter(
-                py,
-                "reply",
-                got,
-                allowed,
-                "look whether `foreign` is None first",
-            ));
+            let hint = "look whether `foreign` is None first";
+            return Err(parameter(py, "reply", got, allowed, hint));
         }
         let mut encoded = Reply::default();
         encoded.set_protocol(locked(&self.core).reply.protocol());
         encode(&mut encoded, reply, 0)?;
-        let long = locked(&self.core).buffered() >= LONG;
-        let work = || {
-            let mut core = locked(&self.core);
-            core.reply.append(&encoded);
-            locked(&self.keyspace).resume(&mut core, now);
-        };
-        if long {
-            py.detach(work)
-        } else {
-            work()
-        }
-        Ok(self.answers(py))
+        let buffered = locked(&self.core).buffered();
+        Ok(self.work(py, buffered, |keyspace, session| {
+            session.reply.append(&encoded);
+            keyspace.resume(session, now);
+        }))
     }
 
     /// Whether nothing waits: no foreign command, no more answers, no part of a request, no end.
     #[getter]
     fn settled(&self) -> bool {
         let core = locked(&self.core);
-        core.foreign().is_none() && !core.more() && !core.state.closing && core.buffered() == 0
+        core.state.foreign.is_none() && !core.more && !core.state.closing && core.buffered() == 0
     }
 
     /// A command that the host must answer with `resume`; nothing else is done before.
     #[getter]
     fn foreign<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         let core = locked(&self.core);
-        let Some(args) = core.foreign() else { return Ok(None) };
+        let Some(args) = &core.state.foreign else { return Ok(None) };
         PyList::new(py, args.iter().map(|arg| PyBytes::new(py, arg))).map(Some)
     }
 
@@ -118,7 +111,7 @@ impl Session {
 
 getters!(Session, this =>
     /// Whether there is more to do once these answers were sent: call `execute(b"", now)` then.
-    more: bool = locked(&this.core).more();
+    more: bool = locked(&this.core).more;
     /// Send what was answered, then close.
     closing: bool = locked(&this.core).state.closing;
     /// Bytes of requests that are not done.

@@ -14,7 +14,7 @@ pub const TABLE: &[Command] = &[
 fn command(call: &mut Call<'_>) -> Answer {
     let (args, commands) = (call.args, call.table.commands());
     let reply = &mut *call.reply;
-    if args.len() == 1 {
+    if args.len() == 1 || (args.len() == 2 && args.is(1, "INFO")) {
         reply.array(commands.len());
         commands.iter().for_each(|command| about(reply, command));
     } else if args.is(1, "COUNT") {
@@ -24,10 +24,7 @@ fn command(call: &mut Call<'_>) -> Answer {
         commands.iter().for_each(|it| reply.bulk(it.name.to_ascii_lowercase().as_bytes()));
     } else if args.is(1, "INFO") {
         let wanted = args.from(2);
-        reply.array(if wanted.len() == 0 { commands.len() } else { wanted.len() });
-        if wanted.len() == 0 {
-            commands.iter().for_each(|command| about(reply, command));
-        }
+        reply.array(wanted.len());
         for name in wanted.iter() {
             match call.table.find(name) {
                 Some(number) => about(reply, &commands[number]),

@@ -1,12 +1,14 @@
 //! BF.*: sets that may wrongly say "present", never wrongly "absent". Replies and defaults are those of RedisBloom.
 
-use super::chunks;
+use super::sets;
+use super::words::{self, EXISTS, Field, NOT_FOUND, Options, wrong_number};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::store::Slot;
-use crate::structure::{Held, Kind};
-use crate::structures::{Added, Bloom, BloomGoal, Layer};
+use crate::structure::Structure;
+use crate::structures::{Bloom, BloomGoal};
 use crate::wire::number;
+use crate::wire::request::Args;
 
 const WRITE: u32 = is::BLOOM | is::WRITE;
 const READ: u32 = is::BLOOM | is::READ;
@@ -17,8 +19,8 @@ pub const TABLE: &[Command] = &[
     Command::new("BF.ADD", 3, WRITE | is::FAST, Keys::FIRST, add),
     Command::new("BF.MADD", -3, WRITE, Keys::FIRST, madd),
     Command::new("BF.INSERT", -4, WRITE, Keys::FIRST, insert),
-    Command::new("BF.EXISTS", 3, READ | is::FAST, Keys::FIRST, exists),
-    Command::new("BF.MEXISTS", -3, READ, Keys::FIRST, mexists),
+    Command::new("BF.EXISTS", 3, READ | is::FAST, Keys::FIRST, sets::exists::<Bloom>),
+    Command::new("BF.MEXISTS", -3, READ, Keys::FIRST, sets::mexists::<Bloom>),
     Command::new("BF.CARD", 2, READ | is::FAST, Keys::FIRST, card),
     Command::new("BF.INFO", -2, READ | is::FAST, Keys::FIRST, info),
     Command::new("BF.DEBUG", 2, READ | is::FAST, Keys::FIRST, debug),
@@ -27,8 +29,7 @@ pub const TABLE: &[Command] = &[
 ];
 
 const FULL: Failure = Failure::new("ERR non scaling filter is full");
-const NOT_FOUND: Failure = Failure::new("ERR not found");
-const EXISTS: Failure = Failure::new("ERR item exists");
+const BAD_FIELD: Failure = Failure::new("ERR Invalid information value");
 const CANNOT_EXPAND: Failure = Failure::new("Nonscaling filters cannot expand");
 /// Rates above this are taken as this.
 const MOST_ERROR: f64 = 0.25;
@@ -86,7 +87,7 @@ fn find_or_make(call: &mut Call<'_>, goal: BloomGoal) -> Result<Slot, Failure> {
 fn make(call: &mut Call<'_>, goal: BloomGoal) -> Result<Slot, Failure> {
     let name = call.args.at(1);
     call.store.admit_as(name, goal.bytes()?)?;
-    let slot = call.store.insert(name, Bloom::new(goal)?.into_structure());
+    let slot = call.store.insert(name, Box::new(Bloom::new(goal)?));
     let error = goal.error.to_string();
     let (capacity, expansion) = (goal.capacity.to_string(), goal.expansion.to_string());
     let [error, capacity] = [error.as_bytes(), capacity.as_bytes()];
@@ -102,25 +103,16 @@ fn reserve(call: &mut Call<'_>) -> Answer {
         capacity: capacity(args.at(3))?,
         ..BloomGoal::default()
     };
-    let (mut at, mut fixed, mut said) = (4, false, None);
-    while at < args.len() {
-        if args.is(at, "NONSCALING") {
-            fixed = true;
-            at += 1;
-        } else if args.is(at, "EXPANSION") {
-            said = Some(expansion(args.get(at + 1))?);
-            at += 2;
-        } else {
-            return Err(Failure::SYNTAX);
+    let (mut fixed, mut said) = (false, None);
+    let mut options = Options::new(args, 4);
+    while let Some(word) = options.next(&["NONSCALING", "EXPANSION"])? {
+        match word {
+            "NONSCALING" => fixed = true,
+            _ => said = Some(expansion(options.value())?),
         }
     }
     let goal = settled(goal, fixed, said)?;
-    if call.store.find(args.at(1)).is_some() {
-        return Err(EXISTS);
-    }
-    make(call, goal)?;
-    call.reply.ok();
-    Ok(())
+    words::reserve(call, EXISTS, goal.bytes()?, || Bloom::new(goal))
 }
 
 // ---- adding
@@ -129,19 +121,18 @@ fn reserve(call: &mut Call<'_>) -> Answer {
 #[inline]
 fn add_one(call: &mut Call<'_>, slot: Slot, key: &[u8]) -> Result<bool, Failure> {
     let bloom = call.store.at_mut::<Bloom>(slot)?;
-    let new = match bloom.add(key) {
-        Added::Known => return Ok(false),
-        Added::New => true,
-        Added::Full => {
+    match bloom.add(key) {
+        Some(false) => return Ok(false),
+        Some(true) => {}
+        None => {
             let next = bloom.next_bytes().ok_or(FULL)??;
             call.store.admit(next)?;
             call.store.at_mut::<Bloom>(slot)?.add_growing(key)?;
             call.store.recount(slot);
-            true
         }
-    };
+    }
     call.changes.note(call.now, &[b"BF.ADD", call.args.at(1), key]);
-    Ok(new)
+    Ok(true)
 }
 
 fn add(call: &mut Call<'_>) -> Answer {
@@ -151,10 +142,9 @@ fn add(call: &mut Call<'_>) -> Answer {
     Ok(())
 }
 
-/// Adds the elements from `first` on. The first that fails is answered by its error, and ends the array.
-fn add_all(call: &mut Call<'_>, slot: Slot, first: usize) -> Answer {
+/// Adds keys. The first that fails is answered by its error, and ends the array.
+fn add_all<'a>(call: &mut Call<'a>, slot: Slot, keys: Args<'a>) -> Answer {
     call.store.at::<Bloom>(slot)?;
-    let keys = call.args.from(first);
     let start = call.reply.len();
     call.reply.array(keys.len());
     let body = call.reply.len();
@@ -173,119 +163,74 @@ fn add_all(call: &mut Call<'_>, slot: Slot, first: usize) -> Answer {
 
 fn madd(call: &mut Call<'_>) -> Answer {
     let slot = find_or_make(call, BloomGoal::default())?;
-    add_all(call, slot, 2)
+    add_all(call, slot, call.args.from(2))
 }
 
 fn insert(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let mut goal = BloomGoal::default();
-    let (mut at, mut fixed, mut said, mut create) = (2, false, None, true);
-    loop {
-        if at >= args.len() {
-            return Err(Failure::new("ERR wrong number of arguments for 'bf.insert' command"));
+    let (mut fixed, mut said, mut create) = (false, None, true);
+    let mut options = Options::new(args, 2);
+    let known = ["ITEMS", "CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "NONSCALING"];
+    let unknown = |_| Failure::new("ERR Unknown argument received");
+    while let Some(word) = options.next(&known).map_err(unknown)? {
+        match word {
+            "ITEMS" => break,
+            "CAPACITY" => goal.capacity = capacity(options.value().unwrap_or_default())?,
+            "ERROR" => goal.error = error_rate(options.value().unwrap_or_default())?,
+            "EXPANSION" => said = Some(expansion(options.value())?),
+            "NOCREATE" => create = false,
+            _ => fixed = true,
         }
-        let value = args.get(at + 1);
-        let two = |bad| value.ok_or(Failure::new(bad));
-        at += if args.is(at, "ITEMS") {
-            break;
-        } else if args.is(at, "CAPACITY") {
-            goal.capacity = capacity(two("ERR bad capacity")?)?;
-            2
-        } else if args.is(at, "ERROR") {
-            goal.error = error_rate(two("ERR bad error rate")?)?;
-            2
-        } else if args.is(at, "EXPANSION") {
-            said = Some(expansion(value)?);
-            2
-        } else if args.is(at, "NOCREATE") {
-            create = false;
-            1
-        } else if args.is(at, "NONSCALING") {
-            fixed = true;
-            1
-        } else {
-            return Err(Failure::new("ERR Unknown argument received"));
-        };
     }
-    if at + 1 >= args.len() {
-        return Err(Failure::new("ERR wrong number of arguments for 'bf.insert' command"));
+    let keys = options.rest();
+    if keys.len() == 0 {
+        return Err(wrong_number("bf.insert"));
     }
     let goal = settled(goal, fixed, said)?;
     let slot = match call.store.find(args.at(1)) {
         None if !create => return Err(NOT_FOUND),
         _ => find_or_make(call, goal)?,
     };
-    add_all(call, slot, at + 1)
+    add_all(call, slot, keys)
 }
 
 // ---- asking
 
-/// A key of another kind is a filter without keys, as RedisBloom has it.
-fn exists(call: &mut Call<'_>) -> Answer {
-    let bloom = call.store.get::<Bloom>(call.args.at(1)).unwrap_or_default();
-    call.reply.bool(bloom.is_some_and(|bloom| bloom.contains(call.args.at(2))));
-    Ok(())
-}
-
-fn mexists(call: &mut Call<'_>) -> Answer {
-    let bloom = call.store.get::<Bloom>(call.args.at(1)).unwrap_or_default();
-    let keys = call.args.from(2);
-    call.reply.array(keys.len());
-    for key in keys.iter() {
-        call.reply.bool(bloom.is_some_and(|bloom| bloom.contains(key)));
-    }
-    Ok(())
-}
-
 fn card(call: &mut Call<'_>) -> Answer {
     let bloom = call.store.get::<Bloom>(call.args.at(1))?;
-    call.reply.count(bloom.map_or(0, Bloom::items));
+    call.reply.count(bloom.map_or(0, |bloom| bloom.items));
     Ok(())
 }
-
-const FIELDS: [(&str, &str); 5] = [
-    ("CAPACITY", "Capacity"),
-    ("SIZE", "Size"),
-    ("FILTERS", "Number of filters"),
-    ("ITEMS", "Number of items inserted"),
-    ("EXPANSION", "Expansion rate"),
-];
 
 fn info(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let bloom = call.store.get::<Bloom>(args.at(1))?.ok_or(NOT_FOUND)?;
-    let layers = bloom.layers();
-    let values = [
-        Some(bloom.capacity()),
-        Some(bloom.bytes()),
-        Some(layers.len() as u64),
-        Some(bloom.items()),
-        bloom.expansion().map(u64::from),
+    let capacity = bloom.layers().map(|(plan, ..)| plan.capacity).sum();
+    let expansion = bloom.expansion().map_or(Field::Nothing, |it| Field::Count(it.into()));
+    let fields = [
+        ("Capacity", Field::Count(capacity)),
+        ("Size", Field::Count(bloom.bytes())),
+        ("Number of filters", Field::Count(bloom.layers().count() as u64)),
+        ("Number of items inserted", Field::Count(bloom.items)),
+        ("Expansion rate", expansion),
     ];
     let wanted = match args.len() {
-        2 => 0..FIELDS.len(),
+        2 => &fields[..],
         3 => {
-            let place = FIELDS.iter().position(|(option, _)| args.is(2, option));
-            let place = place.ok_or(Failure::new("ERR Invalid information value"))?;
-            place..place + 1
+            let options = ["CAPACITY", "SIZE", "FILTERS", "ITEMS", "EXPANSION"];
+            let place = options.iter().position(|option| args.is(2, option));
+            std::slice::from_ref(&fields[place.ok_or(BAD_FIELD)?])
         }
-        _ => return Err(Failure::new("ERR wrong number of arguments for 'bf.info' command")),
+        _ => return Err(wrong_number("bf.info")),
     };
-    // One value alone comes without its name in RESP2.
-    let bare = args.len() == 3 && call.reply.protocol() == 2;
-    if bare {
-        call.reply.array(1);
-    } else {
-        call.reply.map(wanted.len());
-    }
-    for place in wanted {
-        if !bare {
-            call.reply.simple(FIELDS[place].1);
+    match wanted {
+        // One value alone comes without its name in RESP2.
+        [(_, value)] if call.reply.protocol() == 2 => {
+            call.reply.array(1);
+            words::value(call.reply, value);
         }
-        match values[place] {
-            Some(value) => call.reply.count(value),
-            None => call.reply.null(),
-        }
+        _ => words::map(call.reply, wanted),
     }
     Ok(())
 }
@@ -293,13 +238,15 @@ fn info(call: &mut Call<'_>) -> Answer {
 /// One line for the whole, and one for each layer.
 fn debug(call: &mut Call<'_>) -> Answer {
     let bloom = call.store.get::<Bloom>(call.args.at(1))?.ok_or(NOT_FOUND)?;
-    let (layers, items) = (bloom.layers(), bloom.items());
-    call.reply.array(layers.len() + 1);
-    call.reply.bulk(format!("size:{items}").as_bytes());
-    for Layer { bytes, bits, hashes, capacity, error_rate, items } in layers {
+    call.reply.array(bloom.layers().count() + 1);
+    call.reply.bulk(format!("size:{}", bloom.items).as_bytes());
+    for (plan, items, bytes) in bloom.layers() {
         let line = format!(
-            "bytes:{bytes} bits:{bits} hashes:{hashes} hashwidth:64 capacity:{capacity} \
-             size:{items} ratio:{error_rate}",
+            "bytes:{bytes} bits:{} hashes:{} hashwidth:64 capacity:{} size:{items} ratio:{}",
+            plan.cells(),
+            plan.hashes(),
+            plan.capacity,
+            plan.error_rate,
         );
         call.reply.bulk(line.as_bytes());
     }
@@ -309,10 +256,9 @@ fn debug(call: &mut Call<'_>) -> Answer {
 // ---- chunks
 
 fn scandump(call: &mut Call<'_>) -> Answer {
-    call.store.get::<Bloom>(call.args.at(1))?.ok_or(NOT_FOUND)?;
-    chunks::dump(call, |reply| reply.bulk(b""))
+    sets::dump::<Bloom>(call, |reply| reply.bulk(b""))
 }
 
 fn loadchunk(call: &mut Call<'_>) -> Answer {
-    chunks::load::<Bloom>(call)
+    sets::load::<Bloom>(call)
 }

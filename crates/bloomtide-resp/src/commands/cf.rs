@@ -1,12 +1,13 @@
 //! CF.*: sets whose keys can be taken away again. Replies and defaults are those of RedisBloom; behind them are counting
 //! Bloom filters, see `structures/cuckoo.rs`.
 
-use super::chunks;
+use super::sets;
+use super::words::{self, EXISTS, Field, NOT_FOUND, Options, wrong_number};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::store::Slot;
-use crate::structure::{Held, Kind};
-use crate::structures::{Cuckoo, CuckooGoal};
+use crate::structure::Structure;
+use crate::structures::{Cuckoo, CuckooGoal, Membership};
 use crate::wire::number;
 
 const WRITE: u32 = is::CUCKOO | is::WRITE;
@@ -15,12 +16,12 @@ const READ: u32 = is::CUCKOO | is::READ;
 /// The family.
 pub const TABLE: &[Command] = &[
     Command::new("CF.RESERVE", -3, WRITE | is::FAST, Keys::FIRST, reserve),
-    Command::new("CF.ADD", 3, WRITE | is::FAST, Keys::FIRST, add),
-    Command::new("CF.ADDNX", 3, WRITE | is::FAST, Keys::FIRST, addnx),
-    Command::new("CF.INSERT", -4, WRITE, Keys::FIRST, insert),
-    Command::new("CF.INSERTNX", -4, WRITE, Keys::FIRST, insertnx),
-    Command::new("CF.EXISTS", 3, READ | is::FAST, Keys::FIRST, exists),
-    Command::new("CF.MEXISTS", -3, READ, Keys::FIRST, mexists),
+    Command::new("CF.ADD", 3, WRITE | is::FAST, Keys::FIRST, add::<false>),
+    Command::new("CF.ADDNX", 3, WRITE | is::FAST, Keys::FIRST, add::<true>),
+    Command::new("CF.INSERT", -4, WRITE, Keys::FIRST, insert::<false>),
+    Command::new("CF.INSERTNX", -4, WRITE, Keys::FIRST, insert::<true>),
+    Command::new("CF.EXISTS", 3, READ | is::FAST, Keys::FIRST, sets::exists::<Cuckoo>),
+    Command::new("CF.MEXISTS", -3, READ, Keys::FIRST, sets::mexists::<Cuckoo>),
     Command::new("CF.DEL", 3, WRITE | is::FAST, Keys::FIRST, del),
     Command::new("CF.COUNT", 3, READ | is::FAST, Keys::FIRST, count),
     Command::new("CF.COMPACT", 2, READ, Keys::FIRST, compact),
@@ -29,8 +30,6 @@ pub const TABLE: &[Command] = &[
     Command::new("CF.LOADCHUNK", 4, WRITE, Keys::FIRST, loadchunk),
 ];
 
-const NOT_FOUND: Failure = Failure::new("ERR not found");
-const EXISTS: Failure = Failure::new("ERR item exists");
 const FULL: Failure = Failure::new("Filter is full");
 const AT_MOST: Failure = Failure::new("Maximum expansions reached");
 const MOST_CAPACITY: u64 = 1 << 40;
@@ -53,7 +52,7 @@ fn checked(goal: CuckooGoal) -> Result<CuckooGoal, Failure> {
 fn make(call: &mut Call<'_>, goal: CuckooGoal) -> Result<Slot, Failure> {
     let name = call.args.at(1);
     call.store.admit_as(name, goal.bytes()?)?;
-    let slot = call.store.insert(name, Cuckoo::new(goal)?.into_structure());
+    let slot = call.store.insert(name, Box::new(Cuckoo::new(goal)?));
     let values = [goal.capacity, goal.bucket, goal.iterations, goal.expansion];
     let [capacity, bucket, iterations, expansion] = values.map(|value| value.to_string());
     let args: [&[u8]; 9] = [
@@ -82,20 +81,18 @@ fn reserve(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let capacity = within(args.get(2), MOST_CAPACITY, "Bad capacity")?;
     let mut goal = CuckooGoal { capacity, ..CuckooGoal::default() };
-    let mut at = 3;
-    while at < args.len() {
-        let value = args.get(at + 1);
-        if args.is(at, "BUCKETSIZE") {
-            goal.bucket = within(value, 255, "Bad bucket size")?;
-        } else if args.is(at, "MAXITERATIONS") {
-            goal.iterations = within(value, 65535, "Bad max iterations")?;
-        } else if args.is(at, "EXPANSION") {
-            let given = within(value, 32768, "Bad expansion")?;
-            goal.expansion = if given == 0 { 0 } else { given.next_power_of_two() };
-        } else {
-            return Err(Failure::SYNTAX);
+    let mut options = Options::new(args, 3);
+    while let Some(word) = options.next(&["BUCKETSIZE", "MAXITERATIONS", "EXPANSION"])? {
+        match word {
+            "BUCKETSIZE" => goal.bucket = within(options.value(), 255, "Bad bucket size")?,
+            "MAXITERATIONS" => {
+                goal.iterations = within(options.value(), 65535, "Bad max iterations")?;
+            }
+            _ => {
+                let given = within(options.value(), 32768, "Bad expansion")?;
+                goal.expansion = if given == 0 { 0 } else { given.next_power_of_two() };
+            }
         }
-        at += 2;
     }
     if goal.bucket == 0 {
         return Err(Failure::new("Bad bucket size"));
@@ -104,12 +101,7 @@ fn reserve(call: &mut Call<'_>) -> Answer {
         return Err(Failure::new("Bad max iterations"));
     }
     let goal = checked(goal)?;
-    if call.store.find(args.at(1)).is_some() {
-        return Err(EXISTS);
-    }
-    make(call, goal)?;
-    call.reply.ok();
-    Ok(())
+    words::reserve(call, EXISTS, goal.bytes()?, || Cuckoo::new(goal))
 }
 
 // ---- adding and taking away
@@ -121,7 +113,7 @@ fn add_one(call: &mut Call<'_>, slot: Slot, key: &[u8], absent: bool) -> Result<
         return Ok(false);
     }
     if !filter.add(key) {
-        let grows = filter.goal().expansion > 0;
+        let grows = filter.goal.expansion > 0;
         let next = filter.next_bytes().ok_or(if grows { AT_MOST } else { FULL })??;
         call.store.admit(next)?;
         let filter = call.store.at_mut::<Cuckoo>(slot)?;
@@ -133,52 +125,31 @@ fn add_one(call: &mut Call<'_>, slot: Slot, key: &[u8], absent: bool) -> Result<
     Ok(true)
 }
 
-fn add(call: &mut Call<'_>) -> Answer {
+/// CF.ADD, and CF.ADDNX if the key must be absent.
+fn add<const ABSENT: bool>(call: &mut Call<'_>) -> Answer {
     let slot = find_or_make(call, CuckooGoal::default())?;
-    let added = add_one(call, slot, call.args.at(2), false)?;
+    let added = add_one(call, slot, call.args.at(2), ABSENT)?;
     call.reply.bool(added);
     Ok(())
 }
 
-fn addnx(call: &mut Call<'_>) -> Answer {
-    let slot = find_or_make(call, CuckooGoal::default())?;
-    let added = add_one(call, slot, call.args.at(2), true)?;
-    call.reply.bool(added);
-    Ok(())
-}
-
-fn insert(call: &mut Call<'_>) -> Answer {
-    insert_all(call, false)
-}
-
-fn insertnx(call: &mut Call<'_>) -> Answer {
-    insert_all(call, true)
-}
-
-fn insert_all(call: &mut Call<'_>, absent: bool) -> Answer {
+/// CF.INSERT, and CF.INSERTNX if keys must be absent.
+fn insert<const ABSENT: bool>(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let arity = || {
-        let name = if absent { "cf.insertnx" } else { "cf.insert" };
-        Failure::said(format!("ERR wrong number of arguments for '{name}' command"))
-    };
     let mut goal = CuckooGoal::default();
-    let (mut at, mut create) = (2, true);
-    while !args.is(at, "ITEMS") {
-        if at >= args.len() {
-            return Err(arity());
-        } else if args.is(at, "CAPACITY") {
-            goal.capacity = within(args.get(at + 1), MOST_CAPACITY, "Bad capacity")?;
-            at += 2;
-        } else if args.is(at, "NOCREATE") {
-            create = false;
-            at += 1;
-        } else {
-            return Err(Failure::new("Unknown argument received"));
+    let mut create = true;
+    let mut options = Options::new(args, 2);
+    let unknown = |_| Failure::new("Unknown argument received");
+    while let Some(word) = options.next(&["ITEMS", "CAPACITY", "NOCREATE"]).map_err(unknown)? {
+        match word {
+            "ITEMS" => break,
+            "CAPACITY" => goal.capacity = within(options.value(), MOST_CAPACITY, "Bad capacity")?,
+            _ => create = false,
         }
     }
-    let keys = args.from(at + 1);
+    let keys = options.rest();
     if keys.len() == 0 {
-        return Err(arity());
+        return Err(wrong_number(if ABSENT { "cf.insertnx" } else { "cf.insert" }));
     }
     let slot = match call.store.find(args.at(1)) {
         None if !create => return Err(NOT_FOUND),
@@ -187,9 +158,9 @@ fn insert_all(call: &mut Call<'_>, absent: bool) -> Answer {
     call.store.at::<Cuckoo>(slot)?;
     call.reply.array(keys.len());
     // Whether a key is added can be true, false or impossible, which only numbers tell apart.
-    let numbers = absent || call.reply.protocol() == 2;
+    let numbers = ABSENT || call.reply.protocol() == 2;
     for key in keys.iter() {
-        match add_one(call, slot, key, absent) {
+        match add_one(call, slot, key, ABSENT) {
             Ok(added) if numbers => call.reply.int(i64::from(added)),
             Ok(added) => call.reply.bool(added),
             Err(_) if numbers => call.reply.int(-1),
@@ -201,8 +172,8 @@ fn insert_all(call: &mut Call<'_>, absent: bool) -> Answer {
 
 fn del(call: &mut Call<'_>) -> Answer {
     let (name, key) = (call.args.at(1), call.args.at(2));
-    let filter = call.store.get_mut::<Cuckoo>(name)?.ok_or(Failure::new("Not found"))?;
-    let gone = filter.remove(key);
+    let slot = call.store.find(name).ok_or(Failure::new("Not found"))?;
+    let gone = call.store.at_mut::<Cuckoo>(slot)?.remove(key);
     if gone {
         call.changes.note(call.now, &[b"CF.DEL", name, key]);
     }
@@ -219,23 +190,6 @@ fn compact(call: &mut Call<'_>) -> Answer {
 
 // ---- asking
 
-/// A key of another kind is a filter without keys, as RedisBloom has it.
-fn exists(call: &mut Call<'_>) -> Answer {
-    let filter = call.store.get::<Cuckoo>(call.args.at(1)).unwrap_or_default();
-    call.reply.bool(filter.is_some_and(|filter| filter.contains(call.args.at(2))));
-    Ok(())
-}
-
-fn mexists(call: &mut Call<'_>) -> Answer {
-    let filter = call.store.get::<Cuckoo>(call.args.at(1)).unwrap_or_default();
-    let keys = call.args.from(2);
-    call.reply.array(keys.len());
-    for key in keys.iter() {
-        call.reply.bool(filter.is_some_and(|filter| filter.contains(key)));
-    }
-    Ok(())
-}
-
 fn count(call: &mut Call<'_>) -> Answer {
     let filter = call.store.get::<Cuckoo>(call.args.at(1)).unwrap_or_default();
     call.reply.count(filter.map_or(0, |filter| filter.count(call.args.at(2))));
@@ -244,33 +198,27 @@ fn count(call: &mut Call<'_>) -> Answer {
 
 fn info(call: &mut Call<'_>) -> Answer {
     let filter = call.store.get::<Cuckoo>(call.args.at(1))?.ok_or(NOT_FOUND)?;
-    let goal = filter.goal();
-    let (items, deleted) = filter.items();
+    let goal = filter.goal;
     let fields = [
-        ("Size", filter.bytes()),
-        ("Number of buckets", filter.buckets()),
-        ("Number of filters", filter.layers() as u64),
-        ("Number of items inserted", items),
-        ("Number of items deleted", deleted),
-        ("Bucket size", goal.bucket),
-        ("Expansion rate", goal.expansion),
-        ("Max iterations", goal.iterations),
+        ("Size", Field::Count(filter.bytes())),
+        ("Number of buckets", Field::Count(filter.buckets())),
+        ("Number of filters", Field::Count(filter.layers() as u64)),
+        ("Number of items inserted", Field::Count(filter.items)),
+        ("Number of items deleted", Field::Count(filter.deleted)),
+        ("Bucket size", Field::Count(goal.bucket)),
+        ("Expansion rate", Field::Count(goal.expansion)),
+        ("Max iterations", Field::Count(goal.iterations)),
     ];
-    call.reply.map(fields.len());
-    for (name, value) in fields {
-        call.reply.simple(name);
-        call.reply.count(value);
-    }
+    words::map(call.reply, &fields);
     Ok(())
 }
 
 // ---- chunks
 
 fn scandump(call: &mut Call<'_>) -> Answer {
-    call.store.get::<Cuckoo>(call.args.at(1))?.ok_or(NOT_FOUND)?;
-    chunks::dump(call, |reply| reply.null())
+    sets::dump::<Cuckoo>(call, |reply| reply.null())
 }
 
 fn loadchunk(call: &mut Call<'_>) -> Answer {
-    chunks::load::<Cuckoo>(call)
+    sets::load::<Cuckoo>(call)
 }

@@ -1,12 +1,11 @@
 //! CMS.*: count-min sketches. Replies, defaults and texts of errors are those of RedisBloom, but a request that is
 //! refused changes nothing.
 
-use super::words::{self, Field, each_hashed, note};
+use super::words::{self, Field, note};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::store::Slot;
-use crate::structure::Kind;
-use crate::structures::{CountMin, CountMinPlan};
+use crate::structures::{CountMin, CountMinPlan, FULL, HASHER};
 use crate::wire::number;
 use bloomtide_core::Error;
 
@@ -42,7 +41,7 @@ fn init_by_prob(call: &mut Call<'_>) -> Answer {
 
 fn init(call: &mut Call<'_>, plan: Result<CountMinPlan, Error>) -> Answer {
     let plan = plan.map_err(|_| Failure::new("CMS: invalid init arguments"))?;
-    words::reserve(call, EXISTS, plan.bytes(), || Ok(CountMin::new(plan, 0)?.into_structure()))
+    words::reserve(call, EXISTS, plan.bytes(), || CountMin::new(plan))
 }
 
 fn increase(call: &mut Call<'_>) -> Answer {
@@ -50,7 +49,8 @@ fn increase(call: &mut Call<'_>) -> Answer {
     if pairs.len() % 2 == 1 {
         return Err(words::wrong_number("cms.incrby"));
     }
-    let sketch = call.store.get_mut::<CountMin>(call.args.at(1))?.ok_or(MISSING)?;
+    let slot = call.store.find(call.args.at(1)).ok_or(MISSING)?;
+    let sketch = call.store.at_mut::<CountMin>(slot)?;
     let mut sum = 0u64;
     for count in pairs.iter().skip(1).step_by(2) {
         let count = number::integer(count).ok_or(Failure::new("CMS: Cannot parse number"))?;
@@ -58,17 +58,16 @@ fn increase(call: &mut Call<'_>) -> Answer {
         sum = sum.saturating_add(u64::try_from(count).map_err(negative)?);
     }
     call.reply.array(pairs.len() / 2);
-    let hasher = *sketch.hasher();
     if pairs.len() > 2 {
-        pairs.iter().step_by(2).for_each(|item| sketch.prefetch(hasher.bytes(item)));
+        pairs.iter().step_by(2).for_each(|item| sketch.prefetch(HASHER.bytes(item)));
     }
     for place in (0..pairs.len()).step_by(2) {
         let count = number::whole(pairs.at(place + 1)).unwrap_or(0);
-        let counted = sketch.add(hasher.bytes(pairs.at(place)), count);
-        if counted.full {
+        let counted = sketch.add(HASHER.bytes(pairs.at(place)), count);
+        if counted == FULL {
             call.reply.error(OVERFLOW);
         } else {
-            call.reply.count(counted.value.into());
+            call.reply.count(counted.into());
         }
     }
     if sum > 0 {
@@ -81,36 +80,24 @@ fn query(call: &mut Call<'_>) -> Answer {
     let sketch = call.store.get::<CountMin>(call.args.at(1))?.ok_or(MISSING)?;
     let (items, reply) = (call.args.from(2), &mut *call.reply);
     reply.array(items.len());
-    if items.len() == 1 {
-        reply.count(sketch.count(sketch.hasher().bytes(items.at(0))).value.into());
-        return Ok(());
+    if items.len() > 1 {
+        items.iter().for_each(|item| sketch.prefetch(HASHER.bytes(item)));
     }
-    each_hashed(
-        items.iter(),
-        sketch.hasher(),
-        |hash| sketch.prefetch(hash),
-        |_, hash| reply.count(sketch.count(hash).value.into()),
-    );
+    items.iter().for_each(|item| reply.count(sketch.count(HASHER.bytes(item)).into()));
     Ok(())
 }
 
 /// Sources with their weights, as `CMS.MERGE dest numKeys src... [WEIGHTS w...]` names them.
 fn sources(call: &mut Call<'_>) -> Result<Vec<(Slot, i64)>, Failure> {
     let args = call.args;
-    let wrong = Failure::new("CMS: wrong number of keys/weights");
     let keys = number::integer(args.at(2)).ok_or(Failure::new("CMS: invalid numkeys"))?;
     let keys = usize::try_from(keys).ok().filter(|keys| *keys > 0);
     let keys = keys.ok_or(Failure::new("CMS: Number of keys must be positive"))?;
-    let weighted = match args.len().checked_sub(3) {
-        Some(rest) if rest == keys => false,
-        Some(rest) if Some(rest) == keys.checked_mul(2).and_then(|rest| rest.checked_add(1)) => {
-            if !args.is(3 + keys, "WEIGHTS") {
-                return Err(wrong);
-            }
-            true
-        }
-        _ => return Err(wrong),
-    };
+    let rest = args.len() - 3;
+    let weighted = rest == keys.saturating_mul(2).saturating_add(1) && args.is(3 + keys, "WEIGHTS");
+    if !weighted && rest != keys {
+        return Err(Failure::new("CMS: wrong number of keys/weights"));
+    }
     let mut sources = Vec::with_capacity(keys);
     for place in 3..3 + keys {
         let weight = match weighted {
@@ -131,10 +118,8 @@ fn merge(call: &mut Call<'_>) -> Answer {
     let sketch = |slot: Slot| call.store.at::<CountMin>(slot);
     let parts = sources.iter().map(|(slot, weight)| Ok((sketch(*slot)?, *weight)));
     let parts = parts.collect::<Result<Vec<_>, Failure>>()?;
-    let unequal = |_| Failure::new("CMS: width/depth is not equal");
-    let ours = sketch(target)?;
-    parts.iter().try_for_each(|(part, _)| ours.require_compatible(part)).map_err(unequal)?;
-    let merged = CountMin::merged(&parts).map_err(|error| match error {
+    let merged = sketch(target)?.merged(&parts).map_err(|error| match error {
+        Error::Incompatible { .. } => Failure::new("CMS: width/depth is not equal"),
         Error::Parameter { .. } => Failure::new("CMS: MERGE overflow"),
         other => other.into(),
     })?;
@@ -146,11 +131,11 @@ fn merge(call: &mut Call<'_>) -> Answer {
 
 fn info(call: &mut Call<'_>) -> Answer {
     let sketch = call.store.get::<CountMin>(call.args.at(1))?.ok_or(MISSING)?;
-    let CountMinPlan { width, depth } = *sketch.plan();
+    let CountMinPlan { width, depth } = sketch.plan;
     let fields = [
         ("width", Field::Count(width)),
         ("depth", Field::Count(depth)),
-        ("count", Field::Count(sketch.total())),
+        ("count", Field::Count(sketch.total)),
     ];
     words::map(call.reply, &fields);
     Ok(())

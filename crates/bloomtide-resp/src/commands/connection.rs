@@ -40,7 +40,7 @@ fn quit(call: &mut Call<'_>) -> Answer {
 
 fn reset(call: &mut Call<'_>) -> Answer {
     call.session.user = call.users.anonymous().map(|user| user.name().to_owned());
-    call.session.seat = (u64::MAX, 0);
+    call.session.seat = Default::default();
     call.session.name.clear();
     call.session.queue = None;
     call.reply.set_protocol(2);
@@ -61,7 +61,7 @@ fn log_in(call: &mut Call<'_>, name: &[u8], password: &[u8]) -> Answer {
     let wrong = "WRONGPASS invalid username-password pair or user is disabled.";
     let user = call.users.authenticate(name, password).ok_or(Failure::new(wrong))?;
     call.session.user = Some(user.name().to_owned());
-    call.session.seat = (u64::MAX, 0);
+    call.session.seat = Default::default();
     Ok(())
 }
 

@@ -3,11 +3,11 @@
 //!
 //! A name that is not there has no keys: EXISTS and COUNT say so. Everything else needs COUNT.RESERVE first.
 
-use super::words::{self, EXISTS, Field, NOT_FOUND, changed, changing, each_hashed, note};
+use super::words::{self, EXISTS, Field, NOT_FOUND, Options, changed, changing, note};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
-use crate::structure::{Held, Kind};
-use crate::structures::{CountKind, Counts, CountsPlan};
+use crate::structure::Structure;
+use crate::structures::{COUNT_KINDS, Counts, CountsPlan, HASHER};
 use crate::wire::number;
 use crate::wire::reply::Reply;
 use bloomtide_core::Error;
@@ -33,21 +33,19 @@ const CONFIDENCE: f64 = 0.95;
 
 fn reserve(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let kind = match args.len() {
-        4 => CountKind::Pdcf,
-        6 if args.is(4, "KIND") => {
-            let known = CountKind::ALL.iter().find(|(word, _)| args.is(5, word));
-            let unknown = || {
-                let allowed = "PDCF, DCF, PSBF, SBF or COUNTING";
-                Error::parameter("kind", words::shown(args.at(5)), allowed, "leave it out for PDCF")
-            };
-            known.ok_or_else(unknown)?.1
-        }
-        _ => return Err(Failure::SYNTAX),
-    };
+    let mut kind = COUNT_KINDS[0];
+    let mut options = Options::new(args, 4);
+    while options.next(&["KIND"])?.is_some() {
+        let word = options.needed()?;
+        let known = COUNT_KINDS.iter().find(|kind| word.eq_ignore_ascii_case(kind.0.as_bytes()));
+        kind = *known.ok_or_else(|| {
+            let allowed = "PDCF, DCF, PSBF, SBF or COUNTING";
+            Error::parameter("kind", words::shown(word), allowed, "leave it out for PDCF")
+        })?;
+    }
     let (capacity, error_rate) = (words::capacity(args.at(2))?, words::error_rate(args.at(3))?);
-    let plan = CountsPlan::for_goal(kind, capacity, error_rate)?;
-    words::reserve(call, EXISTS, plan.bytes(), || Ok(Counts::new(plan, 0)?.into_structure()))
+    let plan = CountsPlan::for_goal(kind.1, kind.2, capacity, error_rate)?;
+    words::reserve(call, EXISTS, plan.bytes(), || Counts::new(plan))
 }
 
 // ---- changing
@@ -61,9 +59,9 @@ fn add(call: &mut Call<'_>) -> Answer {
     };
     let slot = changing(call)?;
     let counts = call.store.at_mut::<Counts>(slot)?;
-    let new = counts.add(counts.hasher().bytes(args.at(2)), count)?;
+    let new = counts.add(HASHER.bytes(args.at(2)), count)?;
     call.reply.bool(new);
-    if count > 0 { changed(call, slot, Counts::is_due) } else { Ok(()) }
+    if count > 0 { changed(call, slot, 1) } else { Ok(()) }
 }
 
 /// Adds items with their counts, and writes an answer for each. What was added before a failure is taken back.
@@ -75,22 +73,21 @@ fn add_all<'a>(
 ) -> Answer {
     let slot = changing(call)?;
     let counts = call.store.at_mut::<Counts>(slot)?;
-    let hasher = *counts.hasher();
     call.reply.array(len);
     for at in 0..len {
         let (key, count) = item(at);
-        let hash = hasher.bytes(key);
+        let hash = HASHER.bytes(key);
         match counts.add(hash, count) {
             Ok(new) => answer(call.reply, new, &|| counts.count(hash)),
             Err(error) => {
                 for (key, count) in (0..at).map(&item) {
-                    counts.remove(hasher.bytes(key), count)?;
+                    counts.remove(HASHER.bytes(key), count)?;
                 }
                 return Err(error.into());
             }
         }
     }
-    changed(call, slot, Counts::is_due)
+    changed(call, slot, len)
 }
 
 fn add_many(call: &mut Call<'_>) -> Answer {
@@ -119,9 +116,9 @@ fn remove(call: &mut Call<'_>) -> Answer {
     };
     let slot = call.store.find(args.at(1)).ok_or(NOT_FOUND)?;
     let counts = call.store.at_mut::<Counts>(slot)?;
-    let left = counts.remove(counts.hasher().bytes(args.at(2)), count).map_err(absent)?;
+    let left = counts.remove(HASHER.bytes(args.at(2)), count).map_err(absent)?;
     call.reply.count(left);
-    if count > 0 { changed(call, slot, Counts::is_due) } else { Ok(()) }
+    if count > 0 { changed(call, slot, 1) } else { Ok(()) }
 }
 
 /// A removal that was refused says what is there.
@@ -152,17 +149,21 @@ fn merge(call: &mut Call<'_>) -> Answer {
 
 // ---- asking
 
-fn count(call: &mut Call<'_>) -> Answer {
+/// The count of the item that a request names; 0 if there is no such key.
+fn count_of(call: &mut Call<'_>) -> Result<u64, Failure> {
     let counts = call.store.get::<Counts>(call.args.at(1))?;
-    let item = call.args.at(2);
-    call.reply.count(counts.map_or(0, |counts| counts.count(counts.hasher().bytes(item))));
+    Ok(counts.map_or(0, |counts| counts.count(HASHER.bytes(call.args.at(2)))))
+}
+
+fn count(call: &mut Call<'_>) -> Answer {
+    let count = count_of(call)?;
+    call.reply.count(count);
     Ok(())
 }
 
 fn exists(call: &mut Call<'_>) -> Answer {
-    let counts = call.store.get::<Counts>(call.args.at(1))?;
-    let item = call.args.at(2);
-    call.reply.bool(counts.is_some_and(|counts| counts.count(counts.hasher().bytes(item)) > 0));
+    let count = count_of(call)?;
+    call.reply.bool(count > 0);
     Ok(())
 }
 
@@ -171,14 +172,8 @@ fn ask_all(call: &mut Call<'_>, answer: impl Fn(&mut Reply, u64)) -> Answer {
     let counts = call.store.get::<Counts>(call.args.at(1))?;
     let (items, reply) = (call.args.from(2), &mut *call.reply);
     reply.array(items.len());
-    match counts {
-        None => items.iter().for_each(|_| answer(reply, 0)),
-        Some(counts) => each_hashed(
-            items.iter(),
-            counts.hasher(),
-            |_| {},
-            |_, hash| answer(reply, counts.count(hash)),
-        ),
+    for item in items.iter() {
+        answer(reply, counts.map_or(0, |counts| counts.count(HASHER.bytes(item))));
     }
     Ok(())
 }
@@ -193,20 +188,18 @@ fn exists_many(call: &mut Call<'_>) -> Answer {
 
 fn estimate(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let confidence = match args.len() {
-        3 => CONFIDENCE,
-        5 if args.is(3, "CONFIDENCE") => {
-            let given = number::float(args.at(4)).filter(|share| (0.0..1.0).contains(share));
-            given.ok_or_else(|| {
-                let got = words::shown(args.at(4));
-                let allowed = "at least 0 and below 1";
-                Error::parameter("confidence", got, allowed, "0.95 is usual")
-            })?
-        }
-        _ => return Err(Failure::SYNTAX),
-    };
+    let mut confidence = CONFIDENCE;
+    let mut options = Options::new(args, 3);
+    while options.next(&["CONFIDENCE"])?.is_some() {
+        let given = options.needed()?;
+        let share = number::float(given).filter(|share| (0.0..1.0).contains(share));
+        confidence = share.ok_or_else(|| {
+            let allowed = "at least 0 and below 1";
+            Error::parameter("confidence", words::shown(given), allowed, "0.95 is usual")
+        })?;
+    }
     let counts = call.store.get::<Counts>(args.at(1))?.ok_or(NOT_FOUND)?;
-    let found = counts.estimate(counts.hasher().bytes(args.at(2)), confidence);
+    let found = counts.estimate(HASHER.bytes(args.at(2)), confidence);
     let upper = if found.saturated { Field::Nothing } else { Field::Count(found.value) };
     let fields = [
         ("value", Field::Count(found.value)),
@@ -229,8 +222,8 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("Size", Field::Count(counts.bytes())),
         ("Number of counters", Field::Count(placement.cells)),
         ("Counters per key", Field::Count(placement.hashes.into())),
-        ("Number of keys", Field::Count(counts.items())),
-        ("Count of all keys", Field::Count(counts.total())),
+        ("Number of keys", Field::Count(counts.items)),
+        ("Count of all keys", Field::Count(counts.total)),
         ("Expected error", Field::Number(counts.summary().error)),
     ];
     words::map(call.reply, &fields);

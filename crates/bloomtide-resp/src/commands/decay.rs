@@ -4,10 +4,10 @@
 //! Time is the session's clock, or what the client says with AT. A name that is not there has no keys: COUNT says
 //! so. Everything else needs DECAY.RESERVE first.
 
-use super::words::{self, EXISTS, Field, NOT_FOUND, changed, changing};
+use super::words::{self, EXISTS, Field, NOT_FOUND, Options, changed, changing};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
-use crate::structure::{Held, Kind};
+use crate::structure::Structure;
 use crate::structures::{Fading, FadingPlan, Moment};
 use crate::wire::number;
 use bloomtide_core::Key;
@@ -32,18 +32,14 @@ fn reserve(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let (mut half_life, mut epoch, mut top) = (None, None, None);
     let mut storage = DecayStorage::Basic;
-    for at in (4..args.len()).step_by(2) {
-        let value = args.get(at + 1).ok_or(Failure::SYNTAX)?;
-        if args.is(at, "HALFLIFE") {
-            half_life = Some(words::duration("half_life", value)?);
-        } else if args.is(at, "EPOCH") {
-            epoch = Some(words::duration("epoch", value)?);
-        } else if args.is(at, "TOP") {
-            top = Some(number::whole(value).ok_or(Failure::NOT_AN_INTEGER)?);
-        } else if args.is(at, "STORAGE") {
-            storage = DecayStorage::parse(&words::shown(value).to_ascii_lowercase())?;
-        } else {
-            return Err(Failure::SYNTAX);
+    let mut options = Options::new(args, 4);
+    while let Some(word) = options.next(&["HALFLIFE", "EPOCH", "TOP", "STORAGE"])? {
+        let value = options.needed()?;
+        match word {
+            "HALFLIFE" => half_life = Some(words::duration("half_life", value)?),
+            "EPOCH" => epoch = Some(words::duration("epoch", value)?),
+            "TOP" => top = Some(number::whole(value).ok_or(Failure::NOT_AN_INTEGER)?),
+            _ => storage = DecayStorage::parse(&words::shown(value).to_ascii_lowercase())?,
         }
     }
     let half_life =
@@ -51,40 +47,49 @@ fn reserve(call: &mut Call<'_>) -> Answer {
     let (capacity, error_rate) = (words::capacity(args.at(2))?, words::error_rate(args.at(3))?);
     let fade = Fade::from_half_life(half_life, epoch, 0.0)?;
     let plan = FadingPlan::for_goal(capacity, error_rate, fade, storage, top)?;
-    words::reserve(call, EXISTS, plan.bytes(), || Ok(Fading::new(plan, 0)?.into_structure()))
+    words::reserve(call, EXISTS, plan.bytes(), || Fading::new(plan))
+}
+
+/// What options say of an event or a question.
+struct Said {
+    count: u64,
+    per: f64,
+    moment: Moment,
+}
+
+fn said(call: &Call<'_>, at: usize, known: &[&'static str]) -> Result<Said, Failure> {
+    let mut said = Said { count: 1, per: HOUR, moment: Moment::Now(call.now) };
+    let mut options = Options::new(call.args, at);
+    while let Some(word) = options.next(known)? {
+        let value = options.needed()?;
+        match word {
+            "COUNT" => said.count = words::count(value)?,
+            "PER" => said.per = words::duration("per", value)?,
+            _ => said.moment = Moment::At(words::instant(value)?),
+        }
+    }
+    Ok(said)
 }
 
 // ---- adding
 
 fn add(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let (mut count, mut moment) = (1, Moment::Now(call.now));
-    for at in (3..args.len()).step_by(2) {
-        let value = args.get(at + 1).ok_or(Failure::SYNTAX)?;
-        if args.is(at, "COUNT") {
-            count = words::count(value)?;
-        } else if args.is(at, "AT") {
-            moment = Moment::At(words::instant(value)?);
-        } else {
-            return Err(Failure::SYNTAX);
-        }
-    }
+    let Said { count, moment, .. } = said(call, 3, &["COUNT", "AT"])?;
     let slot = changing(call)?;
     let fading = call.store.at_mut::<Fading>(slot)?;
-    let hash = fading.hasher().bytes(args.at(2));
-    let new = fading.add(hash, args.at(2), count, moment, call.now)?;
+    let new = fading.add(args.at(2), count, moment, call.now)?;
     call.reply.bool(new);
-    changed(call, slot, Fading::is_due)
+    changed(call, slot, 1)
 }
 
 fn add_many(call: &mut Call<'_>) -> Answer {
     let slot = changing(call)?;
     let (items, now) = (call.args.from(2), call.now);
     let fading = call.store.at_mut::<Fading>(slot)?;
-    let hasher = *fading.hasher();
     call.reply.array(items.len());
     for (done, item) in items.iter().enumerate() {
-        match fading.add(hasher.bytes(item), item, 1, Moment::Now(now), now) {
+        match fading.add(item, 1, Moment::Now(now), now) {
             Ok(new) => call.reply.bool(new),
             // Only for want of memory. What is in stays in, so it must be noted.
             Err(error) => {
@@ -96,35 +101,16 @@ fn add_many(call: &mut Call<'_>) -> Answer {
             }
         }
     }
-    changed(call, slot, Fading::is_due)
+    changed(call, slot, items.len())
 }
 
 // ---- asking
 
-/// The moment that the options from `at` on name, and what else they say by `other`.
-fn options<'a>(
-    call: &Call<'a>,
-    mut at: usize,
-    mut other: impl FnMut(usize, &'a [u8]) -> Result<bool, Failure>,
-) -> Result<Moment, Failure> {
-    let mut moment = Moment::Now(call.now);
-    while at < call.args.len() {
-        let value = call.args.get(at + 1).ok_or(Failure::SYNTAX)?;
-        if call.args.is(at, "AT") {
-            moment = Moment::At(words::instant(value)?);
-        } else if !other(at, value)? {
-            return Err(Failure::SYNTAX);
-        }
-        at += 2;
-    }
-    Ok(moment)
-}
-
 fn count(call: &mut Call<'_>) -> Answer {
-    let moment = options(call, 3, |_, _| Ok(false))?;
+    let moment = said(call, 3, &["AT"])?.moment;
     let (item, now) = (call.args.at(2), call.now);
     let fading = call.store.get::<Fading>(call.args.at(1))?;
-    let counted = fading.map(|fading| fading.count(fading.hasher().bytes(item), moment, now));
+    let counted = fading.map(|fading| fading.count(item, moment, now));
     call.reply.double(counted.transpose()?.unwrap_or(0.0));
     Ok(())
 }
@@ -134,24 +120,17 @@ fn count_many(call: &mut Call<'_>) -> Answer {
     let fading = call.store.get::<Fading>(call.args.at(1))?;
     call.reply.array(items.len());
     for item in items.iter() {
-        let count =
-            |fading: &Fading| fading.count(fading.hasher().bytes(item), Moment::Now(now), now);
+        let count = |fading: &Fading| fading.count(item, Moment::Now(now), now);
         call.reply.double(fading.map(count).transpose()?.unwrap_or(0.0));
     }
     Ok(())
 }
 
 fn rate(call: &mut Call<'_>) -> Answer {
-    let (mut per, args) = (HOUR, call.args);
-    let moment = options(call, 3, |at, value| {
-        if !args.is(at, "PER") {
-            return Ok(false);
-        }
-        per = words::duration("per", value)?;
-        Ok(true)
-    })?;
+    let args = call.args;
+    let Said { per, moment, .. } = said(call, 3, &["PER", "AT"])?;
     let fading = call.store.get::<Fading>(args.at(1))?.ok_or(NOT_FOUND)?;
-    let rate = fading.rate(fading.hasher().bytes(args.at(2)), per, moment, call.now)?;
+    let rate = fading.rate(args.at(2), per, moment, call.now)?;
     call.reply.double(rate);
     Ok(())
 }
@@ -160,13 +139,11 @@ fn top(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     // The number may be left out, the options too.
     let number = args.get(2).and_then(number::whole);
-    let moment = options(call, if number.is_some() { 3 } else { 2 }, |_, _| Ok(false))?;
+    let moment = said(call, if number.is_some() { 3 } else { 2 }, &["AT"])?.moment;
     let fading = call.store.get::<Fading>(args.at(1))?.ok_or(NOT_FOUND)?;
     let limit = number.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-    let listed = fading.top(limit, moment);
-    let listed =
-        listed.ok_or(Failure::new("ERR no list was reserved: use DECAY.RESERVE ... TOP k"))?;
-    let listed = listed?;
+    let missing = Failure::new("ERR no list was reserved: use DECAY.RESERVE ... TOP k");
+    let listed = fading.top(limit, moment).ok_or(missing)??;
     call.reply.array(listed.len());
     for item in listed {
         call.reply.array(4);
@@ -184,7 +161,7 @@ fn top(call: &mut Call<'_>) -> Answer {
 
 fn info(call: &mut Call<'_>) -> Answer {
     let fading = call.store.get::<Fading>(call.args.at(1))?.ok_or(NOT_FOUND)?;
-    let (filter, hot) = (fading.filter(), fading.hot());
+    let (filter, hot) = (&fading.filter, &fading.hot);
     let plan = filter.plan();
     let time = filter.now().map_or(Field::Nothing, |now| Field::Number(plan.fade.begin_of(now)));
     let half_life = plan.fade.halving().map_or(Field::Nothing, Field::Number);
@@ -198,12 +175,18 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("Size", Field::Count(fading.bytes())),
         ("Number of counters", Field::Count(plan.cells())),
         ("Counters per key", Field::Count(plan.hashes().into())),
-        ("Number of keys", Field::Count(fading.items())),
+        ("Number of keys", Field::Count(fading.items)),
         ("Time", time),
         ("Late events", Field::Count(late)),
         ("Clock jumps", Field::Count(jumps)),
-        ("Keys in the list", hot.map_or(Field::Nothing, |hot| Field::Count(hot.len() as u64))),
-        ("Length of the list", hot.map_or(Field::Nothing, |hot| Field::Count(hot.plan().k))),
+        (
+            "Keys in the list",
+            hot.as_ref().map_or(Field::Nothing, |hot| Field::Count(hot.len() as u64)),
+        ),
+        (
+            "Length of the list",
+            hot.as_ref().map_or(Field::Nothing, |hot| Field::Count(hot.plan().k)),
+        ),
     ];
     words::map(call.reply, &fields);
     Ok(())

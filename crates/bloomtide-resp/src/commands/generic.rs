@@ -1,9 +1,10 @@
 //! Commands about names, of whatever they stand for, and small texts.
 
+use super::words::Options;
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::pattern;
-use crate::structure::{Kind, Structure};
+use crate::structure::Kind;
 use crate::structures::Text;
 use crate::wire::number;
 
@@ -53,7 +54,7 @@ fn exists(call: &mut Call<'_>) -> Answer {
 
 fn type_of(call: &mut Call<'_>) -> Answer {
     let held = call.store.get_any(call.args.at(1));
-    call.reply.simple(held.map_or("none", Structure::type_name));
+    call.reply.simple(held.map_or("none", |held| Kind::of(held).type_name));
     Ok(())
 }
 
@@ -86,20 +87,17 @@ fn scan(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let cursor = number::whole(args.at(1)).ok_or(Failure::new("ERR invalid cursor"))?;
     let (mut wanted, mut count, mut kind) = (None, 10, None);
-    let mut at = 2;
-    while at < args.len() {
-        let value = args.get(at + 1).ok_or(Failure::SYNTAX)?;
-        if args.is(at, "MATCH") {
-            wanted = Some(value);
-        } else if args.is(at, "COUNT") {
-            let given = number::integer(value).ok_or(Failure::NOT_AN_INTEGER)?;
-            count = usize::try_from(given).ok().filter(|n| *n > 0).ok_or(Failure::SYNTAX)?;
-        } else if args.is(at, "TYPE") {
-            kind = Some(value);
-        } else {
-            return Err(Failure::SYNTAX);
+    let mut options = Options::new(args, 2);
+    while let Some(word) = options.next(&["MATCH", "COUNT", "TYPE"])? {
+        let value = options.needed()?;
+        match word {
+            "MATCH" => wanted = Some(value),
+            "COUNT" => {
+                let given = number::integer(value).ok_or(Failure::NOT_AN_INTEGER)?;
+                count = usize::try_from(given).ok().filter(|n| *n > 0).ok_or(Failure::SYNTAX)?;
+            }
+            _ => kind = Some(value),
         }
-        at += 2;
     }
     let may = may_see(call);
     let mut names = Vec::new();
@@ -111,7 +109,8 @@ fn scan(call: &mut Call<'_>) -> Answer {
             break;
         }
         let named = wanted.is_none_or(|wanted| pattern::matches(wanted, name));
-        let kind = kind.is_none_or(|kind| kind.eq_ignore_ascii_case(held.type_name().as_bytes()));
+        let kind =
+            kind.is_none_or(|kind| kind.eq_ignore_ascii_case(Kind::of(held).type_name.as_bytes()));
         if named && kind && may(name) {
             names.push(name);
         }
@@ -143,12 +142,9 @@ fn size(call: &mut Call<'_>) -> Answer {
 }
 
 fn flush(call: &mut Call<'_>) -> Answer {
-    let modes = ["ASYNC", "SYNC"];
-    if call.args.len() > 2
-        || (call.args.len() == 2 && !modes.iter().any(|mode| call.args.is(1, mode)))
-    {
-        return Err(Failure::SYNTAX);
-    }
+    let mut options = Options::new(call.args, 1);
+    options.next(&["ASYNC", "SYNC"])?;
+    options.next(&[])?;
     if !call.store.is_empty() {
         call.store.clear();
         call.changes.note(call.now, &[b"FLUSHALL"]);
@@ -178,14 +174,10 @@ fn set(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let (name, value) = (args.at(1), args.at(2));
     let (mut if_absent, mut if_there) = (false, false);
-    for place in 3..args.len() {
-        if args.is(place, "NX") {
-            if_absent = true;
-        } else if args.is(place, "XX") {
-            if_there = true;
-        } else if !args.is(place, "KEEPTTL") {
-            return Err(Failure::SYNTAX);
-        }
+    let mut options = Options::new(args, 3);
+    while let Some(word) = options.next(&["NX", "XX", "KEEPTTL"])? {
+        if_absent |= word == "NX";
+        if_there |= word == "XX";
     }
     if if_absent && if_there {
         return Err(Failure::SYNTAX);
@@ -196,7 +188,7 @@ fn set(call: &mut Call<'_>) -> Answer {
         return Ok(());
     }
     call.store.admit_as(name, value.len() as u64)?;
-    call.store.insert(name, Text(value.to_vec()).into_structure());
+    call.store.insert(name, Box::new(Text(value.to_vec())));
     call.changes.note(call.now, &[b"SET", name, value]);
     call.reply.ok();
     Ok(())
@@ -219,7 +211,7 @@ fn strlen(call: &mut Call<'_>) -> Answer {
 // ---- about a name
 
 fn object(call: &mut Call<'_>) -> Answer {
-    let held = call.store.get_any(call.args.at(2)).map(Structure::kind);
+    let held = call.store.get_any(call.args.at(2)).map(|held| held.kind());
     match held {
         _ if call.args.is(1, "HELP") => call.reply.array(0),
         None => call.reply.null(),

@@ -3,7 +3,6 @@
 pub mod about;
 pub mod bf;
 pub mod cf;
-mod chunks;
 pub mod cms;
 pub mod connection;
 pub mod counts;
@@ -12,10 +11,9 @@ pub mod generic;
 pub mod outer;
 #[cfg(test)]
 mod own_tests;
+mod sets;
 #[cfg(test)]
 mod sketch_tests;
-#[cfg(test)]
-mod testing;
 pub mod topk;
 pub mod transaction;
 pub mod urls;

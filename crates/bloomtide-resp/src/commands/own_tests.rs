@@ -1,6 +1,7 @@
 //! Laws of COUNT.*, DECAY.* and URL.*.
 
-use super::testing::Talk;
+use crate::command::{Keys, is};
+use crate::testing::Talk;
 
 #[test]
 fn counts_go_up_and_down_again() {
@@ -72,6 +73,7 @@ fn an_estimate_has_bounds() {
         COUNT.ESTIMATE c a SURE 1 -> -ERR syntax error
         COUNT.RESERVE n 100 0.01 KIND COUNTING -> +OK
         COUNT.ADD n a 99 -> #t
+        COUNT.INCRBY n a 1 -> *1 :15
         COUNT.ESTIMATE n a -> %5 +value :15 +lower :15 +upper _ +confidence ,0.95 +saturated #t
         ",
     );
@@ -94,9 +96,16 @@ fn a_merge_adds_what_was_counted_elsewhere() {
         COUNT.MCOUNT a x y z -> *3 :1 :22 :140000
         ",
     );
-    let said = talk.say("COUNT.MERGE a b wider");
-    assert!(said.starts_with("-ERR `"), "{said}");
-    talk.hold("COUNT.COUNT a y -> :22");
+    talk.hold(
+        "
+        COUNT.MERGE a b wider -> -ERR `...
+        COUNT.RESERVE other 100 0.001 KIND COUNTING -> +OK
+        COUNT.MERGE a other -> -ERR `...
+        COUNT.COUNT a y -> :22
+        COUNT.INFO a -> *18 +Kind $19 partitioned_dynamic ...
+        ",
+    );
+    assert!(talk.say("COUNT.INFO a").contains("+Number of keys :3 +Count of all keys :140023"));
     talk.replays();
 }
 
@@ -143,10 +152,9 @@ fn an_event_may_say_when_it_was() {
         DECAY.ADD d a AT 2023-11-14T22:13:20Z COUNT 2 -> #t
         DECAY.ADD d b AT 1699996400 COUNT 2 -> #t
         DECAY.COUNT d a -> ,2
+        DECAY.COUNT d b -> ,1...
         ",
     );
-    let late = talk.say("DECAY.COUNT d b");
-    assert!(late.starts_with(",1"), "{late}");
     let before = talk.contents();
     talk.hold(
         "
@@ -161,12 +169,10 @@ fn an_event_may_say_when_it_was() {
         DECAY.RESERVE e 10 0.1 TOP 5 -> -ERR HALFLIFE must be given, such as HALFLIFE 10m
         DECAY.RESERVE e 10 0.1 HALFLIFE soon -> -ERR `half_life` must be a length of time above zero, got: soon
         DECAY.RESERVE e 10 0.1 HALFLIFE 1h TOP -> -ERR syntax error
+        DECAY.COUNT d a AT 1699996400 -> -ERR `at` must be not before the filter's own time...
+        DECAY.ADD d a AT 1700000000000 -> -ERR `at` must be...
         ",
     );
-    let said = talk.say("DECAY.COUNT d a AT 1699996400");
-    assert!(said.starts_with("-ERR `at` must be not before the filter's own time"), "{said}");
-    let said = talk.say("DECAY.ADD d a AT 1700000000000");
-    assert!(said.starts_with("-ERR `at` must be"), "{said}");
     assert!(talk.contents() == before, "a refused command changed something");
     talk.replays();
 }
@@ -181,6 +187,20 @@ fn a_clock_that_jumps_back_is_replayed_as_it_was() {
         talk.say("DECAY.ADD d b COUNT 3");
     }
     talk.replays();
+    talk.hold(
+        "
+        DECAY.RESERVE back 100 0.01 HALFLIFE 1h TOP 3 -> +OK
+        DECAY.ADD back a COUNT 4 -> :1
+        ",
+    );
+    talk.now -= 1e6;
+    talk.hold(
+        "
+        DECAY.ADD back a COUNT 4 -> :0
+        DECAY.COUNT back a -> $1 8
+        DECAY.TOP back -> *1 *4 $1 a ...
+        ",
+    );
 }
 
 #[test]
@@ -206,38 +226,18 @@ fn urls_are_seen_with_their_hosts_and_directories() {
         URL.RESERVE v 10 0.1 LAYERS 0 -> -ERR `max_layers` must be between 1 and 64, got: 0
         URL.RESERVE v 10 0.1 LAYERS -> -ERR syntax error
         URL.RESERVE v 10 0.1 DEPTH 3 -> -ERR syntax error
-        URL.RESERVE v 10 0.1 LAYERS 3 BIND xor -> +OK
-        URL.RESERVE w 10 0.1 BIND ordered -> +OK
-        URL.ADD w http://example.org/a -> #t
+        URL.ADD u nonsense -> -ERR `url`...
+        URL.EXISTS u nonsense -> -ERR `url`...
+        URL.CANONICAL nonsense -> -ERR `url`...
+        URL.PREFIX u http://example.org/docs/other 9 -> -ERR `depth`...
+        URL.RESERVE v 10 0.1 LAYERS 3 -> +OK
         ",
     );
     let info = talk.say("URL.INFO u");
     assert!(info.contains("+Number of URLs :2 +Number of layers :3"), "{info}");
-    for line in ["URL.ADD u nonsense", "URL.EXISTS u nonsense", "URL.CANONICAL nonsense"] {
-        let said = talk.say(line);
-        assert!(said.starts_with("-ERR `url`"), "{line}: {said}");
-    }
     let said = talk.say("URL.MADD u http://third.net/ nonsense http://fourth.net/");
     assert!(said.starts_with("*3 #t -ERR `url`") && said.ends_with("#t"), "{said}");
-    let said = talk.say("URL.PREFIX u http://example.org/docs/other 9");
-    assert!(said.starts_with("-ERR `depth`"), "{said}");
     talk.replays();
-}
-
-#[test]
-fn what_does_not_fit_is_refused_before_it_is_made() {
-    let mut talk = Talk::within(2, Some(1 << 20));
-    let refused = "-OOM command not allowed when used memory > 'maxmemory'.";
-    for line in [
-        "COUNT.RESERVE c 10000000 0.01",
-        "COUNT.RESERVE c 10000000 0.01 KIND SBF",
-        "DECAY.RESERVE d 10000000 0.01 HALFLIFE 1h",
-        "DECAY.RESERVE d 100 0.01 HALFLIFE 1h TOP 100000",
-        "URL.RESERVE u 10000000 0.01",
-    ] {
-        assert_eq!(talk.say(line), refused, "{line}");
-    }
-    assert_eq!(talk.keyspace.store.len(), 0);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn counters_that_grow_are_weighed_again() {
     let used = talk.keyspace.store.used();
     assert!(used > before * 2, "{before} {used}");
     // No more is taken than there may be.
-    talk.keyspace.store.set_limit(Some(used - 1));
+    talk.keyspace.store.limit = Some(used - 1);
     let refused = "-OOM command not allowed when used memory > 'maxmemory'.";
     assert_eq!(talk.say("COUNT.ADD c a"), refused);
     talk.hold("COUNT.REMOVE c 1 4000000000 -> :0");
@@ -260,56 +260,15 @@ fn counters_that_grow_are_weighed_again() {
 #[test]
 fn a_key_of_another_kind_is_refused_by_every_command() {
     let mut talk = Talk::new(2);
-    talk.say("BF.ADD f a");
+    // A name that is a number, too, so that it can stand at every place.
+    talk.say("BF.ADD 1 a");
     let refused = "-WRONGTYPE Operation against a key holding the wrong kind of value";
-    for line in [
-        "CMS.INCRBY f a 1",
-        "CMS.QUERY f a",
-        "CMS.INFO f",
-        "CMS.MERGE f 1 f",
-        "TOPK.ADD f a",
-        "TOPK.INCRBY f a 1",
-        "TOPK.QUERY f a",
-        "TOPK.COUNT f a",
-        "TOPK.LIST f",
-        "TOPK.INFO f",
-        "COUNT.ADD f a",
-        "COUNT.MADD f a",
-        "COUNT.INCRBY f a 1",
-        "COUNT.REMOVE f a",
-        "COUNT.COUNT f a",
-        "COUNT.MCOUNT f a",
-        "COUNT.ESTIMATE f a",
-        "COUNT.EXISTS f a",
-        "COUNT.MEXISTS f a",
-        "COUNT.INFO f",
-        "COUNT.MERGE f f",
-        "DECAY.ADD f a",
-        "DECAY.MADD f a",
-        "DECAY.COUNT f a",
-        "DECAY.MCOUNT f a",
-        "DECAY.RATE f a",
-        "DECAY.TOP f",
-        "DECAY.INFO f",
-        "URL.ADD f http://a.org",
-        "URL.MADD f http://a.org",
-        "URL.EXISTS f http://a.org",
-        "URL.MEXISTS f http://a.org",
-        "URL.HOST f a.org",
-        "URL.PREFIX f http://a.org 1",
-        "URL.INFO f",
-    ] {
-        assert_eq!(talk.say(line), refused, "{line}");
+    let own = is::CMS | is::TOPK | is::COUNT | is::DECAY | is::URL;
+    let makes = |name: &str| name.contains("RESERVE") || name.contains("INIT");
+    let commands = talk.keyspace.table.commands().iter();
+    let commands = commands.filter(|it| it.has(own) && it.keys != Keys::NONE && !makes(it.name));
+    for command in commands.copied().collect::<Vec<_>>() {
+        let elements = " 1".repeat(usize::from(command.arity.unsigned_abs()) - 1);
+        assert_eq!(talk.say(&format!("{}{elements}", command.name)), refused, "{}", command.name);
     }
-}
-
-#[test]
-fn a_full_counter_is_told_as_it_is() {
-    let mut talk = Talk::new(3);
-    talk.hold(
-        "
-        COUNT.RESERVE n 100 0.01 KIND COUNTING -> +OK
-        COUNT.INCRBY n a 99 -> *1 :15
-        ",
-    );
 }

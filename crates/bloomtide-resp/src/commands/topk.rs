@@ -4,8 +4,8 @@
 use super::words::{self, Field, note};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
-use crate::structure::{Held, Kind};
-use crate::structures::{TopK, TopKPlan};
+use crate::structure::Structure;
+use crate::structures::{HASHER, TopK, TopKPlan};
 use crate::wire::number;
 use crate::wire::reply::Reply;
 use crate::wire::request::Args;
@@ -45,7 +45,7 @@ fn reserve(call: &mut Call<'_>) -> Answer {
         plan.decay = decay.ok_or(Failure::new(wrong))?;
     }
     let plan = plan.checked()?;
-    words::reserve(call, EXISTS, plan.bytes(), || Ok(TopK::new(plan, 0)?.into_structure()))
+    words::reserve(call, EXISTS, plan.bytes(), || TopK::new(plan))
 }
 
 fn add(call: &mut Call<'_>) -> Answer {
@@ -76,14 +76,14 @@ fn add_all<'a>(
     let slot = call.store.find(call.args.at(1)).ok_or(MISSING)?;
     call.store.admit(0)?;
     let top = call.store.at_mut::<TopK>(slot)?;
-    let (hasher, before) = (*top.hasher(), top.bytes());
+    let before = top.bytes();
     if count > 1 {
-        (0..count).for_each(|at| top.prefetch(hasher.bytes(item(at).0)));
+        (0..count).for_each(|at| top.prefetch(HASHER.bytes(item(at).0)));
     }
     call.reply.array(count);
     for at in 0..count {
         let (item, count) = item(at);
-        match top.add(hasher.bytes(item), item, count) {
+        match top.add(HASHER.bytes(item), item, count) {
             Some(expelled) => call.reply.bulk(&expelled),
             None => call.reply.null(),
         }
@@ -103,14 +103,14 @@ fn ask<'a>(call: &'a mut Call<'_>) -> Result<(&'a TopK, Args<'a>, &'a mut Reply)
 fn query(call: &mut Call<'_>) -> Answer {
     let (top, items, reply) = ask(call)?;
     reply.array(items.len());
-    items.iter().for_each(|item| reply.bool(top.contains(top.hasher().bytes(item))));
+    items.iter().for_each(|item| reply.bool(top.contains(HASHER.bytes(item))));
     Ok(())
 }
 
 fn count(call: &mut Call<'_>) -> Answer {
     let (top, items, reply) = ask(call)?;
     reply.array(items.len());
-    items.iter().for_each(|item| reply.count(top.count(top.hasher().bytes(item)).into()));
+    items.iter().for_each(|item| reply.count(top.count(HASHER.bytes(item)).into()));
     Ok(())
 }
 
@@ -136,7 +136,7 @@ fn list(call: &mut Call<'_>) -> Answer {
 
 fn info(call: &mut Call<'_>) -> Answer {
     let (top, _, reply) = ask(call)?;
-    let TopKPlan { k, width, depth, decay } = *top.plan();
+    let TopKPlan { k, width, depth, decay } = top.plan;
     let fields = [
         ("k", Field::Count(k)),
         ("width", Field::Count(width)),

@@ -4,10 +4,10 @@
 //! of the whole request if there is one URL, in its place if there are several. A name that is not there has
 //! no URLs: EXISTS, HOST and PREFIX say so.
 
-use super::words::{self, EXISTS, Field, NOT_FOUND};
+use super::words::{self, EXISTS, Field, NOT_FOUND, Options};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
-use crate::structure::{Held, Kind};
+use crate::structure::Structure;
 use crate::structures::{Urls, bytes_at_most};
 use crate::wire::number;
 use bloomtide_core::filters::{Bind, LayerSizes, UrlPlan};
@@ -31,28 +31,22 @@ const LAYERS: u32 = 8;
 
 fn reserve(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let (mut layers, mut bind) = (LAYERS, Bind::default());
-    for at in (4..args.len()).step_by(2) {
-        let value = args.get(at + 1).ok_or(Failure::SYNTAX)?;
-        if args.is(at, "LAYERS") {
-            let number = number::whole(value).ok_or(Failure::NOT_AN_INTEGER)?;
-            layers = u32::try_from(number).unwrap_or(u32::MAX);
-        } else if args.is(at, "BIND") {
-            bind = Bind::parse(&words::shown(value).to_ascii_lowercase())?;
-        } else {
-            return Err(Failure::SYNTAX);
-        }
+    let mut layers = LAYERS;
+    let mut options = Options::new(args, 4);
+    while options.next(&["LAYERS"])?.is_some() {
+        let number = number::whole(options.needed()?).ok_or(Failure::NOT_AN_INTEGER)?;
+        layers = u32::try_from(number).unwrap_or(u32::MAX);
     }
     let plan = UrlPlan {
         capacity: words::capacity(args.at(2))?,
         error_rate: words::error_rate(args.at(3))?,
         max_layers: layers,
-        bind,
+        bind: Bind::default(),
         layer_sizes: LayerSizes::Uniform,
     }
     .checked()?;
     // Layers come with the depth of URLs, so all of them must fit.
-    words::reserve(call, EXISTS, bytes_at_most(&plan)?, || Ok(Urls::new(plan, 0)?.into_structure()))
+    words::reserve(call, EXISTS, bytes_at_most(&plan)?, || Urls::new(plan))
 }
 
 // ---- adding
@@ -60,9 +54,9 @@ fn reserve(call: &mut Call<'_>) -> Answer {
 fn add(call: &mut Call<'_>) -> Answer {
     let slot = call.store.find(call.args.at(1)).ok_or(NOT_FOUND)?;
     let urls = call.store.at_mut::<Urls>(slot)?;
-    let layers = urls.filter().layers().len();
+    let layers = urls.filter.layers().len();
     let new = urls.add(call.args.at(2))?;
-    if urls.filter().layers().len() > layers {
+    if urls.filter.layers().len() > layers {
         call.store.recount(slot);
     }
     if new {
@@ -96,7 +90,7 @@ fn add_many(call: &mut Call<'_>) -> Answer {
 // ---- asking
 
 fn exists(call: &mut Call<'_>) -> Answer {
-    ask(call, |urls, url| urls.filter().contains(url))
+    ask(call, |urls, url| urls.filter.contains(url))
 }
 
 /// Answers a question about one element; of a name that is not there nothing is known.
@@ -116,7 +110,7 @@ fn exists_many(call: &mut Call<'_>) -> Answer {
     let urls = call.store.get::<Urls>(call.args.at(1))?;
     call.reply.array(items.len());
     for url in items.iter() {
-        match urls.map_or(Ok(false), |urls| urls.filter().contains(url)) {
+        match urls.map_or(Ok(false), |urls| urls.filter.contains(url)) {
             Ok(seen) => call.reply.bool(seen),
             Err(error) => call.reply.error(&Failure::from(error).0),
         }
@@ -125,13 +119,13 @@ fn exists_many(call: &mut Call<'_>) -> Answer {
 }
 
 fn host(call: &mut Call<'_>) -> Answer {
-    ask(call, |urls, host| urls.filter().seen_host(host))
+    ask(call, |urls, host| urls.filter.seen_host(host))
 }
 
 fn prefix(call: &mut Call<'_>) -> Answer {
     let depth = number::whole(call.args.at(3)).ok_or(Failure::NOT_AN_INTEGER)?;
     let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-    ask(call, |urls, url| urls.filter().seen_prefix(url, depth))
+    ask(call, |urls, url| urls.filter.seen_prefix(url, depth))
 }
 
 fn canonical_form(call: &mut Call<'_>) -> Answer {
@@ -142,15 +136,14 @@ fn canonical_form(call: &mut Call<'_>) -> Answer {
 
 fn info(call: &mut Call<'_>) -> Answer {
     let urls = call.store.get::<Urls>(call.args.at(1))?.ok_or(NOT_FOUND)?;
-    let plan = urls.filter().plan();
+    let plan = urls.filter.plan();
     let fields = [
         ("Capacity", Field::Count(plan.capacity)),
         ("Error rate", Field::Number(plan.error_rate)),
         ("Size", Field::Count(urls.bytes())),
-        ("Number of URLs", Field::Count(urls.items())),
-        ("Number of layers", Field::Count(urls.filter().layers().len() as u64)),
+        ("Number of URLs", Field::Count(urls.items)),
+        ("Number of layers", Field::Count(urls.filter.layers().len() as u64)),
         ("Most layers", Field::Count(plan.max_layers.into())),
-        ("Bind", Field::Word(plan.bind.name())),
         ("Expected error", Field::Number(urls.summary().error)),
     ];
     words::map(call.reply, &fields);

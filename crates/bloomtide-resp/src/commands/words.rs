@@ -3,11 +3,11 @@
 use crate::command::Call;
 use crate::failure::{Answer, Failure};
 use crate::store::Slot;
-use crate::structure::{Kind, Structure};
+use crate::structure::Structure;
 use crate::wire::number;
 use crate::wire::reply::Reply;
-use bloomtide_core::batch::GROUP;
-use bloomtide_core::{Error, Hasher, KeyHash, Result, instants};
+use crate::wire::request::Args;
+use bloomtide_core::{Error, Result, instants};
 
 /// No key has that name.
 pub(super) const NOT_FOUND: Failure = Failure::new("ERR not found");
@@ -36,19 +36,62 @@ pub(super) fn may_use(call: &mut Call<'_>, key: &[u8]) -> Answer {
     }
 }
 
+/// Options of a request: words, some of them with a value.
+pub(super) struct Options<'a> {
+    args: Args<'a>,
+    at: usize,
+}
+
+impl<'a> Options<'a> {
+    /// Those of a request from a place on.
+    pub(super) fn new(args: Args<'a>, at: usize) -> Self {
+        Options { args, at }
+    }
+
+    /// Which of the known words is next; None at the end.
+    pub(super) fn next(
+        &mut self,
+        known: &[&'static str],
+    ) -> std::result::Result<Option<&'static str>, Failure> {
+        let at = self.at;
+        if at >= self.args.len() {
+            return Ok(None);
+        }
+        self.at += 1;
+        let word = known.iter().find(|word| self.args.is(at, word));
+        word.map(|word| Some(*word)).ok_or(Failure::SYNTAX)
+    }
+
+    /// The next element, whatever it is.
+    pub(super) fn value(&mut self) -> Option<&'a [u8]> {
+        self.at += 1;
+        self.args.get(self.at - 1)
+    }
+
+    /// The same, where it must be there.
+    pub(super) fn needed(&mut self) -> std::result::Result<&'a [u8], Failure> {
+        self.value().ok_or(Failure::SYNTAX)
+    }
+
+    /// All elements that are left.
+    pub(super) fn rest(self) -> Args<'a> {
+        self.args.from(self.at)
+    }
+}
+
 /// Gives the name to a structure of that size, if the name is free and the memory is there.
-pub(super) fn reserve(
+pub(super) fn reserve<T: Structure>(
     call: &mut Call<'_>,
     exists: Failure,
     bytes: u64,
-    make: impl FnOnce() -> Result<Structure>,
+    make: impl FnOnce() -> Result<T>,
 ) -> Answer {
     let name = call.args.at(1);
     if call.store.find(name).is_some() {
         return Err(exists);
     }
     call.store.admit_as(name, bytes)?;
-    call.store.insert(name, make()?);
+    call.store.insert(name, Box::new(make()?));
     note(call);
     call.reply.ok();
     Ok(())
@@ -62,45 +105,12 @@ pub(super) fn changing(call: &mut Call<'_>) -> std::result::Result<Slot, Failure
     Ok(slot)
 }
 
-/// Notes the change, and counts the memory again where that is due.
+/// Notes so many changes of a structure whose memory may have grown with them.
 #[inline]
-pub(super) fn changed<T: Kind>(
-    call: &mut Call<'_>,
-    slot: Slot,
-    is_due: impl FnOnce(&mut T) -> bool,
-) -> Answer {
-    if is_due(call.store.at_mut::<T>(slot)?) {
-        call.store.recount(slot);
-    }
+pub(super) fn changed(call: &mut Call<'_>, slot: Slot, changes: usize) -> Answer {
+    call.store.recount_sometimes(slot, changes);
     note(call);
     Ok(())
-}
-
-/// Hands out the items with their digests, in order. Of several, their cells are asked for before the first is
-/// looked at.
-#[inline]
-pub(super) fn each_hashed<'i>(
-    items: impl Iterator<Item = &'i [u8]> + Clone,
-    hasher: &Hasher,
-    prefetch: impl Fn(KeyHash),
-    mut then: impl FnMut(&'i [u8], KeyHash),
-) {
-    let mut rest = items;
-    let mut digests = [KeyHash::default(); GROUP];
-    loop {
-        let group = rest.clone().take(GROUP);
-        let mut count = 0;
-        for (slot, item) in digests.iter_mut().zip(group.clone()) {
-            *slot = hasher.bytes(item);
-            prefetch(*slot);
-            count += 1;
-        }
-        group.zip(&digests).for_each(|(item, digest)| then(item, *digest));
-        if count < GROUP {
-            return;
-        }
-        rest.nth(GROUP - 1);
-    }
 }
 
 // ---- numbers and times
@@ -171,14 +181,19 @@ pub(super) enum Field<'a> {
 /// Writes names with their values.
 pub(super) fn map(reply: &mut Reply, fields: &[(&str, Field<'_>)]) {
     reply.map(fields.len());
-    for (name, value) in fields {
+    for (name, field) in fields {
         reply.simple(name);
-        match *value {
-            Field::Count(value) => reply.count(value),
-            Field::Number(value) => reply.double(value),
-            Field::Word(word) => reply.bulk(word.as_bytes()),
-            Field::Nothing => reply.null(),
-            Field::Bool(value) => reply.bool(value),
-        }
+        value(reply, field);
+    }
+}
+
+/// Writes one value.
+pub(super) fn value(reply: &mut Reply, value: &Field<'_>) {
+    match *value {
+        Field::Count(value) => reply.count(value),
+        Field::Number(value) => reply.double(value),
+        Field::Word(word) => reply.bulk(word.as_bytes()),
+        Field::Nothing => reply.null(),
+        Field::Bool(value) => reply.bool(value),
     }
 }

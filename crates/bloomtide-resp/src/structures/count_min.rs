@@ -14,16 +14,16 @@
 //! Never below the true count, unless the cell is full, which the answer says. Above it by more than
 //! 2 total / width with chance 2^-depth.
 
-use super::form::{Fields, Form};
 use super::table::{Rows, check_table, zeros};
-use crate::structure::{Held, Summary};
+use crate::fields::{put, take};
+use crate::structure::{Structure, Summary};
 use bloomtide_core::batch::prefetch;
-use bloomtide_core::format::Kind;
-use bloomtide_core::{Error, Hasher, KeyHash, Result, sizing};
+use bloomtide_core::history::varint::Reader;
+use bloomtide_core::{Error, KeyHash, Result, sizing};
 use std::io::{self, Write};
 
-/// A cell that counts no further.
-const FULL: u32 = u32::MAX;
+/// A cell that counts no further: the true count may be larger.
+pub const FULL: u32 = u32::MAX;
 
 /// The sizes of a count-min sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +35,9 @@ pub struct CountMinPlan {
 }
 
 impl CountMinPlan {
-    /// Sizes for counts that are at most `error` times the total too large, but with chance `probability`.
+    /// Sizes for counts that are at most `error` times the total too large, but with chance `probability`; both are
+    /// above 0 and below 1.
     pub fn for_goal(error: f64, probability: f64) -> Result<Self> {
-        for (name, value) in [("error", error), ("probability", probability)] {
-            // NaN is in no range.
-            if !(value > 0.0 && value < 1.0) {
-                let hint = "an error of 0.001 and a probability of 0.01 make 2000 x 7 counters";
-                return Err(Error::parameter(name, value, "above 0 and below 1", hint));
-            }
-        }
         let mut depth = 1u32;
         while 0.5f64.powi(depth as i32) > probability {
             depth += 1;
@@ -66,50 +60,25 @@ impl CountMinPlan {
     }
 }
 
-/// A count with what is known of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CountMinCount {
-    /// The smallest of the key's cells.
-    pub value: u32,
-    /// It is as large as a cell can be, so the true count may be larger.
-    pub full: bool,
-}
-
 /// A count-min sketch.
 #[derive(Clone, Debug)]
 pub struct CountMin {
-    plan: CountMinPlan,
-    hasher: Hasher,
+    /// The sizes.
+    pub plan: CountMinPlan,
     rows: Rows,
     cells: Box<[u32]>,
-    /// All that was added.
-    total: u64,
+    /// The sum of all that was added.
+    pub total: u64,
     /// Cells that are not zero.
     used: u64,
 }
 
 impl CountMin {
     /// An empty sketch.
-    pub fn new(plan: CountMinPlan, seed: u64) -> Result<Self> {
+    pub fn new(plan: CountMinPlan) -> Result<Self> {
         let plan = plan.checked()?;
         let cells = zeros(plan.cells())?;
-        let rows = Rows::new(plan.width, plan.depth);
-        Ok(CountMin { plan, hasher: Hasher::Xxh3 { seed }, rows, cells, total: 0, used: 0 })
-    }
-
-    /// The sizes.
-    pub fn plan(&self) -> &CountMinPlan {
-        &self.plan
-    }
-
-    /// The hash function with its seed.
-    pub fn hasher(&self) -> &Hasher {
-        &self.hasher
-    }
-
-    /// The sum of all that was added.
-    pub fn total(&self) -> u64 {
-        self.total
+        Ok(CountMin { plan, rows: Rows::new(plan.width, plan.depth), cells, total: 0, used: 0 })
     }
 
     /// Asks the processor for a key's cells.
@@ -120,7 +89,7 @@ impl CountMin {
 
     /// Adds `count` occurrences, and says the new count.
     #[inline(always)]
-    pub fn add(&mut self, hash: KeyHash, count: u64) -> CountMinCount {
+    pub fn add(&mut self, hash: KeyHash, count: u64) -> u32 {
         let more = u32::try_from(count).unwrap_or(FULL);
         let mut least = FULL;
         for cell in self.rows.cells(hash) {
@@ -130,27 +99,25 @@ impl CountMin {
             least = least.min(*cell);
         }
         self.total = self.total.saturating_add(count);
-        CountMinCount { value: least, full: least == FULL }
+        least
     }
 
-    /// The key's count.
+    /// The key's count: the smallest of its cells.
     #[inline(always)]
-    pub fn count(&self, hash: KeyHash) -> CountMinCount {
-        let least = self.rows.cells(hash).map(|cell| self.cells[cell]).min().unwrap_or(0);
-        CountMinCount { value: least, full: least == FULL }
+    pub fn count(&self, hash: KeyHash) -> u32 {
+        self.rows.cells(hash).map(|cell| self.cells[cell]).min().unwrap_or(0)
     }
 
-    /// The sketch of all these sketches together, each `weight` times. Refused where sizes differ, where a cell
-    /// is full, or would be below zero or beyond what it can hold.
-    pub fn merged(sources: &[(&CountMin, i64)]) -> Result<Self> {
-        let Some((first, _)) = sources.first() else {
-            let hint = "name the sketches to be merged";
-            return Err(Error::parameter("sources", 0, "at least one", hint));
-        };
+    /// The sketch of all these sketches together, each `weight` times. Refused where sizes differ from this one's,
+    /// where a cell is full, or would be below zero or beyond what it can hold.
+    pub fn merged(&self, sources: &[(&CountMin, i64)]) -> Result<Self> {
         for (source, _) in sources {
-            first.require_compatible(source)?;
+            if self.plan != source.plan {
+                let [ours, theirs] = [self, source].map(|it| format!("{:?}", it.plan));
+                return Err(Error::incompatible("width", ours, theirs));
+            }
         }
-        let mut merged = CountMin::new(first.plan, first.hasher.seed())?;
+        let mut merged = CountMin::new(self.plan)?;
         let sources: Vec<_> = sources.iter().filter(|(_, weight)| *weight != 0).collect();
         let totals =
             sources.iter().map(|(source, weight)| i128::from(source.total) * i128::from(*weight));
@@ -171,58 +138,9 @@ impl CountMin {
     fn count_used(&self) -> u64 {
         self.cells.iter().filter(|cell| **cell != 0).count() as u64
     }
-
-    /// Refuses to go on when `other` has other sizes or another hash.
-    pub fn require_compatible(&self, other: &CountMin) -> Result<()> {
-        if self.plan.width != other.plan.width {
-            return Err(Error::incompatible("width", self.plan.width, other.plan.width));
-        }
-        if self.plan.depth != other.plan.depth {
-            return Err(Error::incompatible("depth", self.plan.depth, other.plan.depth));
-        }
-        self.hasher.require_same(&other.hasher)
-    }
-
-    /// The sketch of these bytes; refuses any that were not written so.
-    fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, Kind::CountMin)?;
-        let seed = fields.u64()?;
-        let plan = CountMinPlan { width: fields.u64()?, depth: fields.u64()? }.checked()?;
-        let total = fields.u64()?;
-        let values = fields.cells::<4>(plan.cells())?;
-        fields.end()?;
-        let mut this = CountMin::new(plan, seed)?;
-        this.total = total;
-        for (cell, value) in this.cells.iter_mut().zip(values) {
-            *cell = u32::from_le_bytes(*value);
-        }
-        this.used = this.count_used();
-        this.validate()?;
-        Ok(this)
-    }
-
-    /// Checks I1 and I2.
-    pub fn validate(&self) -> Result<()> {
-        let used = self.count_used();
-        if used != self.used {
-            let invariant = format!("{used} cells are in use, {} counted", self.used);
-            return Err(Error::Invariant { invariant });
-        }
-        for (number, row) in self.cells.chunks(self.plan.width as usize).enumerate() {
-            let sum: u64 = row.iter().map(|cell| u64::from(*cell)).sum();
-            if sum > self.total || (sum < self.total && !row.contains(&FULL)) {
-                let total = self.total;
-                let invariant = format!("row {number} sums to {sum}, total is {total}");
-                return Err(Error::Invariant { invariant });
-            }
-        }
-        Ok(())
-    }
 }
 
-impl Held for CountMin {
-    const TYPE: &'static str = "CMSk-TYPE";
-
+impl Structure for CountMin {
     fn kind(&self) -> &'static str {
         "count_min"
     }
@@ -241,18 +159,32 @@ impl Held for CountMin {
         }
     }
 
+    /// The sizes, the sum of all increments; then the cells, row after row.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut form = Form::new(out, Kind::CountMin, 32 + self.plan.cells() * 4)?;
-        form.u64(self.hasher.seed())?;
-        form.u64(self.plan.width)?;
-        form.u64(self.plan.depth)?;
-        form.u64(self.total)?;
-        self.cells.iter().try_for_each(|cell| form.u32(*cell))?;
-        form.seal()
+        put(out, &[self.plan.width, self.plan.depth, self.total])?;
+        self.cells.iter().try_for_each(|cell| out.write_all(&cell.to_le_bytes()))
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        CountMin::from_bytes(bytes)
+        let mut from = Reader::new(bytes, "count_min");
+        let [width, depth, total] = take(&mut from)?;
+        let plan = CountMinPlan { width, depth }.checked()?;
+        let values = from.bytes(plan.cells() * 4)?.as_chunks().0;
+        from.end()?;
+        let mut this = CountMin::new(plan)?;
+        this.total = total;
+        for (cell, value) in this.cells.iter_mut().zip(values) {
+            *cell = u32::from_le_bytes(*value);
+        }
+        this.used = this.count_used();
+        for (number, row) in this.cells.chunks(width as usize).enumerate() {
+            let sum: u64 = row.iter().map(|cell| u64::from(*cell)).sum();
+            if sum > total || (sum < total && !row.contains(&FULL)) {
+                let invariant = format!("row {number} sums to {sum}, total is {total}");
+                return Err(Error::Invariant { invariant });
+            }
+        }
+        Ok(this)
     }
 }
 
@@ -260,130 +192,4 @@ impl Held for CountMin {
 fn overflow() -> Error {
     let hint = "use smaller weights";
     Error::parameter("weights", "a count out of range", "such that counts stay below 2**32", hint)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::form::{forged, is_refused_when_damaged, written};
-    use super::*;
-    use std::collections::HashMap;
-
-    fn sketch(width: u64, depth: u64) -> CountMin {
-        CountMin::new(CountMinPlan { width, depth }, 0).unwrap()
-    }
-
-    /// A stream in which key i comes about 1/i as often as the first.
-    fn stream(events: u64) -> impl Iterator<Item = u64> {
-        (0..events).map(|event| 2000 / (crate::structures::table::mix(event) % 2000 + 1))
-    }
-
-    fn filled(width: u64, depth: u64, events: u64) -> (CountMin, HashMap<u64, u64>) {
-        let mut sketch = sketch(width, depth);
-        let mut exact = HashMap::new();
-        for key in stream(events) {
-            sketch.add(sketch.hasher.unsigned(key), 1);
-            *exact.entry(key).or_default() += 1;
-        }
-        (sketch, exact)
-    }
-
-    #[test]
-    fn a_count_is_never_too_small_and_seldom_much_too_large() {
-        let (sketch, exact) = filled(200, 5, 20_000);
-        let bound = 2 * sketch.total() / 200;
-        let excess = |key: &u64| {
-            u64::from(sketch.count(sketch.hasher.unsigned(*key)).value).checked_sub(exact[key])
-        };
-        assert!(exact.keys().all(|key| excess(key).is_some()));
-        let wrong = exact.keys().filter(|key| excess(key) > Some(bound)).count();
-        assert!(wrong * 32 <= exact.len(), "{wrong} of {}", exact.len());
-        sketch.validate().unwrap();
-    }
-
-    #[test]
-    fn goals_become_the_sizes_that_are_known_for_them() {
-        let plan = |error, probability| CountMinPlan::for_goal(error, probability).unwrap();
-        assert_eq!(plan(0.001, 0.01), CountMinPlan { width: 2000, depth: 7 });
-        assert_eq!(plan(0.5, 0.5), CountMinPlan { width: 4, depth: 1 });
-        assert_eq!(plan(0.3, 0.26).depth, 2);
-        for wrong in [0.0, 1.0, -1.0, f64::NAN] {
-            assert!(CountMinPlan::for_goal(wrong, 0.5).is_err());
-            assert!(CountMinPlan::for_goal(0.5, wrong).is_err());
-        }
-        assert!(CountMinPlan::for_goal(1e-300, 1e-300).is_err());
-        for (width, depth) in [(0, 1), (1, 0), (1 << 40, 1 << 40)] {
-            assert!(CountMinPlan { width, depth }.checked().is_err());
-        }
-    }
-
-    #[test]
-    fn a_full_cell_stays_full_and_says_so() {
-        let mut sketch = sketch(10, 2);
-        let key = sketch.hasher.bytes(b"a");
-        assert_eq!(sketch.add(key, u64::from(FULL) - 1).value, FULL - 1);
-        assert!(!sketch.count(key).full);
-        assert!(sketch.add(key, 1).full);
-        assert_eq!(sketch.add(key, u64::MAX), CountMinCount { value: FULL, full: true });
-        assert_eq!(sketch.total(), u64::MAX);
-        sketch.validate().unwrap();
-    }
-
-    #[test]
-    fn a_merge_is_the_weighted_sum_of_its_sources() {
-        let (mut a, mut b) = (sketch(64, 3), sketch(64, 3));
-        for key in 0..500u64 {
-            a.add(a.hasher.unsigned(key), key);
-            b.add(b.hasher.unsigned(key), 2 * key + 1);
-        }
-        let mut expected = sketch(64, 3);
-        for key in 0..500u64 {
-            expected.add(a.hasher.unsigned(key), 2 * key + 3 * (2 * key + 1));
-        }
-        let merged = CountMin::merged(&[(&a, 2), (&b, 3)]).unwrap();
-        assert!(written(&merged) == written(&expected));
-        let back = CountMin::merged(&[(&merged, 1), (&b, -3), (&a, -1)]).unwrap();
-        assert!(written(&back) == written(&a));
-    }
-
-    #[test]
-    fn a_merge_that_does_not_fit_is_refused() {
-        let mut a = sketch(64, 3);
-        a.add(a.hasher.bytes(b"a"), 1 << 31);
-        assert!(CountMin::merged(&[(&a, 2)]).is_err());
-        assert!(CountMin::merged(&[(&a, i64::MAX), (&a, i64::MAX)]).is_err());
-        assert!(CountMin::merged(&[(&a, -1)]).is_err());
-        assert!(CountMin::merged(&[]).is_err());
-        let mut full = sketch(64, 3);
-        full.add(full.hasher.bytes(b"a"), u64::MAX);
-        assert!(CountMin::merged(&[(&a, 1), (&full, 1)]).is_err());
-        assert!(CountMin::merged(&[(&a, 1), (&full, 0)]).is_ok());
-        for other in [sketch(65, 3), sketch(64, 4)] {
-            assert!(matches!(
-                CountMin::merged(&[(&a, 1), (&other, 1)]),
-                Err(Error::Incompatible { .. })
-            ));
-        }
-    }
-
-    #[test]
-    fn bytes_give_the_same_sketch_and_damage_is_refused() {
-        let (sketch, _) = filled(20, 3, 500);
-        let bytes = written(&sketch);
-        assert_eq!(written(&CountMin::from_bytes(&bytes).unwrap()), bytes);
-        is_refused_when_damaged(&bytes, CountMin::from_bytes);
-    }
-
-    #[test]
-    fn bytes_with_a_right_checksum_and_wrong_sizes_are_refused() {
-        let (sketch, _) = filled(20, 3, 500);
-        let bytes = written(&sketch);
-        // Width, depth and total follow the seed.
-        for (field, value) in [(36, u64::MAX), (36, 0), (36, 21), (44, 1 << 40), (44, 2), (52, 499)]
-        {
-            let forged = forged(&bytes, |body| {
-                body[field..field + 8].copy_from_slice(&u64::to_le_bytes(value));
-            });
-            assert!(CountMin::from_bytes(&forged).is_err(), "{field} {value}");
-        }
-    }
 }

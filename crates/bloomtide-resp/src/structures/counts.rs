@@ -5,51 +5,42 @@
 //! I1  `total` is the sum of what was added less what was removed; `items` the number of keys that were certainly
 //!     new, less those of which nothing is left.
 
-use super::form::{Fields, Form};
-use crate::structure::{Held, Summary};
+use super::{HASHER, expected};
+use crate::fields::{put, take};
+use crate::structure::{Structure, Summary};
 use bloomtide_core::cells::{
     DynamicCells, DynamicShape, GrowingCells, OnFull, SpectralCells, SpectralShape,
 };
 use bloomtide_core::filters::{
     CountFilter, CountGoal, CountPlan, base_bits, design_bits, dynamic_bytes,
 };
-use bloomtide_core::format::Kind;
-use bloomtide_core::snapshot::{Frozen, Loaded, ShapeRecord, Snapshot, encoded_len, read};
+use bloomtide_core::history::varint::Reader;
+use bloomtide_core::snapshot::{Frozen, Loaded, ShapeRecord, read, write_to};
 use bloomtide_core::{
-    CountingBloomFilter, CountingPlan, Derivation, Error, Estimate, Hasher, KeyHash, Placement,
-    Policy, Result, epoch, sizing,
+    CountingBloomFilter, CountingPlan, Derivation, Error, Estimate, KeyHash, Placement, Policy,
+    Result, epoch,
 };
 use std::io::{self, Write};
 
-/// Which filter holds the counts.
+/// What holds the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CountKind {
-    /// Partitioned dynamic count filter.
-    Pdcf,
-    /// Dynamic count filter.
-    Dcf,
-    /// Partitioned spectral Bloom filter.
-    Psbf,
-    /// Spectral Bloom filter.
-    Sbf,
-    /// Counting Bloom filter, of four bits a counter.
+pub enum Storage {
+    /// A dynamic count filter.
+    Dynamic,
+    /// A spectral Bloom filter.
+    Spectral,
+    /// A counting Bloom filter, of four bits a counter.
     Counting,
 }
 
-impl CountKind {
-    /// All of them, with the words that commands use.
-    pub const ALL: [(&str, CountKind); 5] = [
-        ("PDCF", CountKind::Pdcf),
-        ("DCF", CountKind::Dcf),
-        ("PSBF", CountKind::Psbf),
-        ("SBF", CountKind::Sbf),
-        ("COUNTING", CountKind::Counting),
-    ];
-
-    fn is_partitioned(self) -> bool {
-        matches!(self, CountKind::Pdcf | CountKind::Psbf)
-    }
-}
+/// The words of COUNT.RESERVE, each with its storage and whether that is partitioned.
+pub const COUNT_KINDS: [(&str, Storage, bool); 5] = [
+    ("PDCF", Storage::Dynamic, true),
+    ("DCF", Storage::Dynamic, false),
+    ("PSBF", Storage::Spectral, true),
+    ("SBF", Storage::Spectral, false),
+    ("COUNTING", Storage::Counting, false),
+];
 
 /// The sizes of one of the filters.
 #[derive(Clone, Copy, Debug)]
@@ -69,13 +60,13 @@ const COUNTING_BITS: u32 = 4;
 
 impl CountsPlan {
     /// Sizes for as many different keys at that chance of a wrong count.
-    pub fn for_goal(kind: CountKind, capacity: u64, error_rate: f64) -> Result<Self> {
+    pub fn for_goal(
+        storage: Storage,
+        partitioned: bool,
+        capacity: u64,
+        error_rate: f64,
+    ) -> Result<Self> {
         let derivation = Derivation::default();
-        if kind == CountKind::Counting {
-            let (bits, policy) = (COUNTING_BITS, Policy::Plain);
-            return CountingPlan::for_goal(capacity, error_rate, bits, policy, None, derivation)
-                .map(CountsPlan::Counting);
-        }
         let goal = CountGoal {
             capacity: Some(capacity),
             error_rate: Some(error_rate),
@@ -85,18 +76,21 @@ impl CountsPlan {
         let placement = goal.placement()?;
         let expected = goal.expected(&placement);
         let total = goal.total(expected)?;
-        let sizes = (placement, total, kind.is_partitioned(), capacity, error_rate);
-        match kind {
-            CountKind::Pdcf | CountKind::Dcf => {
+        match storage {
+            Storage::Dynamic => {
                 let width = base_bits(total, expected);
                 let shape = DynamicShape { width, shrink: SHRINK, adaptive: false };
-                planned(sizes, shape).map(CountsPlan::Dynamic)
+                planned(&goal, placement, total, partitioned, shape).map(CountsPlan::Dynamic)
             }
-            _ => {
+            Storage::Spectral => {
                 let design_bits = design_bits(&placement, expected, total);
                 let shape = SpectralShape { design_bits, slack: SLACK, on_full: OnFull::Grow };
-                shape.check()?;
-                planned(sizes, shape).map(CountsPlan::Spectral)
+                planned(&goal, placement, total, partitioned, shape).map(CountsPlan::Spectral)
+            }
+            Storage::Counting => {
+                let (bits, policy) = (COUNTING_BITS, Policy::Plain);
+                CountingPlan::for_goal(capacity, error_rate, bits, policy, None, derivation)
+                    .map(CountsPlan::Counting)
             }
         }
     }
@@ -112,7 +106,10 @@ impl CountsPlan {
 }
 
 fn planned<S: Copy + PartialEq>(
-    (placement, total, partitioned, capacity, error_rate): (Placement, u64, bool, u64, f64),
+    goal: &CountGoal,
+    placement: Placement,
+    total: u64,
+    partitioned: bool,
     shape: S,
 ) -> Result<CountPlan<S>> {
     CountPlan {
@@ -122,8 +119,8 @@ fn planned<S: Copy + PartialEq>(
         partitioned,
         partitions: if partitioned { partitions(placement.cells) } else { 1 },
         total,
-        capacity: Some(capacity),
-        error_rate: Some(error_rate),
+        capacity: goal.capacity,
+        error_rate: goal.error_rate,
     }
     .checked()
 }
@@ -151,14 +148,11 @@ enum Filter {
 #[derive(Debug)]
 pub struct Counts {
     filter: Filter,
-    items: u64,
-    total: u64,
-    /// Changes since the memory was last looked at.
-    since: u32,
+    /// Different keys inside, as far as they were certainly new.
+    pub items: u64,
+    /// Occurrences of all keys.
+    pub total: u64,
 }
-
-/// So many changes may pass before a filter whose counters grow is weighed again.
-const WEIGH: u32 = 256;
 
 /// Runs an expression on whichever filter it is.
 macro_rules! each {
@@ -173,49 +167,25 @@ macro_rules! each {
 
 impl Counts {
     /// No counts yet.
-    pub fn new(plan: CountsPlan, seed: u64) -> Result<Self> {
-        let hasher = Hasher::Xxh3 { seed };
+    pub fn new(plan: CountsPlan) -> Result<Self> {
         let filter = match plan {
-            CountsPlan::Dynamic(plan) => Filter::Dynamic(CountFilter::new(plan, hasher)?),
-            CountsPlan::Spectral(plan) => Filter::Spectral(CountFilter::new(plan, hasher)?),
-            CountsPlan::Counting(plan) => Filter::Counting(CountingBloomFilter::new(plan, hasher)?),
+            CountsPlan::Dynamic(plan) => Filter::Dynamic(CountFilter::new(plan, HASHER)?),
+            CountsPlan::Spectral(plan) => Filter::Spectral(CountFilter::new(plan, HASHER)?),
+            CountsPlan::Counting(plan) => Filter::Counting(CountingBloomFilter::new(plan, HASHER)?),
         };
-        Ok(Counts { filter, items: 0, total: 0, since: 0 })
-    }
-
-    /// The hash function with its seed.
-    #[inline(always)]
-    pub fn hasher(&self) -> &Hasher {
-        each!(&self.filter, filter => filter.hasher())
-    }
-
-    /// Different keys inside, as far as they were certainly new.
-    pub fn items(&self) -> u64 {
-        self.items
-    }
-
-    /// Occurrences of all keys.
-    pub fn total(&self) -> u64 {
-        self.total
+        Ok(Counts { filter, items: 0, total: 0 })
     }
 
     /// Keys and error that it was made for.
     pub fn goal(&self) -> (u64, f64) {
-        let (capacity, error_rate) = match &self.filter {
-            Filter::Dynamic(filter) => (filter.plan().capacity, filter.plan().error_rate),
-            Filter::Spectral(filter) => (filter.plan().capacity, filter.plan().error_rate),
-            Filter::Counting(filter) => (filter.plan().capacity, filter.plan().error_rate),
-        };
+        let (capacity, error_rate) =
+            each!(&self.filter, filter => (filter.plan().capacity, filter.plan().error_rate));
         (capacity.unwrap_or(0), error_rate.unwrap_or(0.0))
     }
 
     /// Which counters a key has.
     pub fn placement(&self) -> Placement {
-        match &self.filter {
-            Filter::Dynamic(filter) => filter.plan().placement,
-            Filter::Spectral(filter) => filter.plan().placement,
-            Filter::Counting(filter) => filter.plan().placement,
-        }
+        each!(&self.filter, filter => filter.plan().placement)
     }
 
     // ---- changing
@@ -236,7 +206,6 @@ impl Counts {
         };
         self.items += u64::from(new);
         self.total = self.total.saturating_add(count);
-        self.since += 1;
         Ok(new)
     }
 
@@ -247,18 +216,7 @@ impl Counts {
         let left = self.count(hash);
         self.items = self.items.saturating_sub(u64::from(before > 0 && left == 0));
         self.total = self.total.saturating_sub(count);
-        self.since += 1;
         Ok(left)
-    }
-
-    /// Whether its memory may have changed enough to be counted again.
-    #[inline(always)]
-    pub fn is_due(&mut self) -> bool {
-        let due = self.since >= WEIGH && !matches!(self.filter, Filter::Counting(_));
-        if due {
-            self.since = 0;
-        }
-        due
     }
 
     /// These counts and all the others together. Refused where one was made otherwise.
@@ -268,7 +226,7 @@ impl Counts {
                 let copy = $filter.copy()?;
                 for other in others {
                     let Filter::$kind(other) = &other.filter else {
-                        return Err(self.unlike(other));
+                        return Err(Error::incompatible("kind", self.kind(), other.kind()));
                     };
                     copy.merge(other)?;
                 }
@@ -283,20 +241,7 @@ impl Counts {
         };
         let total = others.iter().fold(self.total, |sum, other| sum.saturating_add(other.total));
         // A full filter says infinity, which is the largest number here.
-        Ok(Counts { filter, items: items.round() as u64, total, since: WEIGH })
-    }
-
-    fn unlike(&self, other: &Counts) -> Error {
-        Error::incompatible("kind", self.kind(), other.kind())
-    }
-
-    fn write_with(&self, filter: &dyn Snapshot, out: &mut dyn Write) -> io::Result<()> {
-        let len = encoded_len(filter).map_err(io::Error::other)?;
-        let mut form = Form::new(out, Kind::Counts, 16 + len)?;
-        form.u64(self.items)?;
-        form.u64(self.total)?;
-        form.snapshot(filter)?;
-        form.seal()
+        Ok(Counts { filter, items: items.round() as u64, total })
     }
 
     // ---- asking
@@ -319,9 +264,7 @@ impl Counts {
     }
 }
 
-impl Held for Counts {
-    const TYPE: &'static str = "counts";
-
+impl Structure for Counts {
     fn kind(&self) -> &'static str {
         match &self.filter {
             Filter::Dynamic(filter) if filter.plan().partitioned => "partitioned_dynamic",
@@ -341,23 +284,24 @@ impl Held for Counts {
     }
 
     fn summary(&self) -> Summary {
-        let (placement, items) = (self.placement(), self.items as f64);
-        let fill = sizing::classic_fill(items, placement.cells as f64, placement.hashes);
-        Summary { items, fill, error: placement.error_at(items) }
+        let placement = self.placement();
+        let (cells, hashes) = (placement.cells, placement.hashes);
+        expected(self.items, cells, hashes, |items| placement.error_at(items))
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        put(out, &[self.items, self.total])?;
         match &self.filter {
-            Filter::Dynamic(filter) => self.write_with(&frozen(filter)?, out),
-            Filter::Spectral(filter) => self.write_with(&frozen(filter)?, out),
-            Filter::Counting(filter) => self.write_with(filter, out),
+            Filter::Dynamic(filter) => write_to(&frozen(filter)?, out),
+            Filter::Spectral(filter) => write_to(&frozen(filter)?, out),
+            Filter::Counting(filter) => write_to(filter, out),
         }
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, Kind::Counts)?;
-        let (items, total) = (fields.u64()?, fields.u64()?);
-        let filter = match read(fields.rest(), None)? {
+        let mut from = Reader::new(bytes, "counts");
+        let [items, total] = take(&mut from)?;
+        let filter = match read(from.rest(), None)? {
             Loaded::Dynamic(filter) => Filter::Dynamic(filter),
             Loaded::Spectral(filter) => Filter::Spectral(filter),
             Loaded::Counting(filter) => Filter::Counting(filter),
@@ -366,14 +310,11 @@ impl Held for Counts {
                 return Err(Error::Kind { expected: "a filter of counters", got });
             }
         };
-        Ok(Counts { filter, items, total, since: 0 })
+        HASHER.require_same(each!(&filter, filter => filter.hasher()))?;
+        Ok(Counts { filter, items, total })
     }
 }
 
 fn frozen<C: GrowingCells<Shape: ShapeRecord>>(filter: &CountFilter<C>) -> io::Result<Frozen<'_>> {
     filter.freeze().map_err(io::Error::other)
 }
-
-#[cfg(test)]
-#[path = "counts_tests.rs"]
-mod tests;

@@ -3,14 +3,16 @@
 //! Every event goes to both, so what one of them calls late is late for the other. Time is a number that comes in
 //! with each call: the session's clock, or an instant that the client gave.
 
-use super::form::{Fields, Form};
-use crate::structure::{Held, Summary};
+use super::{HASHER, expected, unlike};
+use crate::fields::{put, take};
+use crate::structure::{Structure, Summary};
 use bloomtide_core::cells::Rounding;
 use bloomtide_core::filters::{DecayStorage, Fade, When};
-use bloomtide_core::snapshot::{Kind, Loaded, Snapshot, encoded_len, read};
+use bloomtide_core::history::varint::Reader;
+use bloomtide_core::snapshot::{Kind, Loaded, encoded_len, read, write_to};
 use bloomtide_core::{
-    DecayingPlan, Derivation, Error, Hasher, HotItem, HotList, HotPlan, Key, KeyHash, Placement,
-    Policy, Result, TimeDecayingBloomFilter, sizing,
+    DecayingPlan, Derivation, Error, HotItem, HotList, HotPlan, Key, Placement, Policy, Result,
+    TimeDecayingBloomFilter,
 };
 use std::io::{self, Write};
 
@@ -80,44 +82,20 @@ impl FadingPlan {
 /// Counts that fade.
 #[derive(Debug)]
 pub struct Fading {
-    filter: Box<TimeDecayingBloomFilter>,
-    hot: Option<HotList>,
-    items: u64,
-    /// Events since the memory was last looked at.
-    since: u32,
+    /// The filter.
+    pub filter: Box<TimeDecayingBloomFilter>,
+    /// The hot list, if there is one.
+    pub hot: Option<HotList>,
+    /// Different keys that were certainly new.
+    pub items: u64,
 }
-
-/// So many events may pass before filter and list are weighed again.
-const WEIGH: u32 = 4096;
 
 impl Fading {
     /// No counts yet.
-    pub fn new(plan: FadingPlan, seed: u64) -> Result<Self> {
-        let hasher = Hasher::Xxh3 { seed };
-        let filter = Box::new(TimeDecayingBloomFilter::new(plan.filter, hasher)?);
-        let hot = plan.hot.map(|plan| HotList::new(plan, hasher)).transpose()?;
-        Ok(Fading { filter, hot, items: 0, since: 0 })
-    }
-
-    /// The filter.
-    pub fn filter(&self) -> &TimeDecayingBloomFilter {
-        &self.filter
-    }
-
-    /// The hot list, if there is one.
-    pub fn hot(&self) -> Option<&HotList> {
-        self.hot.as_ref()
-    }
-
-    /// The hash function with its seed.
-    #[inline(always)]
-    pub fn hasher(&self) -> &Hasher {
-        self.filter.hasher()
-    }
-
-    /// Different keys that were certainly new.
-    pub fn items(&self) -> u64 {
-        self.items
+    pub fn new(plan: FadingPlan) -> Result<Self> {
+        let filter = Box::new(TimeDecayingBloomFilter::new(plan.filter, HASHER)?);
+        let hot = plan.hot.map(|plan| HotList::new(plan, HASHER)).transpose()?;
+        Ok(Fading { filter, hot, items: 0 })
     }
 
     // ---- time
@@ -159,14 +137,7 @@ impl Fading {
 
     /// Adds `count` occurrences of a key; true iff it was certainly absent before. An error changes nothing.
     #[inline(always)]
-    pub fn add(
-        &mut self,
-        hash: KeyHash,
-        item: &[u8],
-        count: u64,
-        moment: Moment,
-        now: f64,
-    ) -> Result<bool> {
+    pub fn add(&mut self, item: &[u8], count: u64, moment: Moment, now: f64) -> Result<bool> {
         self.check(moment, now)?;
         if let Some(hot) = &mut self.hot {
             let at = match moment {
@@ -177,34 +148,23 @@ impl Fading {
         }
         let when = self.when(moment);
         // SAFETY: `&mut self`: nobody else has the filter.
-        let new = unsafe { self.filter.add_unsynchronised(hash, count, when) };
+        let new = unsafe { self.filter.add_unsynchronised(HASHER.bytes(item), count, when) };
         self.items += u64::from(new);
-        self.since += 1;
         Ok(new)
-    }
-
-    /// Whether its memory may have changed enough to be counted again.
-    #[inline(always)]
-    pub fn is_due(&mut self) -> bool {
-        let due = self.since >= WEIGH;
-        if due {
-            self.since = 0;
-        }
-        due
     }
 
     // ---- asking
 
     /// The key's decayed count.
     #[inline(always)]
-    pub fn count(&self, hash: KeyHash, moment: Moment, now: f64) -> Result<f64> {
-        Ok(self.filter.count(hash, self.asked(moment, now)?))
+    pub fn count(&self, item: &[u8], moment: Moment, now: f64) -> Result<f64> {
+        Ok(self.filter.count(HASHER.bytes(item), self.asked(moment, now)?))
     }
 
     /// Events in `per` seconds: equation (4) of the paper, the average count of an epoch.
-    pub fn rate(&self, hash: KeyHash, per: f64, moment: Moment, now: f64) -> Result<f64> {
+    pub fn rate(&self, item: &[u8], per: f64, moment: Moment, now: f64) -> Result<f64> {
         let fade = self.filter.plan().fade;
-        Ok(self.count(hash, moment, now)? * (1.0 - fade.decay) / fade.epoch * per)
+        Ok(self.count(item, moment, now)? * (1.0 - fade.decay) / fade.epoch * per)
     }
 
     /// The `n` hottest keys, the hottest first; None if there is no list.
@@ -219,9 +179,7 @@ impl Fading {
     }
 }
 
-impl Held for Fading {
-    const TYPE: &'static str = "decaying";
-
+impl Structure for Fading {
     fn kind(&self) -> &'static str {
         "decaying"
     }
@@ -231,48 +189,34 @@ impl Held for Fading {
     }
 
     fn summary(&self) -> Summary {
-        let (placement, items) = (&self.filter.plan().placement, self.items as f64);
-        let fill = sizing::classic_fill(items, placement.cells as f64, placement.hashes);
-        Summary { items, fill, error: placement.error_at(items) }
+        let placement = &self.filter.plan().placement;
+        let (cells, hashes) = (placement.cells, placement.hashes);
+        expected(self.items, cells, hashes, |items| placement.error_at(items))
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let filter = self.filter.freeze().map_err(io::Error::other)?;
-        let length = |part: &dyn Snapshot| encoded_len(part).map_err(io::Error::other);
-        let list = self.hot.as_ref().map_or(Ok(0), |hot| length(hot))?;
-        let mut form = Form::new(out, Kind::Fading, 16 + length(&filter)? + list)?;
-        form.u64(self.items)?;
-        form.u64(length(&filter)?)?;
-        form.snapshot(&filter)?;
-        self.hot.as_ref().map_or(Ok(()), |hot| form.snapshot(hot))?;
-        form.seal()
+        put(out, &[self.items, encoded_len(&filter).map_err(io::Error::other)?])?;
+        write_to(&filter, out)?;
+        self.hot.as_ref().map_or(Ok(()), |hot| write_to(hot, out))
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, Kind::Fading)?;
-        let (items, length) = (fields.u64()?, fields.u64()?);
-        let filter = match read(fields.bytes(length)?, Some(Kind::Decaying))? {
+        let mut from = Reader::new(bytes, "fading");
+        let [items, length] = take(&mut from)?;
+        let filter = match read(from.bytes(length)?, Some(Kind::Decaying))? {
             Loaded::Decaying(filter) => filter,
-            other => return Err(unlike("decaying", &other)),
+            other => return Err(unlike(Kind::Decaying, &other)),
         };
-        let hot = match fields.rest() {
+        let hot = match from.rest() {
             [] => None,
             bytes => match read(bytes, Some(Kind::Hot))? {
                 Loaded::Hot(hot) => Some(hot),
-                other => return Err(unlike("hot", &other)),
+                other => return Err(unlike(Kind::Hot, &other)),
             },
         };
-        if let Some(hot) = &hot {
-            filter.hasher().require_same(hot.hasher())?;
-        }
-        Ok(Fading { filter, hot, items, since: 0 })
+        HASHER.require_same(filter.hasher())?;
+        hot.as_ref().map_or(Ok(()), |hot| HASHER.require_same(hot.hasher()))?;
+        Ok(Fading { filter, hot, items })
     }
 }
-
-fn unlike(expected: &'static str, got: &Loaded) -> Error {
-    Error::Kind { expected, got: got.kind().name().to_owned() }
-}
-
-#[cfg(test)]
-#[path = "fading_tests.rs"]
-mod tests;

@@ -6,22 +6,42 @@ mod count_min;
 mod counts;
 mod cuckoo;
 mod fading;
-mod form;
 mod table;
 mod text;
 mod top_k;
 mod urls;
 
 pub use arriving::Arriving;
-/// The chunks of a structure.
-pub mod chunking {
-    pub use super::arriving::{chunk, head};
-}
-pub use bloom::{Added, Bloom, BloomGoal, Layer};
-pub use count_min::{CountMin, CountMinPlan};
-pub use counts::{CountKind, Counts, CountsPlan};
+pub use bloom::{Bloom, BloomGoal};
+pub use count_min::{CountMin, CountMinPlan, FULL};
+pub use counts::{COUNT_KINDS, Counts, CountsPlan};
 pub use cuckoo::{Cuckoo, CuckooGoal};
 pub use fading::{Fading, FadingPlan, Moment};
 pub use text::Text;
 pub use top_k::{TopK, TopKPlan};
 pub use urls::{Urls, bytes_at_most};
+
+use crate::structure::{Structure, Summary};
+use bloomtide_core::snapshot::{Kind, Loaded};
+use bloomtide_core::{Error, Hasher, sizing};
+
+/// Every structure hashes alike, so that chunks of one server load into another.
+pub const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
+
+/// A filter that is asked for keys.
+pub trait Membership: Structure {
+    /// Whether the key may be inside.
+    fn contains(&self, key: &[u8]) -> bool;
+}
+
+/// What is to be expected of a filter with so many keys, without a pass over its cells.
+fn expected(items: u64, cells: u64, hashes: u32, error_at: impl FnOnce(f64) -> f64) -> Summary {
+    let items = items as f64;
+    let fill = sizing::classic_fill(items, cells as f64, hashes);
+    Summary { items, fill, error: error_at(items) }
+}
+
+/// The refusal of a filter of another kind.
+fn unlike(expected: Kind, got: &Loaded) -> Error {
+    Error::Kind { expected: expected.name(), got: got.kind().name().to_owned() }
+}

@@ -1,6 +1,6 @@
 //! A small text, for SET and GET: programs use them as flags, and tests to make keys of another kind.
 
-use crate::structure::{Held, Summary};
+use crate::structure::{Structure, Summary};
 use bloomtide_core::Result;
 use std::io::{self, Write};
 
@@ -8,9 +8,7 @@ use std::io::{self, Write};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Text(pub Vec<u8>);
 
-impl Held for Text {
-    const TYPE: &'static str = "string";
-
+impl Structure for Text {
     fn kind(&self) -> &'static str {
         "text"
     }

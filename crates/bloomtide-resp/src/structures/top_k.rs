@@ -17,14 +17,15 @@
 //! # Errors in answers
 //! A count is too large only where two keys share a fingerprint and a cell; it may be too small.
 
-use super::form::{Fields, Form};
+use super::HASHER;
 use super::table::{Rows, check_fits, check_table, mix, too_large, zeros};
-use crate::structure::{Held, Summary};
+use crate::fields::{put, take};
+use crate::structure::{Structure, Summary};
 use bloomtide_core::batch::prefetch;
-use bloomtide_core::format::Kind;
-use bloomtide_core::{Error, Hasher, KeyHash, Result};
+use bloomtide_core::history::varint::Reader;
+use bloomtide_core::{Error, KeyHash, Result};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher as StdHasher};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, Write};
 
 /// Places are made at once, so there must not be too many.
@@ -91,7 +92,7 @@ struct Place {
 #[derive(Clone, Copy, Debug, Default)]
 struct AsItIs(u64);
 
-impl StdHasher for AsItIs {
+impl Hasher for AsItIs {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.0 = mix(self.0 ^ u64::from(*byte)));
     }
@@ -110,8 +111,8 @@ impl StdHasher for AsItIs {
 /// A top-k list.
 #[derive(Clone, Debug)]
 pub struct TopK {
-    plan: TopKPlan,
-    hasher: Hasher,
+    /// The sizes.
+    pub plan: TopKPlan,
     rows: Rows,
     /// A fingerprint above, its count below; zero if nobody's.
     cells: Box<[u64]>,
@@ -128,7 +129,7 @@ pub struct TopK {
 
 impl TopK {
     /// An empty list.
-    pub fn new(plan: TopKPlan, seed: u64) -> Result<Self> {
+    pub fn new(plan: TopKPlan) -> Result<Self> {
         let plan = plan.checked()?;
         check_fits(plan.bytes())?;
         let refused = |_| too_large(plan.bytes());
@@ -141,7 +142,6 @@ impl TopK {
         heap.extend(0..k);
         Ok(TopK {
             plan,
-            hasher: Hasher::Xxh3 { seed },
             rows: Rows::new(plan.width, plan.depth),
             cells: zeros(plan.cells())?,
             chances: (0..READY as u32).map(|count| chance(plan.decay, count)).collect(),
@@ -151,26 +151,6 @@ impl TopK {
             index,
             item_bytes: 0,
         })
-    }
-
-    /// The sizes.
-    pub fn plan(&self) -> &TopKPlan {
-        &self.plan
-    }
-
-    /// The hash function with its seed.
-    pub fn hasher(&self) -> &Hasher {
-        &self.hasher
-    }
-
-    /// How many keys are listed.
-    pub fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    /// Whether no key is listed.
-    pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
     }
 
     /// Asks the processor for a key's cells.
@@ -310,41 +290,14 @@ impl TopK {
         Some((place.item.as_deref()?, place.count))
     }
 
-    // ---- bytes
-
-    /// The list of these bytes; refuses any that were not written so.
-    fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, Kind::TopK)?;
-        let seed = fields.u64()?;
-        let (k, width, depth) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        let decay = f64::from_bits(fields.u64()?);
-        let plan = TopKPlan { k, width, depth, decay }.checked()?;
-        let draws = fields.u64()?;
-        let cells = fields.cells::<8>(plan.cells())?;
-        // Each place has twelve bytes at least.
-        fields.has(k.saturating_mul(12))?;
-        let mut this = TopK::new(plan, seed)?;
-        this.draws = draws;
-        for (cell, value) in this.cells.iter_mut().zip(cells) {
-            *cell = u64::from_le_bytes(*value);
-        }
-        for number in 0..k as u32 {
-            let count = fields.u32()?;
-            let length = fields.u64()?;
-            let item = fields.bytes(length)?;
-            this.settle(number, item, count)?;
-        }
-        fields.end()?;
-        this.validate()?;
-        Ok(this)
-    }
+    // ---- what was read
 
     /// Puts a key that was read into its place.
     fn settle(&mut self, number: u32, item: &[u8], count: u32) -> Result<()> {
         if count == 0 && item.is_empty() {
             return Ok(());
         }
-        let digest = self.hasher.bytes(item).as_u128();
+        let digest = HASHER.bytes(item).as_u128();
         if count == 0 || self.index.insert(digest, number).is_some() {
             let got = format!("a key that counts {count}, or a second time");
             return Err(Error::Field { name: "item", got });
@@ -354,30 +307,9 @@ impl TopK {
         *place = Place { item: Some(item.into()), digest, count, at: number };
         Ok(())
     }
-
-    /// Checks I1 and I2.
-    pub fn validate(&self) -> Result<()> {
-        let broken = |invariant: String| Err(Error::Invariant { invariant });
-        let count = |at: usize| self.places[self.heap[at] as usize].count;
-        for at in 1..self.heap.len() {
-            if count((at - 1) / 2) > count(at) {
-                return broken(format!("place {at} of the heap counts less than the one above"));
-            }
-        }
-        for (at, number) in self.heap.iter().enumerate() {
-            let place = &self.places[*number as usize];
-            let found = self.index.get(&place.digest) == Some(number);
-            if place.at as usize != at || place.item.is_some() != (found && place.count > 0) {
-                return broken(format!("place {at} of the heap is not where the index has it"));
-            }
-        }
-        Ok(())
-    }
 }
 
-impl Held for TopK {
-    const TYPE: &'static str = "TopK-TYPE";
-
+impl Structure for TopK {
     fn kind(&self) -> &'static str {
         "top_k"
     }
@@ -387,32 +319,51 @@ impl Held for TopK {
     }
 
     fn summary(&self) -> Summary {
-        let items = self.len() as f64;
+        let items = self.index.len() as f64;
         Summary { items, fill: items / self.plan.k as f64, error: 0.0 }
     }
 
+    /// The sizes and the draws; then the cells, row after row; then the places in the order of the heap.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let body = 48 + self.plan.cells() * 8 + self.plan.k * 12 + self.item_bytes;
-        let mut form = Form::new(out, Kind::TopK, body)?;
-        form.u64(self.hasher.seed())?;
-        form.u64(self.plan.k)?;
-        form.u64(self.plan.width)?;
-        form.u64(self.plan.depth)?;
-        form.u64(self.plan.decay.to_bits())?;
-        form.u64(self.draws)?;
-        self.cells.iter().try_for_each(|cell| form.u64(*cell))?;
+        let TopKPlan { k, width, depth, decay } = self.plan;
+        put(out, &[k, width, depth, decay.to_bits(), self.draws])?;
+        put(out, &self.cells)?;
         for number in self.heap.iter() {
             // An empty place counts zero, a key never does.
             let (item, count) = self.named(*number).unwrap_or_default();
-            form.u32(count)?;
-            form.u64(item.len() as u64)?;
-            form.bytes(item)?;
+            out.write_all(&count.to_le_bytes())?;
+            put(out, &[item.len() as u64])?;
+            out.write_all(item)?;
         }
-        form.seal()
+        Ok(())
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        TopK::from_bytes(bytes)
+        let mut from = Reader::new(bytes, "top_k");
+        let [k, width, depth, decay, draws] = take(&mut from)?;
+        let plan = TopKPlan { k, width, depth, decay: f64::from_bits(decay) }.checked()?;
+        let cells = from.bytes(plan.cells() * 8)?.as_chunks().0;
+        // Each place has twelve bytes at least.
+        if (from.rest().len() as u64) < k * 12 {
+            return Err(from.wrong());
+        }
+        let mut this = TopK::new(plan)?;
+        this.draws = draws;
+        for (cell, value) in this.cells.iter_mut().zip(cells) {
+            *cell = u64::from_le_bytes(*value);
+        }
+        for number in 0..k as u32 {
+            let count = u32::from_le_bytes(from.fixed()?);
+            let [length] = take(&mut from)?;
+            this.settle(number, from.bytes(length)?, count)?;
+        }
+        from.end()?;
+        let count = |at: usize| this.places[at].count;
+        if (1..this.heap.len()).any(|at| count((at - 1) / 2) > count(at)) {
+            let invariant = "a place of the heap counts less than the one above".to_owned();
+            return Err(Error::Invariant { invariant });
+        }
+        Ok(this)
     }
 }
 
@@ -457,5 +408,27 @@ fn chance(decay: f64, count: u32) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "top_k_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_at_a_large_count_are_in_vain_and_cost_nothing() {
+        let mut draws = 0;
+        let chances: Vec<u64> = (0..READY as u32).map(|count| chance(0.9, count)).collect();
+        assert_eq!(wear(&chances, 0.9, &mut draws, 1 << 30, 100_000), (1 << 30, 0));
+        assert_eq!(draws, 0);
+        // With certainty every attempt lowers the count.
+        let certain = vec![chance(1.0, 9); READY];
+        assert_eq!(wear(&certain, 1.0, &mut draws, 40, 100), (0, 61));
+        assert_eq!((chance(0.5, 1), chance(0.5, 64), chance(0.5, 65)), (1 << 63, 1, 0));
+    }
+
+    #[test]
+    fn a_count_does_not_go_round() {
+        let plan = TopKPlan { k: 1, width: 4, depth: 1, decay: 0.9 };
+        let mut top = TopK::new(plan).unwrap();
+        top.add(HASHER.bytes(b"a"), b"a", u32::MAX - 1);
+        top.add(HASHER.bytes(b"a"), b"a", 5);
+        assert_eq!(top.list(), [(&b"a"[..], u32::MAX)]);
+    }
+}

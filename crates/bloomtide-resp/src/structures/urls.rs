@@ -1,10 +1,12 @@
 //! URLs and their prefixes, for the URL commands: the URL filter, with the number of URLs that were new.
 
-use super::form::{Fields, Form};
-use crate::structure::{Held, Summary};
+use super::{HASHER, expected, unlike};
+use crate::fields::{put, take};
+use crate::structure::{Structure, Summary};
+use bloomtide_core::Result;
 use bloomtide_core::filters::{UrlFilter, UrlPlan};
-use bloomtide_core::snapshot::{Kind, Loaded, encoded_len, read};
-use bloomtide_core::{Error, Hasher, Result, sizing};
+use bloomtide_core::history::varint::Reader;
+use bloomtide_core::snapshot::{Kind, Loaded, read, write_to};
 use std::io::{self, Write};
 
 /// Memory in bytes of a filter that has all its layers.
@@ -19,25 +21,16 @@ pub fn bytes_at_most(plan: &UrlPlan) -> Result<u64> {
 /// A filter of URLs.
 #[derive(Debug)]
 pub struct Urls {
-    filter: Box<UrlFilter>,
-    items: u64,
+    /// The filter.
+    pub filter: Box<UrlFilter>,
+    /// URLs that were certainly new.
+    pub items: u64,
 }
 
 impl Urls {
     /// No URLs yet.
-    pub fn new(plan: UrlPlan, seed: u64) -> Result<Self> {
-        let filter = Box::new(UrlFilter::new(plan, Hasher::Xxh3 { seed })?);
-        Ok(Urls { filter, items: 0 })
-    }
-
-    /// The filter.
-    pub fn filter(&self) -> &UrlFilter {
-        &self.filter
-    }
-
-    /// URLs that were certainly new.
-    pub fn items(&self) -> u64 {
-        self.items
+    pub fn new(plan: UrlPlan) -> Result<Self> {
+        Ok(Urls { filter: Box::new(UrlFilter::new(plan, HASHER)?), items: 0 })
     }
 
     /// Adds the URL and its prefixes; true iff it was certainly absent before.
@@ -48,9 +41,7 @@ impl Urls {
     }
 }
 
-impl Held for Urls {
-    const TYPE: &'static str = "urls";
-
+impl Structure for Urls {
     fn kind(&self) -> &'static str {
         "url"
     }
@@ -60,66 +51,24 @@ impl Held for Urls {
     }
 
     fn summary(&self) -> Summary {
-        let (plan, items) = (self.filter.whole().plan(), self.items as f64);
-        let fill = sizing::classic_fill(items, plan.bits as f64, plan.hashes);
-        Summary { items, fill, error: plan.error_at(items) }
+        let plan = self.filter.whole().plan();
+        expected(self.items, plan.bits, plan.hashes, |items| plan.error_at(items))
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let len = encoded_len(&*self.filter).map_err(io::Error::other)?;
-        let mut form = Form::new(out, Kind::Urls, 8 + len)?;
-        form.u64(self.items)?;
-        form.snapshot(&*self.filter)?;
-        form.seal()
+        put(out, &[self.items])?;
+        write_to(&*self.filter, out)
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
-        let mut fields = Fields::open(bytes, Kind::Urls)?;
-        let items = fields.u64()?;
-        match read(fields.rest(), Some(Kind::Url))? {
-            Loaded::Url(filter) => Ok(Urls { filter, items }),
-            other => {
-                let got = other.kind().name().to_owned();
-                Err(Error::Kind { expected: "url", got })
+        let mut from = Reader::new(bytes, "urls");
+        let [items] = take(&mut from)?;
+        match read(from.rest(), Some(Kind::Url))? {
+            Loaded::Url(filter) => {
+                HASHER.require_same(filter.hasher())?;
+                Ok(Urls { filter, items })
             }
+            other => Err(unlike(Kind::Url, &other)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::form::{is_refused_when_damaged, written};
-    use super::*;
-    use bloomtide_core::filters::{Bind, LayerSizes};
-
-    fn plan() -> UrlPlan {
-        UrlPlan {
-            capacity: 100,
-            error_rate: 0.01,
-            max_layers: 4,
-            bind: Bind::default(),
-            layer_sizes: LayerSizes::default(),
-        }
-    }
-
-    #[test]
-    fn bytes_give_the_same_filter_and_damage_is_refused() {
-        let mut urls = Urls::new(plan(), 0).unwrap();
-        assert!(urls.add(b"http://example.org/a/b").unwrap());
-        assert!(!urls.add(b"HTTP://example.org:80/a/b").unwrap());
-        assert!(urls.add(b"http://example.org/a").unwrap());
-        let bytes = written(&urls);
-        let read = Urls::read(&bytes).unwrap();
-        assert_eq!((read.items(), written(&read)), (2, bytes.clone()));
-        is_refused_when_damaged(&bytes, Urls::read);
-    }
-
-    #[test]
-    fn no_filter_needs_more_than_was_foretold() {
-        let mut urls = Urls::new(plan(), 0).unwrap();
-        let most = bytes_at_most(&plan()).unwrap();
-        assert!(urls.bytes() < most);
-        urls.add(b"http://example.org/a/b/c/d/e/f/g").unwrap();
-        assert_eq!(urls.bytes(), most);
     }
 }

@@ -6,7 +6,8 @@
 //! I2  A length that is only claimed allocates nothing. Work on a request is done once, however many pieces
 //!     it comes in.
 
-use std::fmt;
+use super::number;
+use crate::failure::Failure;
 
 /// Longest line of words.
 const INLINE: usize = 64 << 10;
@@ -26,58 +27,30 @@ pub struct Limits {
     pub known: bool,
 }
 
-/// Why a client is sent away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The number of elements.
-    Elements {
-        /// Whether it would do after AUTH.
-        unknown: bool,
-    },
-    /// The length of an element.
-    Bulk {
-        /// Whether it would do after AUTH.
-        unknown: bool,
-    },
-    /// Something else where an element must begin.
-    Mark(u8),
-    /// An element that does not end where it said.
-    End,
-    /// A line without an end.
-    Line,
-    /// A quotation without an end.
-    Quotes,
-    /// All elements together.
-    Total,
-}
+// Why a client is sent away.
+const ELEMENTS: Failure = Failure::new("ERR Protocol error: invalid multibulk length");
+const UNKNOWN_ELEMENTS: Failure =
+    Failure::new("ERR Protocol error: unauthenticated multibulk length");
+const BULK: Failure = Failure::new("ERR Protocol error: invalid bulk length");
+const UNKNOWN_BULK: Failure = Failure::new("ERR Protocol error: unauthenticated bulk length");
+const END: Failure = Failure::new("ERR Protocol error: a bulk string must end with a line break");
+const LINE: Failure = Failure::new("ERR Protocol error: too big inline request");
+const QUOTES: Failure = Failure::new("ERR Protocol error: unbalanced quotes in request");
+const TOTAL: Failure = Failure::new("ERR Protocol error: too big request");
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ERR Protocol error: ")?;
-        match self {
-            Refusal::Elements { unknown: true } => f.write_str("unauthenticated multibulk length"),
-            Refusal::Elements { unknown: false } => f.write_str("invalid multibulk length"),
-            Refusal::Bulk { unknown: true } => f.write_str("unauthenticated bulk length"),
-            Refusal::Bulk { unknown: false } => f.write_str("invalid bulk length"),
-            Refusal::Mark(got) => write!(f, "expected '$', got '{}'", got.escape_ascii()),
-            Refusal::End => f.write_str("a bulk string must end with a line break"),
-            Refusal::Line => f.write_str("too big inline request"),
-            Refusal::Quotes => f.write_str("unbalanced quotes in request"),
-            Refusal::Total => f.write_str("too big request"),
-        }
-    }
-}
+/// Where an element starts and ends.
+pub type Span = (usize, usize);
 
 /// The elements of a request, where they lie.
 #[derive(Clone, Copy, Debug)]
 pub struct Args<'a> {
     bytes: &'a [u8],
-    spans: &'a [(usize, usize)],
+    spans: &'a [Span],
 }
 
 impl<'a> Args<'a> {
     /// The elements that `spans` (start and end) cut from `bytes`.
-    pub fn new(bytes: &'a [u8], spans: &'a [(usize, usize)]) -> Self {
+    pub fn new(bytes: &'a [u8], spans: &'a [Span]) -> Self {
         Args { bytes, spans }
     }
 
@@ -114,27 +87,26 @@ impl<'a> Args<'a> {
         self.spans.iter().map(move |(start, end)| bytes.get(*start..*end).unwrap_or_default())
     }
 
+    /// A copy: the bytes of all elements, and where each of them is.
+    pub fn copied(&self) -> (Vec<u8>, Vec<Span>) {
+        let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+        for arg in self.iter() {
+            spans.push((bytes.len(), bytes.len() + arg.len()));
+            bytes.extend_from_slice(arg);
+        }
+        (bytes, spans)
+    }
+
     /// Whether the element is that word, in whatever case.
     pub fn is(&self, place: usize, word: &str) -> bool {
         self.get(place).is_some_and(|got| got.eq_ignore_ascii_case(word.as_bytes()))
     }
 }
 
-/// How far a request has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// It is whole and takes that many bytes. It may be empty.
-    Whole(usize),
-    /// More bytes are needed.
-    Part,
-    /// It is none.
-    Refused(Refusal),
-}
-
 /// Finds requests, one after the other.
 #[derive(Debug, Default)]
 pub struct Parser {
-    spans: Vec<(usize, usize)>,
+    spans: Vec<Span>,
     /// Where to go on.
     at: usize,
     /// Elements of the array that are still to come; None before its head was read.
@@ -144,32 +116,27 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Goes on with a request that begins at the first of `bytes`; they are those of the last call, and more.
+    /// Goes on with a request that begins at the first of `bytes`; they are those of the last call, and more. The
+    /// bytes it takes, if it is whole; it may be empty. An error if it is none.
     #[inline]
-    pub fn step(&mut self, bytes: &[u8], limits: &Limits) -> Step {
-        let step = match bytes.first() {
+    pub fn step(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Failure> {
+        match bytes.first() {
             None => Ok(None),
             Some(b'*') => self.array(bytes, limits),
             Some(_) => self.line(bytes),
-        };
-        match step {
-            Ok(Some(end)) => Step::Whole(end),
-            Ok(None) => Step::Part,
-            Err(refusal) => Step::Refused(refusal),
         }
     }
 
     #[inline]
-    fn array(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
+    fn array(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Failure> {
         let mut left = match self.left {
             Some(left) => left,
             None => {
-                let refused = Refusal::Elements { unknown: false };
-                let Some((count, end)) = length(bytes, 1).map_err(|()| refused)? else {
+                let Some((count, end)) = length(bytes, 1).ok_or(ELEMENTS)? else {
                     return Ok(None);
                 };
                 if count > limits.elements {
-                    return Err(Refusal::Elements { unknown: !limits.known });
+                    return Err(if limits.known { ELEMENTS } else { UNKNOWN_ELEMENTS });
                 }
                 self.at = end;
                 count.max(0) as usize
@@ -178,29 +145,24 @@ impl Parser {
         while left > 0 {
             let Some(mark) = bytes.get(self.at) else { break };
             if *mark != b'$' {
-                return Err(Refusal::Mark(*mark));
+                return Err(no_bulk(*mark));
             }
-            let refused = Refusal::Bulk { unknown: false };
-            let Some((len, start)) = length(bytes, self.at + 1).map_err(|()| refused)? else {
-                break;
-            };
+            let Some((len, start)) = length(bytes, self.at + 1).ok_or(BULK)? else { break };
             if len < 0 {
-                return Err(refused);
+                return Err(BULK);
             }
             if len > limits.bulk {
-                return Err(Refusal::Bulk { unknown: !limits.known });
+                return Err(if limits.known { BULK } else { UNKNOWN_BULK });
             }
             let end = start + len as usize;
             if end > limits.total {
-                return Err(Refusal::Total);
+                return Err(TOTAL);
             }
             match bytes.get(end..end + 2) {
                 Some(b"\r\n") => {}
-                Some(_) => return Err(Refusal::End),
+                Some(_) => return Err(END),
                 // The first of the two may already be wrong.
-                None if bytes.get(end).is_some_and(|byte| *byte != b'\r') => {
-                    return Err(Refusal::End);
-                }
+                None if bytes.get(end).is_some_and(|byte| *byte != b'\r') => return Err(END),
                 None => break,
             }
             self.spans.push((start, end));
@@ -213,16 +175,16 @@ impl Parser {
 
     /// A line of words, for people at a terminal.
     #[cold]
-    fn line(&mut self, bytes: &[u8]) -> Result<Option<usize>, Refusal> {
+    fn line(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
         let window = &bytes[..bytes.len().min(INLINE)];
         let Some(end) = memchr::memchr(b'\n', window) else {
-            return if bytes.len() >= INLINE { Err(Refusal::Line) } else { Ok(None) };
+            return if bytes.len() >= INLINE { Err(LINE) } else { Ok(None) };
         };
         let line = &window[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let mut words = self.words.take().unwrap_or_default();
         words.clear();
-        split(line, &mut words, &mut self.spans).ok_or(Refusal::Quotes)?;
+        split(line, &mut words, &mut self.spans).ok_or(QUOTES)?;
         self.words = Some(words);
         Ok(Some(end + 1))
     }
@@ -245,51 +207,44 @@ impl Parser {
     }
 }
 
-/// The number from `start` to the end of its line, and where the next line begins.
-#[inline(always)]
-fn length(bytes: &[u8], start: usize) -> Result<Option<(i64, usize)>, ()> {
-    let Some(rest) = bytes.get(start..) else { return Ok(None) };
-    // Most lengths have one digit or two.
-    match rest {
-        [a @ b'0'..=b'9', b'\r', b'\n', ..] => return Ok(Some((i64::from(a - b'0'), start + 3))),
-        [a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', b'\n', ..] => {
-            return Ok(Some((i64::from(a - b'0') * 10 + i64::from(b - b'0'), start + 4)));
-        }
-        _ => {}
-    }
-    long_length(rest).map(|found| found.map(|(value, end)| (value, start + end)))
+/// Something else stands where an element must begin.
+#[cold]
+fn no_bulk(got: u8) -> Failure {
+    Failure::said(format!("ERR Protocol error: expected '$', got '{}'", got.escape_ascii()))
 }
 
-fn long_length(rest: &[u8]) -> Result<Option<(i64, usize)>, ()> {
-    let negative = rest.first() == Some(&b'-');
-    let first = usize::from(negative);
-    let mut value = 0i64;
-    for (place, byte) in rest.iter().enumerate().skip(first) {
-        match byte {
-            b'0'..=b'9' => {
-                // A leading zero stands alone, and only without a sign.
-                if place > first && value == 0 || negative && place == first && *byte == b'0' {
-                    return Err(());
-                }
-                let digit = i64::from(byte - b'0');
-                value = value.checked_mul(10).and_then(|v| v.checked_add(digit)).ok_or(())?;
-            }
-            b'\r' if place > first => {
-                return match rest.get(place + 1) {
-                    None => Ok(None),
-                    Some(b'\n') => Ok(Some((if negative { -value } else { value }, place + 2))),
-                    Some(_) => Err(()),
-                };
-            }
-            _ => return Err(()),
+/// The number from `start` to the end of its line, and where the next line begins; None if it cannot be a number,
+/// Some(None) if more bytes must tell.
+#[inline(always)]
+fn length(bytes: &[u8], start: usize) -> Option<Option<(i64, usize)>> {
+    match bytes.get(start..).unwrap_or_default() {
+        // Most lengths have one digit or two.
+        [a @ b'0'..=b'9', b'\r', b'\n', ..] => Some(Some((i64::from(a - b'0'), start + 3))),
+        [a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            Some(Some((i64::from(a - b'0') * 10 + i64::from(b - b'0'), start + 4)))
         }
+        rest => long_length(rest, start),
     }
-    Ok(None)
+}
+
+fn long_length(rest: &[u8], start: usize) -> Option<Option<(i64, usize)>> {
+    let end = memchr::memchr(b'\r', rest);
+    let text = &rest[..end.unwrap_or(rest.len())];
+    let unfinished = end.is_none() && (text.is_empty() || text == b"-");
+    if unfinished {
+        return Some(None);
+    }
+    let value = number::integer(text)?;
+    match end.map(|end| (end, rest.get(end + 1))) {
+        Some((end, Some(b'\n'))) => Some(Some((value, start + end + 2))),
+        Some((_, Some(_))) => None,
+        _ => Some(None),
+    }
 }
 
 /// Cuts a line at blanks. In double quotes \n \r \t \b \a \xHH and \\ are as in C, in single quotes only \'.
 /// None for a quotation that does not end, or goes on without a blank.
-fn split(line: &[u8], words: &mut Vec<u8>, spans: &mut Vec<(usize, usize)>) -> Option<()> {
+fn split(line: &[u8], words: &mut Vec<u8>, spans: &mut Vec<Span>) -> Option<()> {
     let mut at = 0;
     loop {
         while line.get(at).is_some_and(u8::is_ascii_whitespace) {
@@ -332,7 +287,7 @@ fn quoted(line: &[u8], mut at: usize, quote: u8, words: &mut Vec<u8>) -> Option<
                     b't' => b'\t',
                     b'b' => 8,
                     b'a' => 7,
-                    b'x' => match line.get(at..at + 2).and_then(hex) {
+                    b'x' => match line.get(at..at + 2).and_then(number::hex) {
                         Some(byte) => {
                             at += 2;
                             byte
@@ -355,11 +310,6 @@ fn quoted(line: &[u8], mut at: usize, quote: u8, words: &mut Vec<u8>) -> Option<
     }
 }
 
-fn hex(two: &[u8]) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    Some((digit(two[0])? * 16 + digit(two[1])?) as u8)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,7 +318,7 @@ mod tests {
         Limits { elements: 1 << 20, bulk: 512 << 20, total: 1 << 30, known: true };
 
     /// The outcome of a buffer: requests, then how it ended.
-    fn outcome(pieces: impl Iterator<Item = Vec<u8>>) -> (Vec<Vec<Vec<u8>>>, Option<Refusal>) {
+    fn outcome(pieces: impl Iterator<Item = Vec<u8>>) -> (Vec<Vec<Vec<u8>>>, Option<Failure>) {
         let mut held = Vec::new();
         let mut parser = Parser::default();
         let mut requests = Vec::new();
@@ -376,20 +326,20 @@ mod tests {
             held.extend(piece);
             loop {
                 match parser.step(&held, &LIMITS) {
-                    Step::Whole(len) => {
+                    Ok(Some(len)) => {
                         requests.push(parser.args(&held).iter().map(<[u8]>::to_vec).collect());
                         parser.reset();
                         held.drain(..len);
                     }
-                    Step::Part => break,
-                    Step::Refused(refusal) => return (requests, Some(refusal)),
+                    Ok(None) => break,
+                    Err(refusal) => return (requests, Some(refusal)),
                 }
             }
         }
         (requests, None)
     }
 
-    fn whole(bytes: &[u8]) -> (Vec<Vec<Vec<u8>>>, Option<Refusal>) {
+    fn whole(bytes: &[u8]) -> (Vec<Vec<Vec<u8>>>, Option<Failure>) {
         outcome(std::iter::once(bytes.to_vec()))
     }
 
@@ -418,16 +368,10 @@ mod tests {
     ];
 
     #[test]
-    fn fed_byte_by_byte_a_request_is_what_it_is_when_fed_whole() {
+    fn however_it_is_cut_a_request_is_the_same() {
         for sample in SAMPLES {
             let bytes = outcome(sample.iter().map(|byte| vec![*byte]));
             assert_eq!(bytes, whole(sample), "{:?}", sample.escape_ascii().to_string());
-        }
-    }
-
-    #[test]
-    fn every_cut_of_a_request_gives_the_same() {
-        for sample in SAMPLES {
             for cut in 0..sample.len() {
                 let pieces = [sample[..cut].to_vec(), sample[cut..].to_vec()];
                 assert_eq!(outcome(pieces.into_iter()), whole(sample));
@@ -446,7 +390,7 @@ mod tests {
 
     #[test]
     fn lengths_that_cannot_be_are_refused_at_once() {
-        let refused = |bytes: &[u8]| whole(bytes).1.expect("refused").to_string();
+        let refused = |bytes: &[u8]| whole(bytes).1.expect("refused").0;
         let elements = "ERR Protocol error: invalid multibulk length";
         let bulk = "ERR Protocol error: invalid bulk length";
         for text in ["9223372036854775808", "1048577", "01", "+1", "1x", "", "-", "-0"] {
@@ -460,14 +404,14 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_refused() {
-        assert_eq!(whole(&vec![b'a'; INLINE]).1, Some(Refusal::Line));
+        assert_eq!(whole(&vec![b'a'; INLINE]).1, Some(LINE));
         assert_eq!(whole(&vec![b'a'; INLINE - 1]).1, None);
     }
 
     #[test]
     fn a_claimed_length_allocates_nothing() {
         let mut parser = Parser::default();
-        assert_eq!(parser.step(b"*1048576\r\n$536870912\r\n", &LIMITS), Step::Part);
+        assert_eq!(parser.step(b"*1048576\r\n$536870912\r\n", &LIMITS), Ok(None));
         assert!(parser.spans.capacity() < 16);
     }
 }
