@@ -212,7 +212,8 @@ impl Block {
 struct Portable;
 
 impl Windows for Portable {
-    #[inline(always)]
+    // A call of its own: inside `plain` it would be there eight times, 58 KB for each caller.
+    #[inline(never)]
     fn masks(window: &[u8; LANES]) -> Block {
         let mask = |test: fn(u8) -> bool| {
             let mut flags = [0; LANES];
