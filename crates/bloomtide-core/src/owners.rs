@@ -88,10 +88,11 @@ struct Dealt<T> {
 }
 
 impl<T: Copy + Default> Dealt<T> {
-    fn new(threads: usize, rows: usize, per_key: usize) -> Self {
+    /// Room for the items of so many rows, and for their digests unless the keys were `hashed` before.
+    fn new(threads: usize, rows: usize, per_key: usize, hashed: bool) -> Self {
         let items = if threads <= FEW { 0 } else { rows * per_key };
         Dealt {
-            digests: vec![KeyHash::default(); rows],
+            digests: vec![KeyHash::default(); if hashed { 0 } else { rows }],
             items: vec![T::default(); items],
             ends: vec![0; threads + 1],
             places: vec![0; items],
@@ -187,8 +188,9 @@ where
         let threads = hands.count();
         let per_turn = (TURN / self.per_key).max(GROUP) * threads;
         let rows = self.rows_of_a_piece(threads);
+        let hashed = self.keys.digests().is_some();
         let piece = |_| Piece {
-            dealt: RwLock::new(Dealt::new(threads, rows, self.per_key)),
+            dealt: RwLock::new(Dealt::new(threads, rows, self.per_key, hashed)),
             left: AtomicUsize::new(0),
         };
         let pieces: Vec<Vec<_>> = (0..threads).map(|_| (0..WAITING).map(piece).collect()).collect();
@@ -397,10 +399,20 @@ mod tests {
 
     #[test]
     fn owners_see_their_items_once_in_order_and_every_row_gets_its_answer() {
-        for (rows, per_key, threads) in
-            [(0, 1, 2), (1, 1, 2), (1000, 3, 4), (100_000, 1, 3), (70_001, 5, 3), (50_000, 2, 4)]
-        {
-            let (keys, hasher) = (Numbers(rows), Hasher::Xxh3 { seed: 0 });
+        let hasher = Hasher::Xxh3 { seed: 0 };
+        for (rows, per_key, threads, hashed) in [
+            (0, 1, 2, false),
+            (1, 1, 2, true),
+            (1000, 3, 4, false),
+            (100_000, 1, 3, false),
+            (90_001, 1, 3, true),
+            (70_001, 5, 3, false),
+            (50_000, 2, 4, true),
+            (50_000, 1, 5, false),
+        ] {
+            let digests: Vec<_> = (0..rows).map(|row| Numbers(rows).hash(&hasher, row)).collect();
+            let digests = digests.as_slice();
+            let keys: &dyn KeySource = if hashed { &digests } else { &Numbers(rows) };
             let mut seen = HashSet::new();
             let expected: Vec<bool> = (0..rows)
                 .map(|row| {
@@ -428,7 +440,7 @@ mod tests {
             };
             let mut crew = Crew::of(threads);
             let dealing =
-                Dealing { keys: &keys, hasher: &hasher, owners, per_key: 5, items, apply };
+                Dealing { keys, hasher: &hasher, owners, per_key: per_key as usize, items, apply };
             dealing.run(&mut out, &crew.muster(usize::MAX), || ());
             assert_eq!(out, expected, "{rows} rows, {per_key} items, {threads} threads");
         }
