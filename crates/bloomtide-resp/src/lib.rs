@@ -21,6 +21,8 @@ pub mod file;
 pub mod keyspace;
 mod pattern;
 pub mod session;
+#[cfg(test)]
+mod session_tests;
 pub mod store;
 pub mod structure;
 pub mod structures;
