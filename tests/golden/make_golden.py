@@ -236,6 +236,9 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "tbf-optimized-blocked": lambda: _fill_fading(
         TimeDecayingBloomFilter(60, 0.02, storage="optimized", **FADE)
     ),
+    "tbf-optimized-classic": lambda: _fill_fading(
+        TimeDecayingBloomFilter(cells=400, hashes=5, storage="optimized", **FADE)
+    ),
     "pdcf-keyed": lambda: _fill_growing(
         PartitionedDynamicCountFilter(
             60,
