@@ -74,7 +74,11 @@ def serve(
         monitor=monitor, keyspace=keyspace, settings=Settings(token), limits=limits, **more
     )
     with closing(socket.create_server(("127.0.0.1", port))) as listening:
-        config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on")
+        # As in `server/run.py`: uvicorn would wait for ever for a connection that a browser opens
+        # while it stops and then leaves idle.
+        config = uvicorn.Config(
+            app, log_level="error", access_log=False, lifespan="on", timeout_graceful_shutdown=5
+        )
         server = uvicorn.Server(config)
 
         def run() -> None:
