@@ -21,13 +21,9 @@ pub mod file;
 pub mod keyspace;
 mod pattern;
 pub mod session;
-#[cfg(test)]
-mod session_tests;
 pub mod store;
 pub mod structure;
 pub mod structures;
-#[cfg(test)]
-mod testing;
 #[cfg(test)]
 mod tests;
 pub mod wire;

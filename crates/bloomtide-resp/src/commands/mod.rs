@@ -9,11 +9,7 @@ pub mod counts;
 pub mod decay;
 pub mod generic;
 pub mod outer;
-#[cfg(test)]
-mod own_tests;
 mod sets;
-#[cfg(test)]
-mod sketch_tests;
 pub mod topk;
 pub mod transaction;
 pub mod urls;
