@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from bloomtide import (
@@ -127,6 +128,34 @@ def test_what_cannot_be_iterated_is_no_counts(filled: Any, counts: Any) -> None:
     for verb in (filled.add_many, filled.remove_many):
         with pytest.raises((TypeError, errors.ParameterError)):
             verb(["a", "b"], counts)
+
+
+@each(
+    ("counts", "got", "hint"),
+    [
+        (pa.array([1, None]), "null in row 1", "nulls"),
+        (pa.chunked_array([[3], [None]], pa.uint64()), "null in row 1", "nulls"),
+        (np.ma.masked_array([1, 2], [False, True]), "null in row 1", "nulls"),
+        ([1, None], "null in row 1", "nulls"),
+        ([1, 0], "0 in row 1", "zero"),
+        (np.array([1, -5]), "-5 in row 1", "remove_many"),
+        ([1, 1.5], "1.5 in row 1", "a whole number"),
+    ],
+)
+def test_a_count_that_cannot_be_is_told_with_its_row_and_a_way_out(
+    counts: Any, got: str, hint: str
+) -> None:
+    made = DynamicCountFilter(100, 0.01)
+    found = refused(errors.ParameterError, made.add_many, ["a", "b"], counts, name="counts")
+    assert (found.got, hint in found.hint) == (got, True)
+    assert made.count("a") == 0
+
+
+@each("kind", [*KINDS, CountingBloomFilter])
+def test_a_conservative_filter_refuses_to_remove_nothing(kind: Any) -> None:
+    made = kind(100, 0.01, policy="conservative")
+    for batch in ([], ["a"]):
+        refused(errors.UnsupportedError, made.remove_many, batch, verb="remove", added=0)
 
 
 def test_counts_of_two_dimensions() -> None:
@@ -382,7 +411,7 @@ def test_kinds_do_not_mix_in_a_merge(kind: Any, other: Any, cut: int) -> None:
 
 
 @each("kind", KINDS)
-@each("other", [None, 5, "abc", {"a"}, CountingBloomFilter(100, 0.01)])
+@each("other", [None, 5, "abc", {"a"}])
 def test_only_a_filter_of_growing_counters_can_be_merged(kind: Any, other: Any) -> None:
     made = kind(100, 0.01)
     made.add("a")
@@ -392,3 +421,18 @@ def test_only_a_filter_of_growing_counters_can_be_merged(kind: Any, other: Any) 
     with pytest.raises(TypeError):
         made | other
     assert made.to_bytes() == before
+    act = partial(made.merge, CountingBloomFilter(100, 0.01))
+    refused(errors.IncompatibleError, act, field="kind", got="CountingBloomFilter")
+    assert made.to_bytes() == before
+
+
+@pytest.mark.parametrize("kind", [PartitionedSpectralBloomFilter, PartitionedDynamicCountFilter])
+def test_numbers_of_numpy_are_numbers_of_partitions(kind: Any) -> None:
+    for four in (np.int64(4), np.uint8(4)):
+        assert kind(10_000, 0.05, partitions=four) == kind(10_000, 0.05, partitions=4)
+
+
+def test_a_wrong_word_beside_a_plan_is_not_blamed_on_the_plan() -> None:
+    plan = DynamicCountFilter.plan(100, 0.01)
+    with pytest.raises(TypeError, match="'hash'"):
+        DynamicCountFilter.from_plan(plan, hash=5)  # type: ignore[arg-type]

@@ -2,8 +2,9 @@
 
 Paper    P. S. Almeida, C. Baquero, N. Preguica, D. Hutchison, "Scalable Bloom Filters",
          Information Processing Letters 101(6), 2007.
-Idea     Layer i is made for capacity * growth^i keys and an error that shrinks by `tightening`
-         from layer to layer, so that the sum over all layers converges:
+Idea     Each layer is made for `growth` times the keys of the one before (the second for
+         growth^2 times those of the first) and an error that shrinks by `tightening` from layer
+         to layer, so that the sum over all layers converges:
 
              error_0 + error_0 r + error_0 r^2 + ... <= error_0 / (1 - r)
 
@@ -34,8 +35,8 @@ class ReferenceScalableBloomFilter:
         capacity: int,
         error_rate: float,
         *,
-        growth: float = 12.0,
-        tightening: float = 0.7,
+        growth: float = 8.0,
+        tightening: float = 0.5,
     ) -> None:
         self.positions = positions
         self.size_of = size_of
@@ -46,8 +47,11 @@ class ReferenceScalableBloomFilter:
         self.clear()
 
     def layer_capacity(self, layer: int) -> int:
-        """New keys that a layer takes before the next one opens; it grows as s^i in the paper."""
-        return math.floor(self.capacity * self.growth**layer + 0.5)
+        """New keys that a layer takes before the next one opens; s^i times the first in the paper.
+
+        A later layer takes memory as keys come, so the second may be larger: growth^2 times.
+        """
+        return math.floor(self.capacity * self.growth ** (layer + (layer > 0)) + 0.5)
 
     def layer_error(self, layer: int) -> float:
         """A layer's own false-positive rate: P_0 r^i in the paper, with P_0 = P (1 - r)."""

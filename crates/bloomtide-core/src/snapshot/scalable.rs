@@ -3,9 +3,9 @@
 //! ```text
 //! parameters  record of the first layer (64 bytes) | capacity | error rate | growth | tightening
 //!             | 1 if memory is reserved, else 0 | items of the first layer
-//!             for each part of each later layer: its numbers | those of them that did not fit their bins
+//!             for each part of each later layer: how many sections it has | the items of the part | of its rest, ...
 //! sections    the cells of the first layer
-//!             for each later layer the bins of each part, then the numbers that did not fit, a word each
+//!             for each part of each later layer the bins of the part, of its rest, and so on
 //! ```
 //!
 //! All sizes of later layers follow from the parameters, so a file has no others.
@@ -14,15 +14,12 @@ use super::header::{Header, Kind, u64_at};
 use super::read::{Build, Loaded, require_sections};
 use super::record::{RECORD, Record};
 use super::write::{Frozen, Section, Snapshot};
-use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
-use crate::filters::{Cells, Layer, LayerPlan, ScalableBloomFilter, ScalablePlan, Shape};
-use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
+use crate::filters::{
+    BloomFilter, Cells, Layer, LayerPlan, Part, ScalableBloomFilter, ScalablePlan, Shape,
+};
 
 const GOALS: usize = RECORD + 6 * 8;
-/// Bytes of a part's two numbers.
-const PART: usize = 16;
 
 impl Snapshot for ScalableBloomFilter {
     fn freeze(&self) -> Result<Frozen<'_>> {
@@ -48,30 +45,14 @@ impl Snapshot for ScalableBloomFilter {
                 Cells::Sparse(parts) => parts,
             };
             for part in parts {
-                parameters.extend(part.items().to_le_bytes());
-                parameters.extend((part.rest().len() as u64).to_le_bytes());
-                sections.push(Section::Cells(part.words()));
+                parameters.extend((part.chain().count() as u64).to_le_bytes());
+                for link in part.chain() {
+                    parameters.extend(link.items().to_le_bytes());
+                    sections.push(Section::Cells(link.words()));
+                }
             }
-            let rest: Vec<_> = parts.iter().flat_map(|part| part.rest()).collect();
-            let words = Words::zeroed(rest.len() as u64 * 64)?;
-            for (word, number) in words.atomics().iter().zip(rest) {
-                word.store(*number, Ordering::Relaxed);
-            }
-            sections.push(Section::Made(words));
         }
         Ok(Frozen { kind: Kind::Scalable, parameters, sections })
-    }
-}
-
-struct PromisedLayer {
-    plan: LayerPlan,
-    /// Of each part, its numbers and those that did not fit.
-    parts: Vec<(u64, u64)>,
-}
-
-impl PromisedLayer {
-    fn rest(&self) -> u64 {
-        self.parts.iter().map(|(_, rest)| rest).sum()
     }
 }
 
@@ -96,54 +77,59 @@ pub(super) fn promised(header: &Header) -> Result<Build> {
     let plan = plan.checked()?;
     // The sizes of the first layer are compared with those that the goals give when it is built.
     let bottom = LayerPlan { shape: Shape::Bloom(first), ..plan.layer(0)? };
+    let bottom_items = word(5);
     let mut expected = vec![first.bytes()];
-    let mut layers = vec![PromisedLayer { plan: bottom, parts: vec![(word(5), 0)] }];
+    // Of each later layer, of each part: the items of the part, of its rest, and so on, with their sizes.
+    let mut layers = Vec::new();
     // Each layer has a part at least, so their number is bounded by the parameters' length.
     while !parts.is_empty() {
-        let layer = plan.layer(layers.len() as u32)?;
-        let bytes = layer.parts() * PART;
-        let (own, behind) = parts.split_at_checked(bytes).ok_or_else(wrong)?;
-        parts = behind;
-        let own = own.chunks_exact(PART).map(|part| (u64_at(part, 0), u64_at(part, 8)));
-        let layer = PromisedLayer { plan: layer, parts: own.collect() };
-        // No more than a layer takes, before anything is computed from them.
-        if let Some((items, rest)) =
-            layer.parts.iter().find(|(items, rest)| *items > layer.plan.capacity || rest > items)
-        {
-            return Err(Error::Field { name: "items", got: format!("{items} and {rest}") });
+        let layer = plan.layer(layers.len() as u32 + 1)?;
+        let Shape::Sparse(shape) = layer.shape else { return Err(wrong()) };
+        let mut next = || {
+            let (word, behind) = parts.split_at_checked(8).ok_or_else(wrong)?;
+            parts = behind;
+            Ok::<_, Error>(u64_at(word, 0))
+        };
+        let mut chains = Vec::new();
+        for part in 0..layer.parts() {
+            let mut chain = Vec::new();
+            // No more than a layer takes, and a rest has less, before anything is computed from it.
+            let mut most = layer.capacity;
+            for link in 0..next()? {
+                let items = next()?;
+                if items > most {
+                    return Err(Error::Field { name: "items", got: items.to_string() });
+                }
+                most = items.saturating_sub(1);
+                let whole = shape.sizes(part, items);
+                let sizes = if link == 0 { whole } else { whole.rest(items) };
+                expected.push(sizes.bytes());
+                chain.push((items, sizes));
+            }
+            chains.push(chain);
         }
-        let items: Vec<_> = layer.parts.iter().map(|(items, _)| *items).collect();
-        expected.extend(layer.plan.part_bytes(&items));
-        expected.push(bytes_for(layer.rest() * 64));
-        layers.push(layer);
+        layers.push((layer, chains));
     }
     require_sections(header, &expected)?;
     Ok(Box::new(move |sections| {
-        let wrong = |got: &str| Error::Field { name: "cells", got: got.to_owned() };
+        let few = || Error::Field { name: "cells", got: "too few sections".to_owned() };
         let mut sections = sections.into_iter();
-        let mut made = Vec::new();
-        for promised in layers {
-            let bins: Vec<_> = sections.by_ref().take(promised.parts.len()).collect();
-            if let Shape::Bloom(_) = promised.plan.shape {
-                let items = promised.parts.iter().map(|(items, _)| *items);
-                let parts = items.zip(bins).map(|(items, words)| (items, words, BTreeSet::new()));
-                made.push(Layer::over(promised.plan, hasher, parts.collect()));
-                continue;
-            }
-            let all = sections.next().ok_or_else(|| wrong("too few sections"))?;
-            if !all.is_zero_from(promised.rest() * 64) {
-                return Err(wrong("bytes beyond the last number"));
-            }
-            let mut numbers = all.atomics().iter().map(|word| word.load(Ordering::Relaxed));
+        let words = sections.next().ok_or_else(few)?;
+        let filter = Cells::Bloom(BloomFilter::over(first, hasher, words, None));
+        let mut made = vec![Layer::over(bottom, filter, bottom_items)];
+        for (layer, chains) in layers {
             let mut parts = Vec::new();
-            for ((items, count), bins) in promised.parts.iter().zip(bins) {
-                let own: Vec<_> = numbers.by_ref().take(*count as usize).collect();
-                if !own.is_sorted_by(|a, b| a < b) {
-                    return Err(wrong("numbers that are not in order"));
-                }
-                parts.push((*items, bins, BTreeSet::from_iter(own)));
+            let mut all = 0u64;
+            for chain in chains {
+                all = all.saturating_add(chain.first().map_or(0, |(items, _)| *items));
+                let own: Vec<_> = sections.by_ref().take(chain.len()).collect();
+                let links = chain.into_iter().zip(own).rev();
+                let part = links.fold(None, |rest, ((items, sizes), words)| {
+                    Some(Part::over(sizes, words, items, rest))
+                });
+                parts.push(part.ok_or_else(few)?);
             }
-            made.push(Layer::over(promised.plan, hasher, parts));
+            made.push(Layer::over(layer, Cells::Sparse(parts), all));
         }
         ScalableBloomFilter::over(plan, hasher, made).map(Loaded::Scalable)
     }))

@@ -12,7 +12,7 @@
 //! As `CountingBloomFilter`. The error of all layers together is below that of a cuckoo filter with buckets of
 //! this size and fingerprints of eight bits: 2 b / 255.
 
-use super::{HASHER, Membership, unlike};
+use super::{HASHER, Membership, loaded};
 use crate::fields::{put, take};
 use crate::structure::{Structure, Summary};
 use bloomtide_core::history::varint::Reader;
@@ -216,10 +216,7 @@ impl Structure for Cuckoo {
         let (mut layers, mut all) = (Vec::new(), 0u64);
         for i in 0..count as usize {
             let [items, len] = take(&mut from)?;
-            let filter = match snapshot::read(from.bytes(len)?, Some(Kind::Counting))? {
-                Loaded::Counting(filter) => filter,
-                other => return Err(unlike(Kind::Counting, &other)),
-            };
+            let filter = loaded!(Counting, from.bytes(len)?);
             let (plan, right) = (filter.plan(), goal.layer(i)?.capacity);
             if plan.capacity != right || plan.counter_bits != COUNTER || *filter.hasher() != HASHER
             {
@@ -230,51 +227,5 @@ impl Structure for Cuckoo {
         }
         from.end()?;
         Ok(Cuckoo { goal, layers, items: all, deleted })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn filled(keys: u32) -> Cuckoo {
-        let goal = CuckooGoal { capacity: 64, expansion: 2, ..CuckooGoal::default() };
-        let mut filter = Cuckoo::new(goal).expect("small");
-        for key in 0..keys {
-            if !filter.add(&key.to_le_bytes()) {
-                filter.grow().expect("small");
-                assert!(filter.add(&key.to_le_bytes()));
-            }
-        }
-        filter
-    }
-
-    #[test]
-    fn keys_come_and_go_through_all_layers() {
-        let mut filter = filled(500);
-        assert_eq!((filter.layers(), filter.items), (4, 500));
-        assert!((0..500u32).all(|key| filter.count(&key.to_le_bytes()) >= 1));
-        for key in 0..500u32 {
-            assert!(filter.remove(&key.to_le_bytes()), "{key}");
-        }
-        assert_eq!((filter.items, filter.deleted), (0, 500));
-        assert!(!filter.remove(b"anything"));
-    }
-
-    #[test]
-    fn a_key_that_comes_often_fills_a_layer_and_can_be_taken_away_as_often() {
-        let mut filter = filled(0);
-        for _ in 0..40 {
-            if !filter.add(b"often") {
-                filter.grow().expect("small");
-                assert!(filter.add(b"often"));
-            }
-        }
-        assert_eq!((filter.count(b"often"), filter.layers()), (40, 3));
-        for left in (0..40).rev() {
-            assert!(filter.remove(b"often"));
-            assert_eq!(filter.count(b"often"), left);
-        }
-        assert!(!filter.remove(b"often"));
     }
 }

@@ -3,13 +3,13 @@
 //! Every event goes to both, so what one of them calls late is late for the other. Time is a number that comes in
 //! with each call: the session's clock, or an instant that the client gave.
 
-use super::{HASHER, expected, unlike};
+use super::{HASHER, expected, loaded};
 use crate::fields::{put, take};
 use crate::structure::{Structure, Summary};
 use bloomtide_core::cells::Rounding;
 use bloomtide_core::filters::{DecayStorage, Fade, When};
 use bloomtide_core::history::varint::Reader;
-use bloomtide_core::snapshot::{Kind, Loaded, encoded_len, read, write_to};
+use bloomtide_core::snapshot::{Kind, Loaded, encoded_len, write_to};
 use bloomtide_core::{
     DecayingPlan, Derivation, Error, HotItem, HotList, HotPlan, Key, Placement, Policy, Result,
     TimeDecayingBloomFilter,
@@ -204,16 +204,10 @@ impl Structure for Fading {
     fn read(bytes: &[u8]) -> Result<Self> {
         let mut from = Reader::new(bytes, "fading");
         let [items, length] = take(&mut from)?;
-        let filter = match read(from.bytes(length)?, Some(Kind::Decaying))? {
-            Loaded::Decaying(filter) => filter,
-            other => return Err(unlike(Kind::Decaying, &other)),
-        };
+        let filter = loaded!(Decaying, from.bytes(length)?);
         let hot = match from.rest() {
             [] => None,
-            bytes => match read(bytes, Some(Kind::Hot))? {
-                Loaded::Hot(hot) => Some(hot),
-                other => return Err(unlike(Kind::Hot, &other)),
-            },
+            bytes => Some(loaded!(Hot, bytes)),
         };
         HASHER.require_same(filter.hasher())?;
         hot.as_ref().map_or(Ok(()), |hot| HASHER.require_same(hot.hasher()))?;

@@ -22,8 +22,7 @@ pub use top_k::{TopK, TopKPlan};
 pub use urls::{Urls, bytes_at_most};
 
 use crate::structure::{Structure, Summary};
-use bloomtide_core::snapshot::{Kind, Loaded};
-use bloomtide_core::{Error, Hasher, sizing};
+use bloomtide_core::{Hasher, sizing};
 
 /// Every structure hashes alike, so that chunks of one server load into another.
 pub const HASHER: Hasher = Hasher::Xxh3 { seed: 0 };
@@ -41,7 +40,17 @@ fn expected(items: u64, cells: u64, hashes: u32, error_at: impl FnOnce(f64) -> f
     Summary { items, fill, error: error_at(items) }
 }
 
-/// The refusal of a filter of another kind.
-fn unlike(expected: Kind, got: &Loaded) -> Error {
-    Error::Kind { expected: expected.name(), got: got.kind().name().to_owned() }
+/// The filter of that kind in a snapshot; any other is refused.
+macro_rules! loaded {
+    ($kind:ident, $bytes:expr) => {
+        match bloomtide_core::snapshot::read($bytes, Some(Kind::$kind))? {
+            Loaded::$kind(filter) => filter,
+            other => {
+                let got = other.kind().name().to_owned();
+                return Err(Error::Kind { expected: Kind::$kind.name(), got });
+            }
+        }
+    };
 }
+
+use loaded;

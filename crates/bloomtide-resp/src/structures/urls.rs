@@ -1,12 +1,12 @@
 //! URLs and their prefixes, for the URL commands: the URL filter, with the number of URLs that were new.
 
-use super::{HASHER, expected, unlike};
+use super::{HASHER, expected, loaded};
 use crate::fields::{put, take};
 use crate::structure::{Structure, Summary};
-use bloomtide_core::Result;
 use bloomtide_core::filters::{UrlFilter, UrlPlan};
 use bloomtide_core::history::varint::Reader;
-use bloomtide_core::snapshot::{Kind, Loaded, read, write_to};
+use bloomtide_core::snapshot::{Kind, Loaded, write_to};
+use bloomtide_core::{Error, Result};
 use std::io::{self, Write};
 
 /// Memory in bytes of a filter that has all its layers.
@@ -63,12 +63,8 @@ impl Structure for Urls {
     fn read(bytes: &[u8]) -> Result<Self> {
         let mut from = Reader::new(bytes, "urls");
         let [items] = take(&mut from)?;
-        match read(from.rest(), Some(Kind::Url))? {
-            Loaded::Url(filter) => {
-                HASHER.require_same(filter.hasher())?;
-                Ok(Urls { filter, items })
-            }
-            other => Err(unlike(Kind::Url, &other)),
-        }
+        let filter = loaded!(Url, from.rest());
+        HASHER.require_same(filter.hasher())?;
+        Ok(Urls { filter, items })
     }
 }

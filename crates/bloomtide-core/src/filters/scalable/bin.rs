@@ -18,6 +18,8 @@ pub(super) const HEAD_BITS: u32 = 128;
 /// Bits of the remainders.
 pub(super) const DATA_BITS: u32 = 384;
 const DATA_WORDS: usize = 6;
+/// Numbers in a bin at the most.
+pub(super) const MOST: usize = 96;
 
 /// The cells of one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,30 +116,20 @@ impl Bin {
         let (head, at) = (self.head(), place + quotient + 1);
         let before = head & ((1 << at) - 1);
         self.set_head(before | 1 << at | (head ^ before) << 1);
-        let (first, mut below) = ((place * width) as i32, 0);
-        for i in 0..DATA_WORDS {
-            let (old, from) = (self.0[i], first - i as i32 * 64);
-            // Bits of this word below the new remainder stay, those above it come from `width` lower.
-            let (stays, new) = (low(from), low(from + width as i32));
-            let moved = old << width | below >> (64 - width);
-            let (up, down) = (remainder << (from & 63), remainder >> (-from & 63));
-            let inserted = if from >= 0 { up } else { down };
-            self.0[i] = old & stays | moved & !new | inserted & new & !stays;
-            below = old;
+        let (word, shift) = ((place * width / 64) as usize, place * width % 64);
+        let old = self.0;
+        // What is above the new remainder moves up by its width, ...
+        for i in 1..DATA_WORDS {
+            let moved = old[i] << width | old[i - 1] >> (64 - width);
+            self.0[i] = if i > word { moved } else { old[i] };
         }
-    }
-
-    /// Appends a number that is larger than all inside, which are so many.
-    #[inline(always)]
-    pub(super) fn push(&mut self, len: u32, quotient: u32, remainder: u64, width: u32) {
-        let at = len + quotient + 1;
-        self.0[6 + (at as usize / 64) % 2] |= 1 << (at % 64);
-        let first = len * width;
-        let (word, shift) = ((first / 64) as usize, first % 64);
-        self.0[word % BIN_WORDS] |= remainder << shift;
-        if shift + width > 64 {
-            self.0[(word + 1) % BIN_WORDS] |= remainder >> (64 - shift);
-        }
+        // ... within its word as well, ...
+        let (here, above) = (&mut self.0[word % DATA_WORDS], old[word % DATA_WORDS]);
+        let below = above & low(shift as i32);
+        *here = below | remainder << shift | (above ^ below) << width;
+        // ... and the next word takes what does not fit.
+        let next = &mut self.0[(word + 1) % BIN_WORDS];
+        *next = *next & !low((shift + width) as i32 - 64) | remainder >> 1 >> (63 - shift);
     }
 
     /// The largest number inside.
@@ -160,16 +152,17 @@ impl Bin {
 
     /// The numbers inside, from the smallest.
     #[inline(always)]
-    pub(super) fn numbers(&self, width: u32) -> impl Iterator<Item = u64> {
-        let (mut head, mut place) = (self.head(), 0);
-        std::iter::from_fn(move || {
-            (head != 0).then(|| {
-                let quotient = head.trailing_zeros() - place - 1;
+    pub(super) fn numbers<'a>(&self, width: u32, out: &'a mut [u64; MOST]) -> &'a [u64] {
+        let mut place = 0;
+        for (mut head, first) in [(self.0[6], 0), (self.0[7], 64)] {
+            while head != 0 && place < MOST as u32 {
+                let quotient = first + head.trailing_zeros() - place - 1;
+                out[place as usize] = u64::from(quotient) << width | self.get(place, width);
                 head &= head - 1;
                 place += 1;
-                u64::from(quotient) << width | self.get(place - 1, width)
-            })
-        })
+            }
+        }
+        &out[..place as usize]
     }
 
     /// Whether the heads begin with a zero, and nothing is set behind the last remainder.
@@ -177,6 +170,49 @@ impl Bin {
         let used = self.len() * width;
         let beyond = |i: usize| self.0[i] & !low(used as i32 - i as i32 * 64);
         used <= DATA_BITS && self.0[6] & 1 == 0 && (0..DATA_WORDS).all(|i| beyond(i) == 0)
+    }
+}
+
+/// A bin that is filled in the order of its numbers. It has its last word in a register.
+#[derive(Default)]
+pub(super) struct Filling {
+    bin: Bin,
+    len: u32,
+    /// The word that is being filled, its place, and how many bits of it are.
+    word: u64,
+    at: usize,
+    bits: u32,
+}
+
+impl Filling {
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Appends a number that is larger than all before it. There must be a free slot.
+    #[inline(always)]
+    pub(super) fn push(&mut self, quotient: u32, remainder: u64, width: u32) {
+        let at = self.len + quotient + 1;
+        self.bin.0[DATA_WORDS + at as usize / 64 % 2] |= 1 << (at % 64);
+        self.len += 1;
+        self.word |= remainder << self.bits;
+        self.bits += width;
+        if self.bits >= 64 {
+            self.bin.0[self.at % DATA_WORDS] = self.word;
+            self.at += 1;
+            self.bits -= 64;
+            self.word = remainder >> (width - self.bits);
+        }
+    }
+
+    /// The bin; an empty one is begun.
+    #[inline(always)]
+    pub(super) fn take(&mut self) -> Bin {
+        let Filling { mut bin, word, at, bits, .. } = std::mem::take(self);
+        if bits > 0 {
+            bin.0[at % DATA_WORDS] = word;
+        }
+        bin
     }
 }
 
@@ -210,18 +246,14 @@ mod tests {
                             set.insert(number);
                         }
                     }
-                    assert!(bin.numbers(width).eq(set.iter().copied()), "{width} {quotients}");
+                    let numbers = &mut [0; MOST];
+                    assert!(bin.numbers(width, numbers).iter().eq(&set), "{width} {quotients}");
                     assert!(bin.is_clean(width));
-                    let mut again = Bin::default();
-                    for (place, number) in (0..).zip(&set) {
-                        again.push(
-                            place,
-                            (number >> width) as u32,
-                            number & low(width as i32),
-                            width,
-                        );
+                    let mut again = Filling::default();
+                    for number in &set {
+                        again.push((number >> width) as u32, number & low(width as i32), width);
                     }
-                    assert_eq!(again, bin);
+                    assert_eq!(again.take(), bin);
                 }
                 assert_eq!(set.len(), bin.len() as usize);
             }

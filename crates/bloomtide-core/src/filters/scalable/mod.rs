@@ -2,9 +2,9 @@
 //!
 //! Paper    Almeida et al. 2007; specification 10.10. What a layer is made of is ours; quotients and
 //!          remainders as in Bender et al., "Don't Thrash: How to Cache Your Hash on Flash", 2012.
-//! Idea     A list of Bloom filters. Layer i takes capacity * growth^i keys at the error p (1 - r) r^i,
-//!          whose sum over all layers is p. A key goes into the newest layer if no layer has it; when
-//!          the newest is full, the next is made.
+//! Idea     A list of Bloom filters. Each is `growth` times as large as the one before, the second growth^2
+//!          times. Layer i has the error p (1 - r) r^i, whose sum over all layers is p. A key goes into the
+//!          newest layer if no layer has it; when the newest is full, the next is made.
 //! Layers   The first is a `BloomFilter` of its capacity. A later one has one hash. Then nearly all cells are
 //!          empty, so the set ones are kept as sorted numbers (`part.rs`), and a key is looked for in one
 //!          line. Memory follows the keys, so such a layer is made for many more than will come.
@@ -17,216 +17,12 @@
 //! # Errors in answers
 //! No false negatives. False positives at most the target, however many keys there are.
 
-mod bin;
-mod part;
-mod plan;
-
-pub(crate) use part::Part;
-pub(crate) use plan::Shape;
-pub use plan::{LayerPlan, ScalablePlan};
-
-use crate::batch::{self, KeySource};
-use crate::cells::Words;
-use crate::crew::Crew;
-use crate::error::{Error, Result};
-use crate::filters::{BloomFilter, Measure};
-use crate::hash::{Hasher, KeyHash};
-use std::collections::BTreeSet;
-
-/// Keys of one size and error.
-#[derive(Debug)]
-pub(crate) struct Layer {
-    plan: LayerPlan,
-    cells: Cells,
-    /// New keys this layer took.
-    items: u64,
-}
-
-#[derive(Debug)]
-pub(crate) enum Cells {
-    Bloom(BloomFilter),
-    Sparse(Vec<Part>),
-}
-
-impl Layer {
-    fn new(plan: LayerPlan, hasher: Hasher) -> Result<Self> {
-        let cells = match &plan.shape {
-            Shape::Bloom(bloom) => Cells::Bloom(BloomFilter::new(*bloom, hasher)?),
-            Shape::Sparse(sparse) => {
-                let parts = (0..plan.parts()).map(|part| Part::new(sparse.sizes(part, 0)));
-                Cells::Sparse(parts.collect::<Result<_>>()?)
-            }
-        };
-        Ok(Layer { plan, cells, items: 0 })
-    }
-
-    /// A layer read from a snapshot: of each part its items, its words and what did not fit its bins.
-    pub(crate) fn over(
-        plan: LayerPlan,
-        hasher: Hasher,
-        parts: Vec<(u64, Words, BTreeSet<u64>)>,
-    ) -> Self {
-        let items = parts.iter().map(|(items, ..)| items).fold(0, |a, b| b.saturating_add(a));
-        let cells = match &plan.shape {
-            Shape::Bloom(bloom) => {
-                let words = parts.into_iter().map(|(_, words, _)| words).next();
-                let filter = words.map(|words| BloomFilter::over(*bloom, hasher, words, None));
-                filter.map_or(Cells::Sparse(Vec::new()), Cells::Bloom)
-            }
-            Shape::Sparse(sparse) => Cells::Sparse(
-                parts
-                    .into_iter()
-                    .enumerate()
-                    .map(|(part, (items, words, rest))| {
-                        Part::over(sparse.sizes(part, items), words, items, rest)
-                    })
-                    .collect(),
-            ),
-        };
-        Layer { plan, cells, items }
-    }
-
-    pub(crate) fn cells(&self) -> &Cells {
-        &self.cells
-    }
-
-    pub(crate) fn items(&self) -> u64 {
-        self.items
-    }
-
-    fn bytes(&self) -> u64 {
-        match &self.cells {
-            Cells::Bloom(filter) => filter.plan().bytes(),
-            Cells::Sparse(parts) => parts.iter().map(Part::bytes).sum(),
-        }
-    }
-
-    /// The key's part and its number in there, if the layer has parts.
-    #[inline(always)]
-    fn place(&self, hash: KeyHash) -> (usize, u64) {
-        if let Shape::Sparse(plan) = &self.plan.shape { plan.place(hash) } else { (0, 0) }
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, hash: KeyHash) {
-        let (part, number) = self.place(hash);
-        match &self.cells {
-            Cells::Bloom(filter) => filter.prefetch(hash),
-            Cells::Sparse(parts) => parts[part].prefetch(number),
-        }
-    }
-
-    #[inline(always)]
-    fn contains<const BMI2: bool>(&self, hash: KeyHash) -> bool {
-        let (part, number) = self.place(hash);
-        match &self.cells {
-            Cells::Bloom(filter) => filter.contains(hash),
-            Cells::Sparse(parts) => parts[part].contains::<BMI2>(number),
-        }
-    }
-
-    /// Adds the key unless it is there. Growing comes first, and is all that can fail.
-    #[inline(always)]
-    fn insert<const BMI2: bool>(&mut self, hash: KeyHash) -> Result<bool> {
-        let (index, number) = self.place(hash);
-        let new = match &mut self.cells {
-            // SAFETY: the layer is borrowed alone.
-            Cells::Bloom(filter) => unsafe { filter.add_unsynchronised(hash) },
-            Cells::Sparse(parts) => {
-                if parts[index].is_full() {
-                    if parts[index].contains::<BMI2>(number) {
-                        return Ok(false);
-                    }
-                    grow(&self.plan, index, &mut parts[index])?;
-                }
-                parts[index].insert::<BMI2>(number)
-            }
-        };
-        self.items += u64::from(new);
-        Ok(new)
-    }
-
-    #[inline(always)]
-    fn is_full(&self) -> bool {
-        self.items >= self.plan.capacity
-    }
-
-    fn measure(&self) -> Measure {
-        let items = self.items as f64;
-        if let Cells::Bloom(filter) = &self.cells {
-            return Measure { items, ..filter.measure() };
-        }
-        let fill = self.plan.error_at(items);
-        Measure { items, fill, error: fill, saturated: 0 }
-    }
-
-    fn copy(&self) -> Result<Self> {
-        let cells = match &self.cells {
-            Cells::Bloom(filter) => Cells::Bloom(filter.copy()?),
-            Cells::Sparse(parts) => {
-                Cells::Sparse(parts.iter().map(Part::copy).collect::<Result<_>>()?)
-            }
-        };
-        Ok(Layer { plan: self.plan, cells, items: self.items })
-    }
-
-    fn same_as(&self, other: &Layer) -> bool {
-        self.items == other.items
-            && match (&self.cells, &other.cells) {
-                (Cells::Bloom(a), Cells::Bloom(b)) => a.same_as(b),
-                (Cells::Sparse(a), Cells::Sparse(b)) => a.iter().zip(b).all(|(a, b)| a.same_as(b)),
-                _ => false,
-            }
-    }
-
-    fn validate(&self, hasher: &Hasher) -> Result<()> {
-        let broken = |invariant: String| Err(Error::Invariant { invariant });
-        match (&self.cells, &self.plan.shape) {
-            (Cells::Bloom(filter), Shape::Bloom(plan)) => {
-                if filter.plan() != plan || filter.hasher() != hasher {
-                    return broken(format!("the first layer is {:?}", filter.plan()));
-                }
-                filter.validate()
-            }
-            (Cells::Sparse(parts), Shape::Sparse(plan)) => {
-                let mut all = 0;
-                for (number, part) in parts.iter().enumerate() {
-                    all += part.items();
-                    part.validate(plan.sizes(number, part.items()), plan.universe)?;
-                }
-                if all != self.items || parts.len() != self.plan.parts() {
-                    return broken(format!("a layer has {all} keys and took {}", self.items));
-                }
-                Ok(())
-            }
-            _ => broken("a layer of another kind".to_owned()),
-        }
-    }
-}
-
-#[cold]
-fn grow(plan: &LayerPlan, index: usize, part: &mut Part) -> Result<()> {
-    if let Shape::Sparse(plan) = &plan.shape {
-        *part = part.moved(plan.sizes(index, part.items() + 1))?;
-    }
-    Ok(())
-}
-
-/// A Bloom filter that grows.
-#[derive(Debug)]
-pub struct ScalableBloomFilter {
-    plan: ScalablePlan,
-    hasher: Hasher,
-    /// Oldest first, never empty (I1).
-    layers: Vec<Layer>,
-}
-
 /// Runs a method with `true` where the processor selects a bit in one instruction, else with `false`. Every
 /// processor with AVX2 does.
 macro_rules! at_best {
-    ($name:ident($this:ident: $kind:ty $(, $argument:ident: $type:ty)*) -> $answer:ty, $method:ident) => {
+    ($vis:vis $name:ident($this:ident: $kind:ty $(, $argument:ident: $type:ty)*) -> $answer:ty, $method:ident) => {
         #[inline]
-        fn $name($this: $kind $(, $argument: $type)*) -> $answer {
+        $vis fn $name($this: $kind $(, $argument: $type)*) -> $answer {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -247,23 +43,70 @@ macro_rules! at_best {
     };
 }
 
+mod bin;
+mod layer;
+mod part;
+mod plan;
+
+pub(crate) use layer::{Cells, Layer};
+pub(crate) use part::Part;
+pub(crate) use plan::Shape;
+pub use plan::{LayerPlan, ScalablePlan};
+
+use crate::batch::{self, GROUP, KeySource};
+use crate::crew::Crew;
+use crate::error::{Error, Result};
+use crate::filters::Measure;
+use crate::hash::{Hasher, KeyHash};
+use part::Place;
+use std::ops::Range;
+
+/// A Bloom filter that grows.
+#[derive(Debug)]
+pub struct ScalableBloomFilter {
+    plan: ScalablePlan,
+    hasher: Hasher,
+    /// Oldest first, never empty (I1).
+    layers: Vec<Layer>,
+    /// How often keys moved or went on to a new layer.
+    moves: u64,
+}
+
+/// Keys that are hashed together, and where they belong in the newest layer.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    hashes: [KeyHash; GROUP],
+    places: [(usize, Place); GROUP],
+    len: usize,
+    /// The filter's moves when the places were found.
+    moves: u64,
+}
+
+impl Group {
+    fn hashes(&self) -> &[KeyHash] {
+        &self.hashes[..self.len]
+    }
+}
+
 type Many = std::result::Result<(), (usize, Error)>;
 
 at_best!(add_one(this: &mut ScalableBloomFilter, hash: KeyHash) -> Result<bool>, add_by);
 at_best!(ask_one(this: &ScalableBloomFilter, hash: KeyHash) -> bool, contains_by);
-at_best!(add_group(this: &mut ScalableBloomFilter, first: usize, group: &[KeyHash], out: &mut [bool]) -> Many, add_group_by);
-at_best!(ask_group(this: &ScalableBloomFilter, group: &[KeyHash], out: &mut [bool]) -> (), ask_group_by);
+at_best!(prepare(this: &ScalableBloomFilter, group: &mut Group) -> (), prepare_by);
+at_best!(add_group(this: &mut ScalableBloomFilter, group: &Group, out: &mut [bool]) -> Many, add_group_by);
+at_best!(ask_group(this: &ScalableBloomFilter, group: &Group, out: &mut [bool]) -> (), ask_group_by);
 
 impl ScalableBloomFilter {
     /// An empty filter with its first layer.
     pub fn new(plan: ScalablePlan, hasher: Hasher) -> Result<Self> {
         let plan = plan.checked()?;
-        Ok(ScalableBloomFilter { plan, hasher, layers: vec![Layer::new(plan.layer(0)?, hasher)?] })
+        let layers = vec![Layer::new(plan.layer(0)?, hasher)?];
+        Ok(ScalableBloomFilter { plan, hasher, layers, moves: 0 })
     }
 
     /// A filter of layers read from a snapshot, if they are what the plan makes.
     pub(crate) fn over(plan: ScalablePlan, hasher: Hasher, layers: Vec<Layer>) -> Result<Self> {
-        let this = ScalableBloomFilter { plan, hasher, layers };
+        let this = ScalableBloomFilter { plan, hasher, layers, moves: 0 };
         this.validate()?;
         Ok(this)
     }
@@ -305,31 +148,34 @@ impl ScalableBloomFilter {
     /// Adds the key unless a layer has it; true iff the key was certainly absent before. Growing is
     /// the only thing that can fail, and it happens before the key goes in.
     pub fn add(&mut self, hash: KeyHash) -> Result<bool> {
-        self.prefetch(hash);
         add_one(self, hash)
     }
 
     #[inline(always)]
     fn add_by<const BMI2: bool>(&mut self, hash: KeyHash) -> Result<bool> {
         let Some((newest, older)) = self.layers.split_last_mut() else { return Ok(false) };
+        let place = newest.place(hash);
+        // The largest layer is the farthest away: it is asked for before the others are looked at.
+        newest.prefetch(hash, place);
         // A loop, as a closure would not be compiled for the newer processor.
         for layer in older {
-            if layer.contains::<BMI2>(hash) {
+            if layer.contains::<BMI2>(hash, layer.place(hash)) {
                 return Ok(false);
             }
         }
         if !newest.is_full() {
-            return newest.insert::<BMI2>(hash);
+            return newest.insert::<BMI2>(hash, place, &mut self.moves);
         }
-        Ok(!newest.contains::<BMI2>(hash) && self.add_above(hash)?)
+        Ok(!newest.contains::<BMI2>(hash, place) && self.add_above(hash)?)
     }
 
     /// Makes the next layer, with a key in it.
     #[cold]
     fn add_above(&mut self, hash: KeyHash) -> Result<bool> {
         let mut layer = Layer::new(self.plan.layer(self.layers.len() as u32)?, self.hasher)?;
-        let new = layer.insert::<false>(hash)?;
+        let new = layer.insert::<false>(hash, layer.place(hash), &mut self.moves)?;
         self.layers.push(layer);
+        self.moves += 1;
         Ok(new)
     }
 
@@ -344,47 +190,57 @@ impl ScalableBloomFilter {
             return Ok(());
         }
         let hasher = self.hasher;
-        let mut buffers = [[KeyHash::default(); batch::GROUP]; 2];
-        let mut before = 0;
-        // While the cells of one group are on their way, the group before it is added.
-        for (turn, start) in (0..keys.len()).step_by(batch::GROUP).enumerate() {
-            let rows = batch::GROUP.min(keys.len() - start);
-            let [even, odd] = &mut buffers;
-            let (next, group) = if turn % 2 == 0 { (even, odd) } else { (odd, even) };
-            keys.fill(&hasher, start, &mut next[..rows]);
-            next[..rows].iter().for_each(|digest| self.prefetch(*digest));
-            add_group(self, before, &group[..start - before], out)?;
-            before = start;
-        }
-        let last = (keys.len().div_ceil(batch::GROUP) + 1) % 2;
-        add_group(self, before, &buffers[last][..keys.len() - before], out)
+        let prepare = |this: &mut &mut Self, group: &mut Group| prepare(this, group);
+        by_groups(self, keys, &hasher, 0..keys.len(), prepare, |this, row, group| {
+            add_group(this, group, &mut out[row..]).map_err(|(at, error)| (row + at, error))
+        })
     }
 
-    /// Adds the keys of the rows from `first` on.
+    /// Adds the keys of a group in order.
     #[inline(always)]
-    fn add_group_by<const BMI2: bool>(
-        &mut self,
-        first: usize,
-        group: &[KeyHash],
-        out: &mut [bool],
-    ) -> Many {
-        for (row, hash) in group.iter().enumerate() {
-            match self.add_by::<BMI2>(*hash) {
-                Ok(new) => out[first + row] = new,
-                Err(error) => return Err((first + row, error)),
+    fn add_group_by<const BMI2: bool>(&mut self, group: &Group, out: &mut [bool]) -> Many {
+        let mut known = [false; GROUP];
+        let newest = self.layers.len() - 1;
+        // Only the newest layer changes. Nearly full, it could become an older one among these keys.
+        let apart = newest > 0
+            && self.layers[newest].plan.capacity - self.layers[newest].items >= GROUP as u64;
+        if apart {
+            for layer in &self.layers[..newest] {
+                layer.recognize::<BMI2>(group.hashes(), &mut known);
             }
+        }
+        for (row, hash) in group.hashes().iter().enumerate() {
+            let added = if !apart {
+                self.add_by::<BMI2>(*hash)
+            } else if known[row] {
+                Ok(false)
+            } else {
+                let layer = &mut self.layers[newest];
+                let place =
+                    if group.moves == self.moves { group.places[row] } else { layer.place(*hash) };
+                layer.insert::<BMI2>(*hash, place, &mut self.moves)
+            };
+            out[row] = added.map_err(|error| (row, error))?;
         }
         Ok(())
     }
 
+    /// Finds the places of a group and asks for their lines.
     #[inline(always)]
-    fn prefetch(&self, hash: KeyHash) {
-        self.layers.iter().for_each(|layer| layer.prefetch(hash));
+    fn prepare_by<const BMI2: bool>(&self, group: &mut Group) {
+        group.moves = self.moves;
+        let Some((newest, older)) = self.layers.split_last() else { return };
+        for (hash, place) in group.hashes[..group.len].iter().zip(&mut group.places) {
+            *place = newest.place(*hash);
+            newest.prefetch(*hash, *place);
+            for layer in older {
+                layer.prefetch(*hash, layer.place(*hash));
+            }
+        }
     }
 
     /// Whether the key may be inside; false is certain.
     pub fn contains(&self, hash: KeyHash) -> bool {
-        self.prefetch(hash);
         ask_one(self, hash)
     }
 
@@ -392,7 +248,7 @@ impl ScalableBloomFilter {
     fn contains_by<const BMI2: bool>(&self, hash: KeyHash) -> bool {
         // Newest first: it is the largest, and repeats come soon.
         for layer in self.layers.iter().rev() {
-            if layer.contains::<BMI2>(hash) {
+            if layer.contains::<BMI2>(hash, layer.place(hash)) {
                 return true;
             }
         }
@@ -400,9 +256,14 @@ impl ScalableBloomFilter {
     }
 
     #[inline(always)]
-    fn ask_group_by<const BMI2: bool>(&self, group: &[KeyHash], out: &mut [bool]) {
-        for (hash, answer) in group.iter().zip(out) {
-            *answer = self.contains_by::<BMI2>(*hash);
+    fn ask_group_by<const BMI2: bool>(&self, group: &Group, out: &mut [bool]) {
+        let mut known = [false; GROUP];
+        let Some((newest, older)) = self.layers.split_last() else { return };
+        for layer in older {
+            layer.recognize::<BMI2>(group.hashes(), &mut known);
+        }
+        for (row, hash) in group.hashes().iter().enumerate() {
+            out[row] = newest.contains::<BMI2>(*hash, group.places[row]) | known[row];
         }
     }
 
@@ -413,26 +274,26 @@ impl ScalableBloomFilter {
         }
         batch::split(out, crew, |rows, out| {
             let first = rows.start;
-            batch::pipeline(
-                keys,
-                &self.hasher,
-                rows,
-                |h| self.prefetch(h),
-                |row, group| ask_group(self, group, &mut out[row - first..]),
-            );
+            let prepare = |_: &mut (), group: &mut Group| prepare(self, group);
+            let asked = by_groups((), keys, &self.hasher, rows, prepare, |_, row, group| {
+                ask_group(self, group, &mut out[row - first..]);
+                Ok(())
+            });
+            debug_assert!(asked.is_ok());
         });
     }
 
     /// Back to one empty layer.
     pub fn clear(&mut self) -> Result<()> {
         self.layers = vec![Layer::new(self.plan.layer(0)?, self.hasher)?];
+        self.moves += 1;
         Ok(())
     }
 
     /// A copy.
     pub fn copy(&self) -> Result<Self> {
         let layers = self.layers.iter().map(Layer::copy).collect::<Result<_>>()?;
-        Ok(ScalableBloomFilter { plan: self.plan, hasher: self.hasher, layers })
+        Ok(ScalableBloomFilter { layers, ..*self })
     }
 
     /// Whether both have the same goals and the same cells in every layer.
@@ -473,6 +334,27 @@ impl ScalableBloomFilter {
         }
         Ok(())
     }
+}
+
+/// Runs `probe(state, first row, group)` over the rows, each group after the next one was hashed and prepared.
+#[inline(always)]
+fn by_groups<S>(
+    mut state: S,
+    keys: &dyn KeySource,
+    hasher: &Hasher,
+    rows: Range<usize>,
+    prepare: impl Fn(&mut S, &mut Group),
+    mut probe: impl FnMut(&mut S, usize, &Group) -> Many,
+) -> Many {
+    let (mut current, mut next) = (Group::default(), Group::default());
+    for start in rows.clone().step_by(GROUP) {
+        next.len = GROUP.min(rows.end - start);
+        keys.fill(hasher, start, &mut next.hashes[..next.len]);
+        prepare(&mut state, &mut next);
+        probe(&mut state, start - current.len, &current)?;
+        std::mem::swap(&mut current, &mut next);
+    }
+    probe(&mut state, rows.end - current.len, &current)
 }
 
 #[cfg(test)]

@@ -5,22 +5,22 @@
 //!
 //! # Invariants
 //! I1  The sizes are those that the number of items gives (`Sizes::grown`).
-//! I2  A bin has the smallest of its numbers; those that do not fit are in `rest`, about one in a hundred.
+//! I2  A bin has the smallest of its numbers. Those that do not fit, about one in fifty, are in the `rest`,
+//!     a part of its own.
 
-use super::bin::{BIN_WORDS, Bin, DATA_BITS, HEAD_BITS};
+use super::bin::{BIN_WORDS, Bin, DATA_BITS, Filling, HEAD_BITS, MOST};
 use crate::cells::Words;
 use crate::cells::divisor::Divisor;
 use crate::error::{Error, Result};
-use std::collections::BTreeSet;
 
 /// Numbers that the first bins are made for.
 const FIRST: u64 = 64;
-/// Bytes that a number outside of the bins takes, in a tree of sorted nodes that are two thirds full.
-const REST_BYTES: u64 = 14;
 
 /// How many bins there are, and how a number is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
+    /// Numbers are below this.
+    universe: u64,
     /// Numbers the bins are made for.
     room: u64,
     bins: u64,
@@ -32,13 +32,13 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// The fewest bins for `room` numbers below `universe`. Bins get a Poisson number each, so they are
-    /// planned with a standard deviation to spare.
+    /// The fewest bins for `room` numbers below `universe`. Bins get a Poisson number each, so they are planned with
+    /// two thirds of a standard deviation to spare: more would cost more than the rest does.
     pub(super) fn new(room: u64, universe: u64) -> Self {
         const WIDEST: u32 = 48;
         let cut = |width: u32| {
-            let slots = (DATA_BITS / width).min(96);
-            let usual = slots - slots.isqrt() - 1;
+            let slots = (DATA_BITS / width).min(MOST as u32);
+            let usual = slots - slots.isqrt() * 2 / 3 - 1;
             // The heads have no place for more quotients.
             let quotients = HEAD_BITS - slots;
             let bins = room.div_ceil(u64::from(usual)).max(1);
@@ -46,7 +46,7 @@ impl Sizes {
             let fits = span.div_ceil(1 << width) <= u64::from(quotients);
             let bins = if fits { bins } else { universe.div_ceil(u64::from(quotients) << width) };
             let span = Divisor::new(universe.div_ceil(bins).max(1));
-            (fits, Sizes { room, bins, span, width, slots })
+            (fits, Sizes { universe, room, bins, span, width, slots })
         };
         let fitting = (1..WIDEST).map(cut).find(|(fits, _)| *fits);
         fitting.unwrap_or_else(|| cut(WIDEST)).1
@@ -62,16 +62,42 @@ impl Sizes {
         Sizes::new(room, universe)
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    /// Those of the rest, with so many items.
+    pub(crate) fn rest(&self, items: u64) -> Self {
+        Sizes::grown(items, self.universe, 0, 1)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
         self.bins * (BIN_WORDS as u64 * 8)
     }
 
-    /// Bin, quotient and remainder.
+    /// Where a number belongs.
     #[inline(always)]
-    fn cut(&self, number: u64) -> (usize, u32, u64) {
-        let (bin, rest) = self.span.split(number);
-        (bin as usize, (rest >> self.width) as u32, rest & ((1 << self.width) - 1))
+    pub(super) fn place(&self, number: u64) -> Place {
+        let (bin, within) = self.span.split(number);
+        let (quotient, remainder) = self.cut(within);
+        Place { bin: bin as usize, quotient, remainder }
     }
+
+    /// Quotient and remainder of a number within its bin.
+    #[inline(always)]
+    fn cut(&self, within: u64) -> (u32, u64) {
+        ((within >> self.width) as u32, within & ((1 << self.width) - 1))
+    }
+
+    /// The number that belongs there.
+    fn number(&self, place: Place) -> u64 {
+        let within = u64::from(place.quotient) << self.width | place.remainder;
+        place.bin as u64 * self.span.get() + within
+    }
+}
+
+/// Where a number belongs, as long as the sizes stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    bin: usize,
+    quotient: u32,
+    remainder: u64,
 }
 
 /// A set of numbers.
@@ -79,19 +105,19 @@ impl Sizes {
 pub(crate) struct Part {
     sizes: Sizes,
     words: Words,
+    /// Those of the rest are among them.
     items: u64,
-    rest: BTreeSet<u64>,
+    rest: Option<Box<Part>>,
 }
 
 impl Part {
     pub(super) fn new(sizes: Sizes) -> Result<Self> {
-        let words = Words::zeroed(sizes.bytes() * 8)?;
-        Ok(Part { sizes, words, items: 0, rest: BTreeSet::new() })
+        Ok(Part { sizes, words: Words::zeroed(sizes.bytes() * 8)?, items: 0, rest: None })
     }
 
     /// A part read from a snapshot; `validate` must follow.
-    pub(super) fn over(sizes: Sizes, words: Words, items: u64, rest: BTreeSet<u64>) -> Self {
-        Part { sizes, words, items, rest }
+    pub(crate) fn over(sizes: Sizes, words: Words, items: u64, rest: Option<Part>) -> Self {
+        Part { sizes, words, items, rest: rest.map(Box::new) }
     }
 
     #[inline(always)]
@@ -104,17 +130,22 @@ impl Part {
         self.items >= self.sizes.room
     }
 
+    /// The part, its rest, the rest of that, and so on.
+    pub(crate) fn chain(&self) -> impl Iterator<Item = &Part> {
+        std::iter::successors(Some(self), |part| part.rest.as_deref())
+    }
+
     pub(super) fn bytes(&self) -> u64 {
-        self.words.bytes() + self.rest.len() as u64 * REST_BYTES
+        self.chain().map(|part| part.words.bytes()).sum()
     }
 
     pub(crate) fn words(&self) -> &Words {
         &self.words
     }
 
-    /// What did not fit its bin.
-    pub(crate) fn rest(&self) -> &BTreeSet<u64> {
-        &self.rest
+    #[inline(always)]
+    pub(super) fn sizes(&self) -> &Sizes {
+        &self.sizes
     }
 
     #[inline(always)]
@@ -133,127 +164,198 @@ impl Part {
     }
 
     #[inline(always)]
-    pub(super) fn prefetch(&self, number: u64) {
-        self.words.prefetch(self.sizes.cut(number).0 * BIN_WORDS);
+    pub(super) fn prefetch(&self, place: Place) {
+        self.words.prefetch(place.bin * BIN_WORDS);
     }
 
     #[inline(always)]
-    pub(super) fn contains<const BMI2: bool>(&self, number: u64) -> bool {
-        let (bin, quotient, remainder) = self.sizes.cut(number);
-        let bin = &self.bins()[bin];
-        let (place, found) = bin.find::<BMI2>(quotient, remainder, self.sizes.width);
-        found || place == self.sizes.slots && self.rest.contains(&number)
+    pub(super) fn contains<const BMI2: bool>(&self, place: Place) -> bool {
+        let Place { bin, quotient, remainder } = place;
+        let (at, found) = self.bins()[bin].find::<BMI2>(quotient, remainder, self.sizes.width);
+        found || at == self.sizes.slots && self.rest_contains::<BMI2>(place)
     }
 
-    /// Adds a number if there is none; whether there was none. The caller has seen that there is room.
+    #[cold]
+    fn rest_contains<const BMI2: bool>(&self, place: Place) -> bool {
+        let number = self.sizes.number(place);
+        self.rest.as_ref().is_some_and(|rest| rest.contains::<BMI2>(rest.sizes.place(number)))
+    }
+
+    /// Adds a number if there is none; whether there was none. The caller has seen that there is room. An error
+    /// changes nothing.
     #[inline(always)]
-    pub(super) fn insert<const BMI2: bool>(&mut self, number: u64) -> bool {
-        let Sizes { width, slots, span, .. } = self.sizes;
-        let (index, quotient, remainder) = self.sizes.cut(number);
+    pub(super) fn insert<const BMI2: bool>(&mut self, place: Place) -> Result<bool> {
+        let Place { bin: index, quotient, remainder } = place;
+        let Sizes { width, slots, .. } = self.sizes;
         let bin = &mut self.bins_mut()[index];
-        let (place, found) = bin.find::<BMI2>(quotient, remainder, width);
+        let (at, found) = bin.find::<BMI2>(quotient, remainder, width);
         if found {
-            return false;
+            return Ok(false);
         }
-        let mut out = None;
         if bin.len() == slots {
-            if place == slots {
-                let new = self.rest.insert(number);
-                self.items += u64::from(new);
-                return new;
-            }
-            out = bin.last(width);
-            bin.pop(width);
+            return self.insert_full::<BMI2>(place, at);
         }
-        bin.insert(place, quotient, remainder, width);
-        if let Some(largest) = out {
-            self.rest.insert(index as u64 * span.get() + largest);
-        }
+        bin.insert(at, quotient, remainder, width);
         self.items += 1;
-        true
+        Ok(true)
+    }
+
+    /// The same where the bin is full: its largest number goes into the rest.
+    #[cold]
+    fn insert_full<const BMI2: bool>(&mut self, place: Place, at: u32) -> Result<bool> {
+        let Sizes { width, slots, .. } = self.sizes;
+        if at == slots {
+            let new = self.insert_rest::<BMI2>(self.sizes.number(place))?;
+            self.items += u64::from(new);
+            return Ok(new);
+        }
+        if let Some(largest) = self.bins()[place.bin].last(width) {
+            self.insert_rest::<BMI2>(place.bin as u64 * self.sizes.span.get() + largest)?;
+        }
+        let bin = &mut self.bins_mut()[place.bin];
+        bin.pop(width);
+        bin.insert(at, place.quotient, place.remainder, width);
+        self.items += 1;
+        Ok(true)
+    }
+
+    fn insert_rest<const BMI2: bool>(&mut self, number: u64) -> Result<bool> {
+        let rest = match &mut self.rest {
+            Some(rest) => rest,
+            rest => rest.insert(Box::new(Part::new(self.sizes.rest(0))?)),
+        };
+        if rest.is_full() && !rest.contains::<BMI2>(rest.sizes.place(number)) {
+            **rest = moved(rest, rest.sizes.rest(rest.items + 1))?;
+        }
+        rest.insert::<BMI2>(rest.sizes.place(number))
+    }
+
+    /// All numbers, from the smallest. Only for a rest, which has few.
+    fn numbers(&self) -> Vec<u64> {
+        let mut numbers = Vec::with_capacity(self.items as usize);
+        for (index, bin) in self.bins().iter().enumerate() {
+            let first = index as u64 * self.sizes.span.get();
+            numbers.extend(bin.numbers(self.sizes.width, &mut [0; MOST]).iter().map(|n| first + n));
+        }
+        if let Some(rest) = &self.rest {
+            numbers.extend(rest.numbers());
+            numbers.sort_unstable();
+        }
+        numbers
     }
 
     /// The same numbers in bins of other sizes.
-    pub(super) fn moved(&self, sizes: Sizes) -> Result<Self> {
-        let mut moved = Part::new(sizes)?;
-        let (mut index, mut start, mut len) = (0, 0, 0);
-        let mut rest = self.rest.iter().copied().peekable();
-        let mut bins = moved.bins_mut().iter_mut();
-        let mut filling = bins.next();
-        let mut spare = Vec::new();
-        let (span, width) = (self.sizes.span.get(), self.sizes.width);
-        let mut push = |number: u64| {
-            // Numbers come in order, so the next bin is found by going on.
-            while number - start >= sizes.span.get() {
-                start += sizes.span.get();
-                (len, filling) = (0, bins.next());
-            }
-            match &mut filling {
-                Some(bin) if len < sizes.slots => {
-                    let within = number - start;
-                    let remainder = within & ((1 << sizes.width) - 1);
-                    bin.push(len, (within >> sizes.width) as u32, remainder, sizes.width);
-                    len += 1;
-                }
-                _ => spare.push(number),
-            }
-        };
+    #[inline(always)]
+    fn moved_by<const BMI2: bool>(&self, sizes: Sizes) -> Result<Self> {
+        let rest = self.rest.as_ref().map_or(Vec::new(), |rest| rest.numbers());
+        let (mut rest, mut first) = (rest.into_iter().peekable(), 0);
+        let mut filler = Filler::new(sizes)?;
         for bin in self.bins() {
-            bin.numbers(width).for_each(|number| push(index + number));
-            index += span;
-            while let Some(number) = rest.next_if(|number| *number < index) {
-                push(number);
+            for number in bin.numbers(self.sizes.width, &mut [0; MOST]) {
+                filler.push(first + number);
+            }
+            first += self.sizes.span.get();
+            while let Some(number) = rest.next_if(|number| *number < first) {
+                filler.push(number);
             }
         }
-        moved.rest = BTreeSet::from_iter(spare);
-        moved.items = self.items;
-        Ok(moved)
+        filler.filled(self.items)
     }
 
     pub(super) fn copy(&self) -> Result<Self> {
-        Ok(Part { words: self.words.to_owned()?, rest: self.rest.clone(), ..*self })
+        let rest = self.rest.as_ref().map(|rest| rest.copy().map(Box::new)).transpose()?;
+        Ok(Part { words: self.words.to_owned()?, rest, ..*self })
     }
 
     pub(super) fn same_as(&self, other: &Part) -> bool {
-        self.sizes == other.sizes && self.rest == other.rest && self.words.same_as(&other.words)
+        let same = |(a, b): (&Part, &Part)| a.sizes == b.sizes && a.words.same_as(&b.words);
+        self.chain().count() == other.chain().count() && self.chain().zip(other.chain()).all(same)
     }
 
     /// Checks I1 against the sizes it must have, I2, and that its numbers are as many as it says, all below
-    /// `universe`.
-    pub(super) fn validate(&self, sizes: Sizes, universe: u64) -> Result<()> {
+    /// the universe; then the rest.
+    pub(super) fn validate(&self, sizes: Sizes) -> Result<()> {
         let broken = |invariant: String| Err(Error::Invariant { invariant });
-        let Sizes { width, slots, span, .. } = self.sizes;
+        let Sizes { universe, width, slots, span, .. } = sizes;
         if self.sizes != sizes || self.words.bytes() != sizes.bytes() {
             return broken(format!("{} bytes of bins for {:?}", self.words.bytes(), self.sizes));
         }
-        let mut items = self.rest.len() as u64;
+        let mut items = self.rest.as_ref().map_or(0, |rest| rest.items);
         for (index, bin) in self.bins().iter().enumerate() {
-            let mut numbers = bin.numbers(width);
-            let sorted = bin.len() <= slots && bin.is_clean(width) && {
-                let mut before = numbers.next();
-                numbers.all(|number| before.replace(number).is_none_or(|before| before < number))
-            };
-            let first = index as u64 * span.get();
-            let last = bin.last(width).map_or(0, |last| first.saturating_add(last));
-            if !sorted || last - first.min(last) >= span.get() || last >= universe.max(1) {
+            let mut sorted = bin.len() <= slots && bin.is_clean(width);
+            if sorted {
+                let numbers = &mut [0; MOST];
+                sorted = bin.numbers(width, numbers).is_sorted_by(|a, b| a < b);
+            }
+            let last = if sorted { bin.last(width) } else { Some(u64::MAX) };
+            let end = last.map_or(0, |last| (index as u64 * span.get()).saturating_add(last));
+            if last >= Some(span.get()) || end >= universe.max(1) {
                 return broken(format!("bin {index} is not a sorted set of its numbers"));
             }
             items += u64::from(bin.len());
         }
-        for number in &self.rest {
-            let index = self.sizes.cut(*number).0;
-            let bin = self.bins().get(index).filter(|_| *number < universe);
-            let smaller = |bin: &Bin| {
-                let last = bin.last(width).map(|last| index as u64 * span.get() + last);
-                bin.len() == slots && last < Some(*number)
-            };
-            if !bin.is_some_and(smaller) {
-                return broken(format!("number {number} has a place in its bin"));
-            }
-        }
         if items != self.items {
             return broken(format!("{items} numbers instead of {}", self.items));
         }
-        Ok(())
+        let Some(rest) = &self.rest else { return Ok(()) };
+        if rest.items == 0 {
+            return broken("an empty rest".to_owned());
+        }
+        rest.validate(sizes.rest(rest.items))?;
+        let fits = |number: &u64| {
+            let (index, within) = span.split(*number);
+            let bin = &self.bins()[index as usize];
+            bin.len() < slots || bin.last(width) >= Some(within)
+        };
+        let lost = rest.numbers().into_iter().find(fits);
+        lost.map_or(Ok(()), |number| broken(format!("number {number} has a place in its bin")))
+    }
+}
+
+at_best!(pub(super) moved(this: &Part, sizes: Sizes) -> Result<Part>, moved_by);
+
+/// A part that is filled in the order of its numbers.
+struct Filler {
+    part: Part,
+    /// The bin that is being filled, its place, and the first number behind it.
+    filling: Filling,
+    index: usize,
+    end: u64,
+    /// Numbers that did not fit.
+    spare: Vec<u64>,
+}
+
+impl Filler {
+    fn new(sizes: Sizes) -> Result<Self> {
+        let (part, end) = (Part::new(sizes)?, sizes.span.get());
+        Ok(Filler { part, filling: Filling::default(), index: 0, end, spare: Vec::new() })
+    }
+
+    #[inline(always)]
+    fn push(&mut self, number: u64) {
+        let Sizes { span, width, slots, .. } = self.part.sizes;
+        // Numbers come in order, so the next bin is found by going on.
+        while number >= self.end {
+            self.part.bins_mut()[self.index] = self.filling.take();
+            self.index += 1;
+            self.end += span.get();
+        }
+        if self.filling.len() == slots {
+            return self.spare.push(number);
+        }
+        let (quotient, remainder) = self.part.sizes.cut(number - (self.end - span.get()));
+        self.filling.push(quotient, remainder, width);
+    }
+
+    fn filled(mut self, items: u64) -> Result<Part> {
+        self.part.bins_mut()[self.index] = self.filling.take();
+        self.part.items = items;
+        if !self.spare.is_empty() {
+            let items = self.spare.len() as u64;
+            let mut rest = Filler::new(self.part.sizes.rest(items))?;
+            self.spare.into_iter().for_each(|number| rest.push(number));
+            self.part.rest = Some(Box::new(rest.filled(items)?));
+        }
+        Ok(self.part)
     }
 }

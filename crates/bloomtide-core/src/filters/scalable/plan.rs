@@ -9,7 +9,7 @@ use crate::positions::{Derivation, reduce, split};
 
 /// Keys of a layer for each of its parts: few enough that one moves in a tenth of a second, many enough
 /// that its memory is in huge pages.
-const PART: u64 = 1 << 22;
+const PART: u64 = 1 << 23;
 const MAX_PARTS: u64 = 1 << 12;
 /// Cells beyond this are not told apart by a digest: two keys of a full layer would share one anyway.
 const MAX_CELLS: f64 = (1u64 << 62) as f64;
@@ -34,10 +34,10 @@ pub struct ScalablePlan {
 impl Default for ScalablePlan {
     fn default() -> Self {
         ScalablePlan {
-            capacity: 1 << 20,
+            capacity: 3 << 19,
             error_rate: 0.01,
-            growth: 12.0,
-            tightening: 0.7,
+            growth: 8.0,
+            tightening: 0.5,
             derivation: Derivation::default(),
             reserve: false,
         }
@@ -55,7 +55,7 @@ impl ScalablePlan {
                 "growth",
                 self.growth,
                 "between 1 and 32768",
-                "12 makes each new layer twelve times as large",
+                "8 makes each new layer eight times as large",
             ));
         }
         if !(self.tightening >= 0.1 && self.tightening <= 0.95) {
@@ -84,6 +84,10 @@ impl ScalablePlan {
     pub fn layer(&self, i: u32) -> Result<LayerPlan> {
         let (mut capacity, mut error_rate) =
             (self.capacity as f64, self.error_rate * (1.0 - self.tightening));
+        // An empty later layer takes no memory unless all of it is reserved: the second may be larger still.
+        if i > 0 && !self.reserve {
+            capacity *= self.growth;
+        }
         for _ in 0..i {
             capacity *= self.growth;
             error_rate *= self.tightening;
@@ -172,19 +176,12 @@ impl LayerPlan {
         if let Shape::Sparse(plan) = &self.shape { plan.parts as usize } else { 1 }
     }
 
-    /// Memory of the cells of each part, with so many items in each.
-    pub(crate) fn part_bytes(&self, items: &[u64]) -> Vec<u64> {
-        match &self.shape {
-            Shape::Bloom(plan) => vec![plan.bytes()],
-            Shape::Sparse(plan) => {
-                items.iter().enumerate().map(|(i, items)| plan.sizes(i, *items).bytes()).collect()
-            }
-        }
-    }
-
     /// Memory of the empty layer in bytes.
     pub fn bytes(&self) -> u64 {
-        self.part_bytes(&vec![0; self.parts()]).iter().sum()
+        match &self.shape {
+            Shape::Bloom(plan) => plan.bytes(),
+            Shape::Sparse(plan) => (0..self.parts()).map(|part| plan.sizes(part, 0).bytes()).sum(),
+        }
     }
 
     /// Error with `n` new keys inside, at most. Of one cell a key, it is the share of the cells that are set.
@@ -215,7 +212,7 @@ impl LayerPlan {
 pub(crate) struct SparsePlan {
     parts: u64,
     /// Cells of a part.
-    pub(super) universe: u64,
+    universe: u64,
     reserved: Option<Sizes>,
 }
 
@@ -228,7 +225,7 @@ impl SparsePlan {
     }
 
     /// The sizes of a part with so many items.
-    pub(super) fn sizes(&self, part: usize, items: u64) -> Sizes {
+    pub(crate) fn sizes(&self, part: usize, items: u64) -> Sizes {
         self.reserved.unwrap_or_else(|| Sizes::grown(items, self.universe, part as u64, self.parts))
     }
 }
