@@ -4,7 +4,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomtide_core::lines::{Dedup, Form, Keys};
+use bloomtide_core::lines::{Dedup, Form, Keys, Reader};
 use bloomtide_core::url::Canon;
 use bloomtide_core::{BloomFilter, BloomPlan, Crew, Derivation, Hasher};
 use libfuzzer_sys::fuzz_target;
@@ -35,11 +35,12 @@ fn keys(input: &Input) -> Option<Keys> {
 fn filtered(keys: Keys, invert: bool, chunks: &[&[u8]]) -> Option<Vec<u8>> {
     let plan = BloomPlan::for_goal(10_000, 1e-9, None, Derivation::Enhanced).ok()?;
     let filter = BloomFilter::new(plan, Hasher::Xxh3 { seed: 0 }).ok()?;
-    let (mut dedup, mut out) = (Dedup::new(keys, invert, Crew::new(1)), Vec::new());
-    for chunk in chunks {
-        dedup.feed(chunk, &mut &filter, &mut out).ok()?;
+    let (mut reader, mut dedup) = (Reader::new(keys, Crew::new(1)), Dedup::new(invert));
+    let mut out = Vec::new();
+    for chunk in chunks.iter().map(|chunk| Some(*chunk)).chain([None]) {
+        let hashed = reader.hash(chunk, filter.hasher()).ok()?;
+        dedup.filter(&hashed, chunk.unwrap_or_default(), &mut &filter, &mut out).ok()?;
     }
-    dedup.finish(&mut &filter, &mut out).ok()?;
     let tally = dedup.tally();
     assert_eq!(tally.lines, tally.new + tally.repeats + tally.keyless);
     Some(out)
@@ -48,14 +49,11 @@ fn filtered(keys: Keys, invert: bool, chunks: &[&[u8]]) -> Option<Vec<u8>> {
 /// The same by verdicts of a set.
 fn judged(keys: Keys, chunks: &[&[u8]]) -> Option<Vec<u8>> {
     let (mut seen, mut out) = (HashSet::new(), Vec::new());
-    let mut dedup = Dedup::new(keys, false, Crew::new(1));
-    for chunk in chunks.iter().map(Some).chain([None]) {
+    let (mut reader, mut dedup) = (Reader::new(keys, Crew::new(1)), Dedup::new(false));
+    for chunk in chunks.iter().map(|chunk| Some(*chunk)).chain([None]) {
         let mut new = Vec::new();
         let each = |key: &[u8], _| new.push(seen.insert(key.to_vec()));
-        match chunk {
-            Some(chunk) => dedup.take(chunk, &mut out, each).ok()?,
-            None => dedup.take_last(&mut out, each).ok()?,
-        }
+        dedup.take(&mut reader, chunk, &mut out, each).ok()?;
         dedup.keep(&new, None, &mut out).ok()?;
     }
     Some(out)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from bloomtide import BloomFilter, Dedup, ScalableBloomFilter
 from bloomtide.cli.dedup.memory import Size
-from bloomtide.cli.sources import expected_lines
+from bloomtide.cli.sources import READS_AHEAD, ahead, expected_lines
 from bloomtide.errors import ParameterError
 from bloomtide.records import LineReport
 from tests.cli.command import refused, run
@@ -72,6 +74,19 @@ def test_two_threads_and_large_chunks_change_nothing() -> None:
         expected = LineReport(lines=60_000, new=30_011, repeats=29_989, without_key=0)
         assert reader.report() == expected
     assert answers[0] == answers[1] == model(text)[0]
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_lines_may_be_hashed_ahead_of_the_filter(ahead: int) -> None:
+    text = b"".join(b"line %d\n" % (i * i % 997) for i in range(3000)) + b"last"
+    chunks = [*(text[at : at + 700] for at in range(0, len(text), 700)), None]
+    reader, waiting, out = Dedup(BloomFilter(10_000, 1e-9)), list[Any](), b""
+    for chunk in chunks:
+        waiting.append(reader.hash(chunk))
+        if len(waiting) > ahead:
+            out += reader.filter(waiting.pop(0))
+    assert out + b"".join(map(reader.filter, waiting)) == model(text)[0]
+    assert reader.without_key == 0
 
 
 @pytest.mark.parametrize("words", [{"format": "xml"}, {"key": "a"}, {"format": "csv", "key": "0"},
@@ -262,6 +277,29 @@ def test_counts_stand_before_lines_in_the_order_of_their_first_sight(tmp_path: P
 )
 def test_options_that_do_not_go_together_are_refused(options: list[str]) -> None:
     refused("dedup", *options, stdin=b"a\n")
+
+
+def test_a_thread_that_reads_ahead_hands_on_its_error_and_ends_with_its_reader(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(b"a\n")
+
+    def pieces() -> Iterator[int]:
+        yield from range(5)
+        raise ValueError("the sixth")
+
+    def threads() -> int:
+        return sum(thread.name == READS_AHEAD for thread in threading.enumerate())
+
+    taken: list[int] = []
+    with pytest.raises(ValueError, match="the sixth"):
+        taken.extend(ahead(pieces(), str(file)))
+    assert (taken, threads()) == ([0, 1, 2, 3, 4], 0)
+    reader = ahead(pieces(), str(file))
+    assert (next(reader), threads()) == (0, 1)
+    reader.close()
+    assert threads() == 0
 
 
 def test_empty_input_is_no_error() -> None:

@@ -2,12 +2,13 @@
 
 use crate::bloom::BloomFilter;
 use crate::errors::{OrRaise, parameter};
-use crate::logs::{Chunk, locked};
+use crate::logs::Chunk;
+use crate::python::locked;
 use crate::records::record;
 use crate::scalable::ScalableBloomFilter;
-use bloomtide_core::lines::{self, Form, Keys, Seen};
+use bloomtide_core::lines::{self, Form, Keys, Reader, Seen};
 use bloomtide_core::url::Canon;
-use bloomtide_core::{Crew, Result};
+use bloomtide_core::{Crew, Hasher};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::sync::Mutex;
@@ -32,13 +33,31 @@ impl Memory {
         let hint = "make one: BloomFilter(1_000_000, 1e-4)";
         Err(parameter(py, "seen", got, "a BloomFilter or a ScalableBloomFilter", hint))
     }
+
+    fn hasher(&self) -> Option<Hasher> {
+        match self {
+            Memory::Bloom(filter) => Some(*filter.get().hasher()),
+            Memory::Scalable(filter) => Some(*filter.get().write().hasher()),
+            Memory::Elsewhere => None,
+        }
+    }
+}
+
+/// Lines whose keys are hashed, and the bytes that they are in.
+#[pyclass(module = "bloomtide", frozen)]
+pub(crate) struct HashedLines {
+    core: lines::Hashed,
+    chunk: Option<Chunk>,
 }
 
 /// Keeps the lines whose key was not seen before.
 #[pyclass(module = "bloomtide", frozen)]
 pub(crate) struct Dedup {
+    reader: Mutex<Reader>,
     core: Mutex<lines::Dedup>,
     seen: Memory,
+    /// That of the filter.
+    hasher: Option<Hasher>,
 }
 
 #[pymethods]
@@ -59,19 +78,55 @@ impl Dedup {
         let url = url.then(Canon::default);
         let keys = Form::parse(format).and_then(|form| Keys::new(form, key, time, url));
         let keys = keys.or_raise(py)?;
-        let core = lines::Dedup::new(keys, invert, Crew::new(threads.max(1)));
-        Ok(Dedup { core: Mutex::new(core), seen: Memory::of(py, seen)? })
+        let reader = Mutex::new(Reader::new(keys, Crew::new(threads.max(1))));
+        let core = Mutex::new(lines::Dedup::new(invert));
+        let seen = Memory::of(py, seen)?;
+        Ok(Dedup { reader, core, hasher: seen.hasher(), seen })
     }
 
     /// The lines to be kept of those that end in these bytes.
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-        let chunk = Chunk::of(data)?;
-        self.judge(data.py(), |core, seen, out| core.feed(chunk.bytes(), seen, out))
+        self.filter(data.py(), &self.hash(data.py(), Some(data))?)
     }
 
     /// A last line without a line end, if it is to be kept. Another file may follow.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.judge(py, lines::Dedup::finish)
+        self.filter(py, &self.hash(py, None)?)
+    }
+
+    /// The first half of `feed`, or of `finish` without data: finds the lines and hashes their keys. A
+    /// thread may do this for the next bytes while another one filters. The data must stay as it is.
+    #[pyo3(signature = (data=None))]
+    fn hash(&self, py: Python<'_>, data: Option<&Bound<'_, PyAny>>) -> PyResult<HashedLines> {
+        let Some(hasher) = self.hasher else {
+            let hint = "give a filter, or use `take` and `keep`";
+            return Err(parameter(py, "seen", "None", "a filter", hint));
+        };
+        let chunk = data.map(Chunk::of).transpose()?;
+        let bytes = chunk.as_ref().map(Chunk::bytes);
+        let core = py.detach(|| locked(&self.reader).hash(bytes, &hasher)).or_raise(py)?;
+        Ok(HashedLines { core, chunk })
+    }
+
+    /// The second half: the lines to be kept. Halves must come in the order of the bytes.
+    fn filter<'py>(&self, py: Python<'py>, hashed: &HashedLines) -> PyResult<Bound<'py, PyBytes>> {
+        let mut out = Vec::new();
+        let bytes = hashed.chunk.as_ref().map(Chunk::bytes).unwrap_or_default();
+        let mut work =
+            |seen: &mut dyn Seen| locked(&self.core).filter(&hashed.core, bytes, seen, &mut out);
+        match &self.seen {
+            Memory::Bloom(filter) => {
+                let (_registered, mut filter) = filter.get().to_write(py)?;
+                py.detach(|| work(&mut filter))
+            }
+            Memory::Scalable(filter) => {
+                let filter = filter.get();
+                py.detach(|| work(&mut *filter.write()))
+            }
+            Memory::Elsewhere => Ok(()),
+        }
+        .or_raise(py)?;
+        Ok(PyBytes::new(py, &out))
     }
 
     /// What comes before the lines (a header), and the keys and times of those that end in these bytes;
@@ -89,12 +144,9 @@ impl Dedup {
             keys.push(PyBytes::new(py, key));
             times.push(time);
         };
-        let mut core = locked(&self.core);
-        match chunk {
-            Some(chunk) => core.take(chunk.bytes(), &mut out, each),
-            None => core.take_last(&mut out, each),
-        }
-        .or_raise(py)?;
+        let bytes = chunk.as_ref().map(Chunk::bytes);
+        let (mut core, mut reader) = (locked(&self.core), locked(&self.reader));
+        core.take(&mut reader, bytes, &mut out, each).or_raise(py)?;
         Ok((PyBytes::new(py, &out), PyList::new(py, keys)?, times))
     }
 
@@ -112,6 +164,12 @@ impl Dedup {
         Ok(PyBytes::new(py, &out))
     }
 
+    /// Lines so far that have no key.
+    #[getter]
+    fn without_key(&self, py: Python<'_>) -> u64 {
+        py.detach(|| locked(&self.core).tally().keyless)
+    }
+
     /// What became of the lines so far.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let tally = py.detach(|| locked(&self.core).tally());
@@ -121,31 +179,5 @@ impl Dedup {
             fields.set_item("repeats", tally.repeats)?;
             fields.set_item("without_key", tally.keyless)
         })
-    }
-}
-
-impl Dedup {
-    fn judge<'py>(
-        &self,
-        py: Python<'py>,
-        work: impl FnOnce(&mut lines::Dedup, &mut dyn Seen, &mut Vec<u8>) -> Result<()> + Send,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let mut out = Vec::new();
-        match &self.seen {
-            Memory::Bloom(filter) => {
-                let (_registered, mut filter) = filter.get().to_write(py)?;
-                py.detach(|| work(&mut locked(&self.core), &mut filter, &mut out))
-            }
-            Memory::Scalable(filter) => {
-                let filter = filter.get();
-                py.detach(|| work(&mut locked(&self.core), &mut *filter.write(), &mut out))
-            }
-            Memory::Elsewhere => {
-                let hint = "give a filter, or use `take` and `keep`";
-                return Err(parameter(py, "seen", "None", "a filter", hint));
-            }
-        }
-        .or_raise(py)?;
-        Ok(PyBytes::new(py, &out))
     }
 }

@@ -30,7 +30,7 @@ SHARD = 1 << 30
 VALUE = 2**31 - 2**20
 """Bytes of the largest filter that is handed on whole, as in `bloomtide.distributed`."""
 MERGES = {
-    "counting": 1.1e8, "sbf": 1.3e7, "dcf": 3.5e7, "psbf": 1.3e7, "pdcf": 3.3e7, "tbf": 1.3e8,
+    "counting": 2.0e8, "sbf": 1.8e8, "dcf": 1.65e8, "psbf": 1.8e8, "pdcf": 1.7e8, "tbf": 2.5e8,
 }  # fmt: skip
 """Bytes a second of partials that count, as for `Rates.merge`: their counters are added one by one,
 and those that grow may have to be built anew."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from queue import SimpleQueue
+from threading import Semaphore, Thread
+from typing import Any, BinaryIO, TypeVar
 
 from bloomtide.cli.console import CommandError, message
 from bloomtide.cli.progress import Advance
@@ -22,6 +25,14 @@ SAMPLE = 1 << 16
 
 PACKED_CHUNK = 1 << 14
 """Bytes unpacked at once; one may become thousands, so fewer than `CHUNK`."""
+
+AHEAD = 2
+"""Pieces that a thread works out before they are asked for."""
+
+READS_AHEAD = "reads ahead"
+"""The name of that thread."""
+
+T = TypeVar("T")
 
 
 def stdin(what: str, form: str) -> BinaryIO:
@@ -36,6 +47,48 @@ def stdin(what: str, form: str) -> BinaryIO:
 def is_packed(source: str) -> bool:
     """Whether the name says that the file is compressed."""
     return Path(source).suffix.lower() in _UNPACKERS
+
+
+def never_waits(source: str) -> bool:
+    """Whether it is a file, whose bytes are there, and not a pipe or a terminal."""
+    with contextlib.suppress(OSError, AttributeError):
+        status = os.fstat(sys.stdin.fileno()) if source == "-" else Path(source).stat()
+        return stat.S_ISREG(status.st_mode)
+    return False
+
+
+def ahead(pieces: Iterator[T], source: str) -> Generator[T, None, None]:
+    """The same pieces of a source. Those of a file are worked out by a thread while the caller is
+    busy with the ones before; a pipe would keep the thread waiting when all else is over."""
+    if not never_waits(source):
+        yield from pieces
+        return
+    done: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
+    room, wanted = Semaphore(AHEAD), True
+
+    def work() -> None:
+        try:
+            for piece in pieces:
+                done.put((True, piece))
+                room.acquire()
+                if not wanted:
+                    return
+            done.put((False, None))
+        except BaseException as problem:  # noqa: BLE001 - raised again by the caller's thread
+            done.put((False, problem))
+
+    thread = Thread(target=work, name=READS_AHEAD)
+    thread.start()
+    try:
+        while (answer := done.get())[0]:
+            room.release()
+            yield answer[1]
+    finally:
+        wanted = False
+        room.release()
+        thread.join()
+    if answer[1] is not None:
+        raise answer[1]
 
 
 def expected_lines(sources: Iterable[str]) -> int:

@@ -26,6 +26,11 @@ impl Rows {
         self.ends.len() - self.keyless.len()
     }
 
+    /// How many bytes the lines have.
+    pub(super) fn bytes(&self) -> usize {
+        self.ends.last().copied().unwrap_or_default()
+    }
+
     /// Of the lines that have a key, in order.
     pub(super) fn digests(&self) -> &[KeyHash] {
         &self.digests

@@ -19,12 +19,12 @@ fn whole_lines() -> Keys {
 
 fn run(keys: Keys, invert: bool, threads: usize, files: &[&[&[u8]]]) -> (Vec<u8>, Tally) {
     let (filter, mut out) = (filter(), Vec::new());
-    let mut dedup = Dedup::new(keys, invert, Crew::of(threads));
+    let (mut reader, mut dedup) = (Reader::new(keys, Crew::of(threads)), Dedup::new(invert));
     for chunks in files {
-        for chunk in *chunks {
-            dedup.feed(chunk, &mut &filter, &mut out).unwrap();
+        for chunk in chunks.iter().map(|chunk| Some(*chunk)).chain([None]) {
+            let hashed = reader.hash(chunk, filter.hasher()).unwrap();
+            dedup.filter(&hashed, chunk.unwrap_or_default(), &mut &filter, &mut out).unwrap();
         }
-        dedup.finish(&mut &filter, &mut out).unwrap();
     }
     (out, dedup.tally())
 }
@@ -32,15 +32,12 @@ fn run(keys: Keys, invert: bool, threads: usize, files: &[&[&[u8]]]) -> (Vec<u8>
 /// By a set; verdicts are given through `take` and `keep`.
 fn run_elsewhere(keys: Keys, files: &[&[&[u8]]]) -> (Vec<u8>, Tally) {
     let (mut seen, mut out) = (HashSet::new(), Vec::new());
-    let mut dedup = Dedup::new(keys, false, Crew::of(1));
+    let (mut reader, mut dedup) = (Reader::new(keys, Crew::of(1)), Dedup::new(false));
     for chunks in files {
-        for chunk in chunks.iter().map(Some).chain([None]) {
+        for chunk in chunks.iter().map(|chunk| Some(*chunk)).chain([None]) {
             let mut new = Vec::new();
             let each = |key: &[u8], _| new.push(seen.insert(key.to_vec()));
-            match chunk {
-                Some(chunk) => dedup.take(chunk, &mut out, each).unwrap(),
-                None => dedup.take_last(&mut out, each).unwrap(),
-            }
+            dedup.take(&mut reader, chunk, &mut out, each).unwrap();
             dedup.keep(&new, None, &mut out).unwrap();
         }
     }
@@ -114,8 +111,7 @@ fn each_file_has_its_header_and_the_first_is_kept() {
         &[&[b"id,a\n1,x\n2,x\n"], &[b""], &[b"\xef\xbb\xbfa,\"id\"\r\nx,1\nx,3\n"]];
     assert_eq!(run(keys(), false, 1, files).0, b"id,a\n1,x\n2,x\nx,3\n");
     assert_eq!(run(keys(), true, 1, files).0, b"id,a\nx,1\n");
-    let mut dedup = Dedup::new(keys(), false, Crew::of(1));
-    let refused = dedup.feed(b"a,b\n1,2\n", &mut &filter(), &mut Vec::new());
+    let refused = Reader::new(keys(), Crew::of(1)).hash(Some(b"a,b\n1,2\n"), filter().hasher());
     assert!(refused.is_err_and(|error| error.to_string().contains("a,b")));
 }
 
@@ -150,9 +146,10 @@ fn a_url_is_the_same_in_every_spelling_and_what_is_none_passes() {
 fn times_come_with_their_keys() {
     let mut taken = Vec::new();
     let keys = Keys::new(Form::Csv, Some("2"), Some("1"), None).unwrap();
-    let mut dedup = Dedup::new(keys, false, Crew::of(1));
+    let (mut reader, mut dedup) = (Reader::new(keys, Crew::of(1)), Dedup::new(false));
     let text = b"1700000000,a\n\"2023-11-14T22:13:21Z\",b\nnever,c\n";
-    dedup.take(text, &mut Vec::new(), |key, time| taken.push((key.to_vec(), time))).unwrap();
+    let each = |key: &[u8], time| taken.push((key.to_vec(), time));
+    dedup.take(&mut reader, Some(text), &mut Vec::new(), each).unwrap();
     let at = |key: &[u8], time| (key.to_vec(), time);
     let expected = [at(b"a", Some(1.7e9)), at(b"b", Some(1_700_000_001.0)), at(b"c", None)];
     assert_eq!(taken, expected);
@@ -162,12 +159,12 @@ fn times_come_with_their_keys() {
 
 #[test]
 fn a_line_without_end_is_refused_before_it_fills_the_memory() {
-    let mut dedup = Dedup::new(whole_lines(), false, Crew::of(1));
+    let mut reader = Reader::new(whole_lines(), Crew::of(1));
     let (filter, chunk) = (filter(), vec![b'x'; 1 << 24]);
     let mut fed = 0;
     let refused = loop {
-        match dedup.feed(&chunk, &mut &filter, &mut Vec::new()) {
-            Ok(()) => fed += chunk.len(),
+        match reader.hash(Some(&chunk), filter.hasher()) {
+            Ok(_) => fed += chunk.len(),
             Err(error) => break error.to_string(),
         }
         assert!(fed <= MAX_LINE);
@@ -178,9 +175,9 @@ fn a_line_without_end_is_refused_before_it_fills_the_memory() {
 #[test]
 fn counts_stand_before_the_lines() {
     let keys = Keys::new(Form::Csv, Some("2"), None, None).unwrap();
-    let mut dedup = Dedup::new(keys, false, Crew::of(1));
-    let mut out = Vec::new();
-    dedup.take(b"1,a\n2,b\nnone\n3,a\r\n4,c", &mut out, |_, _| ()).unwrap();
+    let (mut reader, mut dedup) = (Reader::new(keys, Crew::of(1)), Dedup::new(false));
+    let (text, mut out) = (b"1,a\n2,b\nnone\n3,a\r\n4,c", Vec::new());
+    dedup.take(&mut reader, Some(text), &mut out, |_, _| ()).unwrap();
     assert!(dedup.keep(&[true, true, false], Some(&[2, 1]), &mut out).is_err());
     dedup.keep(&[true, true, false], Some(&[2, 1, 2]), &mut out).unwrap();
     assert_eq!(out, b"2\t1,a\n1\t2,b\n1\tnone\n");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,7 +16,7 @@ from bloomtide.cli.dedup.told import Told
 from bloomtide.cli.options import PATH, SOURCE, as_json, choice, flag, option
 from bloomtide.cli.progress import Advance, reading
 from bloomtide.cli.quantities import parse_error_rate, parse_items
-from bloomtide.cli.sources import chunks, expected_lines
+from bloomtide.cli.sources import ahead, chunks, expected_lines, never_waits
 
 WHAT = "lines"
 FORM = "one item per line"
@@ -113,7 +114,7 @@ def dedup(
     sources = list(files) or ["-"]
     size = Size(items, error, expected_lines(sources))
     options: dict[str, Any] = {
-        "key": key, "time": time, "url": url, "invert": invert, "threads": THREADS,
+        "key": key, "time": time, "url": url, "invert": invert, "threads": threads_for(sources),
     }  # fmt: skip
     if key is not None or time is not None:
         options["format"] = format or guess_format(sources)
@@ -125,14 +126,14 @@ def dedup(
 
         counted = Counted(size, options)
         lines, filter = counted.read(sources, write=not json)
-        told = Told(lines.report(), filter, list(counted.problems.values()), words)
+        told = Told(lines, filter, list(counted.problems.values()), words)
         told.tell(json, stats)
         return 2 if told.problems else 0
     state = None if state is None else state.resolve()  # saving must not replace a link
     with remembering(state, size, within, exact, options) as memory:
         run = Run(memory, write=not json)
         code = run.read(sources, state)
-    told = Told(memory.lines.report(), memory.filter, run.problems, words, exact)
+    told = Told(memory.lines, memory.filter, run.problems, words, exact)
     told.tell(json, stats)
     return code
 
@@ -170,11 +171,14 @@ class Run:
     def _read_all(self, sources: list[str]) -> None:
         with reading(sources, prints_lines=self.write) as advance:
             for source in sources:
-                for chunk in self._chunks(source, advance):
+                for prepared in ahead(self._prepared(source, advance), source):
                     with self.stop.in_hand():
-                        self._keep(self.memory.feed(chunk))
-                with self.stop.in_hand():
-                    self._keep(self.memory.finish())
+                        self._keep(self.memory.judge(prepared))
+
+    def _prepared(self, source: str, advance: Advance) -> Iterator[Any]:
+        for chunk in self._chunks(source, advance):
+            yield self.memory.prepare(chunk)
+        yield self.memory.prepare(None)
 
     def _chunks(self, source: str, advance: Advance) -> Iterator[bytes]:
         """What was read of a damaged file counts, and the others are read all the same."""
@@ -187,6 +191,16 @@ class Run:
         if self.write:
             console.write(lines)
         self.memory.written()
+
+
+def threads_for(sources: list[str]) -> int:
+    """Threads that hash. Lines of files are hashed ahead while the main thread filters and writes,
+    so one core is left to it."""
+    if not all(never_waits(source) for source in sources):
+        return THREADS
+    mine = getattr(os, "sched_getaffinity", None)
+    cores = len(mine(0)) if mine else os.cpu_count() or 1
+    return max(1, min(THREADS, cores - 1))
 
 
 def guess_format(sources: list[str]) -> Format:

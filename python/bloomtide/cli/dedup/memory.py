@@ -1,13 +1,13 @@
 """What remembers the lines: a filter, alone or with a set on disk behind it, or a recent filter.
 
-Each has `feed` and `finish`, which answer the lines to be kept, and `written`, which is told that
-they were written. `save` puts the state into its file.
+Each has `prepare`, which may run ahead in another thread, and `judge`, which answers the lines to
+be kept of what was prepared. `written` is called when they were written. `save` puts the state
+into its file.
 """
 
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from bloomtide import BloomFilter, Dedup, ScalableBloomFilter, load
 from bloomtide._core import parse_duration
 from bloomtide.cli.console import CommandError, ReaderGoneError
-from bloomtide.cli.files import lock_alone
 from bloomtide.errors import KindError, NotASnapshotError, UnsealedError
 
 if TYPE_CHECKING:
@@ -81,8 +80,8 @@ class Flat:
     def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
         self.filter = filter
         self.lines = Dedup(filter, **options)
-        self.feed = self.lines.feed
-        self.finish = self.lines.finish
+        self.prepare = self.lines.hash
+        self.judge = self.lines.filter
 
     def written(self) -> None:
         """Nothing is left to do."""
@@ -101,15 +100,13 @@ class Exact:
         self.committed = time.monotonic()
         self.lines = Dedup(**options)
 
-    def feed(self, data: bytes) -> bytes:
-        """The lines to be kept of these bytes."""
-        return self._judge(*self.lines.take(data))
+    def prepare(self, data: bytes | None) -> bytes | None:
+        """Nothing: the keys are taken when they are judged."""
+        return data
 
-    def finish(self) -> bytes:
-        """At the end of a file."""
-        return self._judge(*self.lines.take())
-
-    def _judge(self, header: bytes, keys: list[bytes], times: list[float | None]) -> bytes:
+    def judge(self, data: bytes | None) -> bytes:
+        """The lines to be kept of these bytes; None at the end of a file."""
+        header, keys, _ = self.lines.take(data)
         self.filter.add_many(keys)
         # One call in order, new or not: a key may repeat one that is new in the same chunk.
         return header + self.lines.keep(self.exact.add_many(keys))
@@ -136,15 +133,13 @@ class Recent:
         self.timed = options["time"] is not None
         self.lines = Dedup(**options)
 
-    def feed(self, data: bytes) -> bytes:
-        """The lines to be kept of these bytes."""
-        return self._judge(*self.lines.take(data))
+    def prepare(self, data: bytes | None) -> bytes | None:
+        """Nothing: the keys are taken when they are judged."""
+        return data
 
-    def finish(self) -> bytes:
-        """At the end of a file."""
-        return self._judge(*self.lines.take())
-
-    def _judge(self, header: bytes, keys: list[bytes], times: list[float | None]) -> bytes:
+    def judge(self, data: bytes | None) -> bytes:
+        """The lines to be kept of these bytes; None at the end of a file."""
+        header, keys, times = self.lines.take(data)
         at = self._instants(times) if self.timed and keys else None
         # Without refreshing: who comes again and again is shown once in each span of time.
         new = self.filter.add_many(keys, at, refresh=False)
@@ -202,6 +197,8 @@ def remembering(
 def _beside(state: Path | None, stack: contextlib.ExitStack) -> Path:
     """Where the set on disk is. One without the other would call lines seen that were not."""
     if state is None:
+        import tempfile
+
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bloomtide-dedup-"))
         return Path(folder) / "lines"
     file = state.with_name(state.name + EXACT)
@@ -263,6 +260,8 @@ def _recent(
 
 def _lock(state: Path, stack: contextlib.ExitStack) -> None:
     """Keeps other commands away from the state until we are done with it."""
+    from bloomtide.cli.files import lock_alone
+
     lock = lock_alone(state)
     if lock is None:
         raise _in_use(state)

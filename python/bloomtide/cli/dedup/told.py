@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bloomtide import BloomFilter
+from bloomtide import BloomFilter, Dedup
 from bloomtide.cli import console
 from bloomtide.cli.quantities import show_bytes, show_rate
-from bloomtide.records import LineReport
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """What is said at the end: about the input, about what was kept, and about the filter."""
 
-    report: LineReport
+    lines: Dedup
+    """Its report is asked for only if it is shown: to import `bloomtide.records` takes its time."""
     filter: Any
     problems: list[console.CommandError]
     words: str
@@ -29,7 +29,7 @@ class Told:
         if json:
             self._write_json()
             return
-        if keyless := self.report.without_key:
+        if keyless := self.lines.without_key:
             console.message(f"lines {self.words}, passed through: {keyless:,}")
         if stats:
             self._tell_stats()
@@ -45,7 +45,7 @@ class Told:
     def _write_json(self) -> None:
         measured = self.filter.stats()
         console.write_json(
-            asdict(self.report)
+            asdict(self.lines.report())
             | {
                 "memory": measured.bytes,
                 "error_rate": measured.error_rate,
@@ -54,7 +54,7 @@ class Told:
         )
 
     def _tell_stats(self) -> None:
-        read = self.report
+        read = self.lines.report()
         measured = self.filter.stats()
         wrong = "none" if self.exact else f"at most {show_rate(measured.predicted_error)}"
         console.message(f"{read.lines:,} lines: {read.new:,} new, {read.repeats:,} repeats")
