@@ -4,7 +4,7 @@
 //! while keys still use it, which would be a false negative (specification, section 2).
 
 use crate::cells::Words;
-use crate::error::{Error, Result};
+use crate::error::{Result, require};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// m packed counters.
@@ -31,15 +31,8 @@ impl Counters {
 
     /// Refuses other widths than the four.
     pub fn check_width(width: u32) -> Result<()> {
-        if matches!(width, 4 | 8 | 16 | 32) {
-            return Ok(());
-        }
-        Err(Error::parameter(
-            "counter_bits",
-            width,
-            "4, 8, 16 or 32",
-            "4 is enough for sets, 16 for most streams",
-        ))
+        let hint = "4 is enough for sets, 16 for most streams";
+        require(matches!(width, 4 | 8 | 16 | 32), "counter_bits", width, "4, 8, 16 or 32", hint)
     }
 
     /// Width of a counter in bits.

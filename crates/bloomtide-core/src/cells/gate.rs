@@ -31,12 +31,7 @@ impl Gate {
         let mut spins = 0u32;
         loop {
             while self.0.load(Ordering::Relaxed) {
-                spins += 1;
-                if spins.is_multiple_of(128) {
-                    std::thread::yield_now();
-                } else {
-                    std::hint::spin_loop();
-                }
+                pause(&mut spins);
             }
             let won =
                 self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
@@ -44,6 +39,17 @@ impl Gate {
                 return;
             }
         }
+    }
+}
+
+/// Waits for a thread that is about to go on, unless it lost the processor: then it gets this one.
+#[inline(always)]
+pub(super) fn pause(spins: &mut u32) {
+    *spins += 1;
+    if spins.is_multiple_of(128) {
+        std::thread::yield_now();
+    } else {
+        std::hint::spin_loop();
     }
 }
 

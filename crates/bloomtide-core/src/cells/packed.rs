@@ -7,6 +7,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Numbers of different widths that are read or put at once, where one word holds them.
+const JOINED: usize = 8;
+
 /// The largest number of `width` bits.
 #[inline(always)]
 pub fn largest(width: u32) -> u64 {
@@ -81,6 +84,29 @@ fn unpack_by<const N: usize>(words: &[AtomicU64], bit: u64, width: u32, values: 
     }
 }
 
+/// Numbers of different widths: each runs from its start to the next one.
+///
+/// # Safety
+/// The starts are one more than the numbers, ascend by 1 to 64 and are inside the words.
+#[inline(always)]
+pub unsafe fn unpack_fields(words: &[AtomicU64], starts: &[u64], values: &mut [u64]) {
+    for (some, first) in values.chunks_mut(JOINED).zip((0..).step_by(JOINED)) {
+        let starts = &starts[first..=first + some.len()];
+        if some.len() == JOINED && starts[JOINED] - starts[0] <= 64 {
+            // SAFETY: the caller's promise.
+            let joined = unsafe { read_unchecked(words, starts[0], 64) };
+            for (value, ends) in some.iter_mut().zip(starts.windows(2)) {
+                *value = joined >> (ends[0] - starts[0]) & largest((ends[1] - ends[0]) as u32);
+            }
+        } else {
+            for (value, ends) in some.iter_mut().zip(starts.windows(2)) {
+                // SAFETY: likewise.
+                *value = unsafe { read_unchecked(words, ends[0], (ends[1] - ends[0]) as u32) };
+            }
+        }
+    }
+}
+
 /// Replaces the number of `width` bits that begins at `bit` by `value`, which must fit.
 #[inline(always)]
 pub fn write(words: &[AtomicU64], bit: u64, width: u32, value: u64) {
@@ -143,8 +169,25 @@ impl Packer {
         }
     }
 
+    /// Puts numbers of different widths: each runs from its start to the next one.
+    #[inline(always)]
+    pub fn push_fields(&mut self, values: &[u64], starts: &[u64], mut put: impl FnMut(u64)) {
+        for (some, first) in values.chunks(JOINED).zip((0..).step_by(JOINED)) {
+            let starts = &starts[first..=first + some.len()];
+            let bits = starts[some.len()] - starts[0];
+            if some.len() == JOINED && bits <= 64 {
+                let join = |all, (value, start): (&u64, &u64)| all | value << (start - starts[0]);
+                self.push(some.iter().zip(starts).fold(0, join), bits as u32).map(&mut put);
+            } else {
+                for (value, ends) in some.iter().zip(starts.windows(2)) {
+                    self.push(*value, (ends[1] - ends[0]) as u32).map(&mut put);
+                }
+            }
+        }
+    }
+
     /// The last word, and how many bits of it are in use.
-    pub fn rest(self) -> (u64, u32) {
+    pub fn rest(&self) -> (u64, u32) {
         (self.open, self.used)
     }
 }
@@ -199,6 +242,23 @@ mod tests {
             packer.push_all(&values, width, |word| together.push(word));
             together.extend((used > 0).then_some(packer.rest().0));
             assert_eq!(together, written, "width {width}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_different_widths_come_back_as_they_were() {
+        for widest in [3, 9, 64] {
+            let width = |i: u64| 1 + i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % widest;
+            let starts: Vec<u64> = (0..=100).map(|i| (0..i).map(width).sum()).collect();
+            let values: Vec<u64> =
+                (0..100).map(|i| width(!i).wrapping_neg() & largest(width(i) as u32)).collect();
+            let (mut packer, mut words) = (Packer::default(), Vec::new());
+            packer.push_fields(&values, &starts, |word| words.push(AtomicU64::new(word)));
+            words.push(AtomicU64::new(packer.rest().0));
+            let mut found = [0; 100];
+            // SAFETY: they were put there.
+            unsafe { unpack_fields(&words, &starts, &mut found) };
+            assert_eq!(found[..], values, "{widest}");
         }
     }
 

@@ -9,6 +9,7 @@
 //! There is one encoding of given counters: a width that is larger than needed is damage.
 
 use super::{CellValues, Words, packed};
+use crate::batch::on_the_best_processor;
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,46 +17,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const RUN: usize = 128;
 
 /// (directory, fields) of `len` counters. Each is asked for once, in order.
-pub(crate) fn encode(len: u64, values: &impl CellValues) -> Result<(Words, Words)> {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-        #[target_feature(enable = "avx2,bmi1,bmi2")]
-        unsafe fn newer(len: u64, values: &impl CellValues) -> Result<(Words, Words)> {
-            encode_runs(len, values)
-        }
-        // SAFETY: the processor has the instructions.
-        return unsafe { newer(len, values) };
-    }
-    encode_runs(len, values)
+pub(crate) fn encode(len: u64, values: &dyn CellValues) -> Result<(Words, Words)> {
+    encode_runs(Runs(len), values)
 }
 
-#[inline(always)]
-fn encode_runs(len: u64, source: &impl CellValues) -> Result<(Words, Words)> {
-    let runs = len.div_ceil(RUN as u64);
-    let directory = Words::zeroed(runs * 8)?;
-    let (mut packer, mut full) = (packed::Packer::default(), Vec::new());
-    let mut values = [0; RUN];
-    for run in 0..runs {
-        let cells = cells(run, len);
-        let values = &mut values[..(cells.end - cells.start) as usize];
-        source.fill(cells.start, values);
-        let any = values.iter().fold(0, |any, value| any | value);
-        let width = u64::BITS - any.leading_zeros();
-        set_width(&directory, run, width);
-        let needed = (full.len() + RUN) as u64 * 8;
-        let refused = |_| Error::Capacity { needed, limit: isize::MAX as u64 };
-        full.try_reserve(RUN + 1).map_err(refused)?;
-        if width > 0 {
-            packer.push_all(values, width, |word| full.push(word));
+/// The runs of so many counters.
+struct Runs(u64);
+
+on_the_best_processor!(encode_runs(Runs, source: &dyn CellValues) -> Result<(Words, Words)>);
+
+impl Runs {
+    #[inline(always)]
+    fn encode_runs(self, source: &dyn CellValues) -> Result<(Words, Words)> {
+        let Runs(len) = self;
+        let runs = len.div_ceil(RUN as u64);
+        let directory = Words::zeroed(runs * 8)?;
+        let (mut packer, mut full) = (packed::Packer::default(), Vec::new());
+        let mut values = [0; RUN];
+        for run in 0..runs {
+            let cells = cells(run, len);
+            let values = &mut values[..(cells.end - cells.start) as usize];
+            source.fill(cells.start, values);
+            let any = values.iter().fold(0, |any, value| any | value);
+            let width = u64::BITS - any.leading_zeros();
+            set_width(&directory, run, width);
+            let needed = (full.len() + RUN) as u64 * 8;
+            let refused = |_| Error::Capacity { needed, limit: isize::MAX as u64 };
+            full.try_reserve(RUN + 1).map_err(refused)?;
+            if width > 0 {
+                packer.push_all(values, width, |word| full.push(word));
+            }
         }
+        let (last, used) = packer.rest();
+        let fields = Words::zeroed(full.len() as u64 * 64 + u64::from(used))?;
+        full.push(last);
+        for (to, from) in fields.atomics().iter().zip(full) {
+            to.store(from, Ordering::Relaxed);
+        }
+        Ok((directory, fields))
     }
-    let (last, used) = packer.rest();
-    let fields = Words::zeroed(full.len() as u64 * 64 + u64::from(used))?;
-    full.push(last);
-    for (to, from) in fields.atomics().iter().zip(full) {
-        to.store(from, Ordering::Relaxed);
-    }
-    Ok((directory, fields))
 }
 
 fn cells(run: u64, len: u64) -> std::ops::Range<u64> {
@@ -175,8 +175,16 @@ impl Values {
 }
 
 impl CellValues for Values {
-    #[inline(always)]
     fn fill(&self, first: u64, values: &mut [u64]) {
+        read_some(self, first, values);
+    }
+}
+
+on_the_best_processor!(read_some(&Values, first: u64, values: &mut [u64]));
+
+impl Values {
+    #[inline(always)]
+    fn read_some(&self, first: u64, values: &mut [u64]) {
         let (mut cell, mut left) = (first, values);
         while !left.is_empty() {
             let (run, skip) = (cell / RUN as u64, (cell % RUN as u64) as usize);

@@ -9,6 +9,7 @@
 //! prepared aside and only its last step, exchanging a pointer, is such a change: readers do not
 //! wait for rebuilds. Cells are relaxed atomics, so a look that is thrown away is harmless.
 
+use super::gate::pause;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const CHANGING: u64 = 1;
@@ -53,13 +54,7 @@ impl Version {
             if before & CHANGING == 0 {
                 return before;
             }
-            spins += 1;
-            if spins.is_multiple_of(128) {
-                // A writer inside is about to leave, unless its thread lost the processor.
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+            pause(&mut spins);
         }
     }
 

@@ -8,7 +8,7 @@
 //!   `expiring`  at least one unit less for every epoch, and the last unit at once: reaches zero, too
 //!               small by at most 1 / (1 - lambda) units
 
-use crate::error::{Error, Result};
+use crate::named::named;
 
 /// Which way a faded value is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,28 +19,10 @@ pub enum Rounding {
     Expiring,
 }
 
-impl Rounding {
-    /// The name users and files know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Rounding::Strict => "strict",
-            Rounding::Expiring => "expiring",
-        }
-    }
-
-    /// The rounding of that name.
-    pub fn parse(name: &str) -> Result<Self> {
-        [Rounding::Strict, Rounding::Expiring].into_iter().find(|r| r.name() == name).ok_or_else(
-            || {
-                Error::parameter(
-                    "rounding",
-                    name,
-                    "\"strict\" or \"expiring\"",
-                    "\"strict\" never counts too little, \"expiring\" forgets keys in the end",
-                )
-            },
-        )
-    }
+named! {
+    Rounding: "rounding", "\"strict\" or \"expiring\"",
+        "\"strict\" never counts too little, \"expiring\" forgets keys in the end";
+    Strict = "strict", Expiring = "expiring"
 }
 
 /// Powers of lambda that are looked up; older blocks are rare, and their power is worked out.

@@ -14,6 +14,7 @@
 //! is written as it is by then (`filters/decaying/level.rs`). So no block needs to be touched in time.
 
 use crate::cells::Words;
+use crate::cells::gate::pause;
 use crate::error::Result;
 use std::sync::atomic::{Ordering, fence};
 
@@ -124,12 +125,7 @@ impl Stamps {
                     return seen;
                 }
             }
-            spins += 1;
-            if spins.is_multiple_of(128) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+            pause(&mut spins);
         }
     }
 

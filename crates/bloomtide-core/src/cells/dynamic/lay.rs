@@ -5,28 +5,22 @@
 
 use super::overflow::{GRAIN, Overflow};
 use super::{DynamicCells, bits_of};
+use crate::batch::on_the_best_processor;
 use crate::cells::growing::{CHUNK, CellValues, chunks};
 use crate::cells::packed;
 use crate::error::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+on_the_best_processor!(lay_each(&DynamicCells, values: &dyn CellValues) -> Result<()>);
+
 impl DynamicCells {
     /// Gives empty counters these values, each partition as wide as it must be.
-    pub(super) fn lay_all(&self, values: &impl CellValues) -> Result<()> {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-            #[target_feature(enable = "avx2,bmi1,bmi2")]
-            unsafe fn newer(this: &DynamicCells, values: &impl CellValues) -> Result<()> {
-                this.lay_each(values)
-            }
-            // SAFETY: the processor has the instructions.
-            return unsafe { newer(self, values) };
-        }
-        self.lay_each(values)
+    pub(super) fn lay_all(&self, values: &dyn CellValues) -> Result<()> {
+        lay_each(self, values)
     }
 
     #[inline(always)]
-    fn lay_each(&self, values: &impl CellValues) -> Result<()> {
+    fn lay_each(&self, values: &dyn CellValues) -> Result<()> {
         for partition in 0..self.cut.partitions() {
             // A partition begins with a word of its own.
             let base = &self.base.atomics()[(self.bit(partition, 0) >> 6) as usize..];
@@ -46,7 +40,7 @@ impl DynamicCells {
         partition: u64,
         into: &[AtomicU64],
         width: u32,
-        values: &impl CellValues,
+        values: &dyn CellValues,
         of: impl Fn(u64) -> u64,
     ) -> u64 {
         let (mut words, mut packer, mut any) = (into.iter(), packed::Packer::default(), 0);
@@ -71,7 +65,7 @@ impl DynamicCells {
 
     /// Lays the overflow counters of a partition, of which the widest needs y bits.
     #[inline(always)]
-    fn lay_overflow(&self, partition: u64, y: u32, values: &impl CellValues) -> Result<()> {
+    fn lay_overflow(&self, partition: u64, y: u32, values: &dyn CellValues) -> Result<()> {
         let (range, x) = (self.cut.range(partition), self.shape.width);
         let cells = (range.end - range.start) as usize;
         let mut made = if self.shape.adaptive {

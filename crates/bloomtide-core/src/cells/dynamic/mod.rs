@@ -26,6 +26,7 @@ mod shift;
 #[cfg(test)]
 mod tests;
 
+use crate::batch::on_the_best_processor;
 use crate::cells::growing::{CellValues, Cut, GrowingCells, Pauses, Refused, STUCK, Stopped};
 use crate::cells::{Version, Words, packed};
 use crate::error::{Error, Result};
@@ -206,6 +207,38 @@ fn bits_of(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
+on_the_best_processor!(read_some(
+    &DynamicCells,
+    first: u64,
+    values: &mut [u64],
+    guard: &Guard
+));
+
+impl DynamicCells {
+    #[inline(always)]
+    fn read_some(&self, first: u64, values: &mut [u64], guard: &Guard) {
+        let (mut cell, mut left) = (first, values);
+        while !left.is_empty() {
+            let (partition, slot) = self.cut.locate(cell);
+            let inside = (self.cut.range(partition).end - cell) as usize;
+            let (now, later) = left.split_at_mut(inside.min(left.len()));
+            let entry = self.partition(partition);
+            loop {
+                let before = entry.version.begin();
+                let bit = self.bit(partition, slot);
+                packed::unpack(self.base.atomics(), bit, self.shape.width, now);
+                if let Some(overflow) = entry.overflow(guard) {
+                    overflow.add_to(now, slot, self.shape.width);
+                }
+                if entry.version.held(before) {
+                    break;
+                }
+            }
+            (cell, left) = (cell + now.len() as u64, later);
+        }
+    }
+}
+
 impl GrowingCells for DynamicCells {
     type Shape = DynamicShape;
 
@@ -281,27 +314,8 @@ impl GrowingCells for DynamicCells {
         }
     }
 
-    #[inline(always)]
     fn fill(&self, first: u64, values: &mut [u64], guard: &Guard) {
-        let (mut cell, mut left) = (first, values);
-        while !left.is_empty() {
-            let (partition, slot) = self.cut.locate(cell);
-            let inside = (self.cut.range(partition).end - cell) as usize;
-            let (now, later) = left.split_at_mut(inside.min(left.len()));
-            let entry = self.partition(partition);
-            loop {
-                let before = entry.version.begin();
-                let bit = self.bit(partition, slot);
-                packed::unpack(self.base.atomics(), bit, self.shape.width, now);
-                if let Some(overflow) = entry.overflow(guard) {
-                    overflow.add_to(now, slot, self.shape.width);
-                }
-                if entry.version.held(before) {
-                    break;
-                }
-            }
-            (cell, left) = (cell + now.len() as u64, later);
-        }
+        read_some(self, first, values, guard);
     }
 
     fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {

@@ -12,6 +12,7 @@
 //! version. Reading beside the writer may give nonsense but never fails: the caller asks the version.
 
 use super::index::Index;
+use crate::batch::on_the_best_processor;
 use crate::cells::growing::{CHUNK, CellValues, chunks};
 use crate::cells::packed::{self, Packer, largest};
 use crate::cells::version::Version;
@@ -47,73 +48,9 @@ impl Fields {
         cells: Range<u64>,
         bits: impl FnOnce(u64) -> u64,
         need: impl Fn(u64, u64) -> u32,
-        values: &impl CellValues,
+        values: &dyn CellValues,
     ) -> Result<Self> {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-        {
-            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-            unsafe fn newer(
-                cells: Range<u64>,
-                bits: impl FnOnce(u64) -> u64,
-                need: impl Fn(u64, u64) -> u32,
-                values: &impl CellValues,
-            ) -> Result<Fields> {
-                Fields::lay_plainly(cells, bits, need, values)
-            }
-            // SAFETY: the processor has the instructions.
-            return unsafe { newer(cells, bits, need, values) };
-        }
-        Self::lay_plainly(cells, bits, need, values)
-    }
-
-    #[inline(always)]
-    fn lay_plainly(
-        cells: Range<u64>,
-        bits: impl FnOnce(u64) -> u64,
-        need: impl Fn(u64, u64) -> u32,
-        values: &impl CellValues,
-    ) -> Result<Self> {
-        let len = cells.end - cells.start;
-        let (mut held, mut content) = ([0; CHUNK], 0);
-        for some in chunks(cells.clone()) {
-            let held = &mut held[..(some.end - some.start) as usize];
-            values.fill(some.start, held);
-            for (cell, value) in some.zip(held) {
-                content += u64::from(need(cell, *value));
-            }
-        }
-        let bits = bits(content).clamp(content, len.saturating_mul(WIDEST));
-        let (at, index) = Self::shape(len, bits);
-        let words = Words::zeroed(at.saturating_add(index.bits()))?;
-        let mut share = Share::new(bits - content, len);
-        let (base, rest) = words.atomics().split_at((at >> 6) as usize);
-        let (mut base, mut packer) = (base.iter(), Packer::default());
-        let mut put =
-            |word| base.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
-        let mut starts = index.entering(rest);
-        let (mut start, mut used) = (0, 0);
-        for some in chunks(cells) {
-            let held = &mut held[..(some.end - some.start) as usize];
-            values.fill(some.start, held);
-            for (cell, value) in some.zip(held) {
-                let width = share.widen(need(cell, *value));
-                starts.push(start);
-                packer.push(*value, width).map(&mut put);
-                start += u64::from(width);
-                used += u64::from(needed(*value));
-            }
-        }
-        starts.push(start);
-        starts.end();
-        let (last, filled) = packer.rest();
-        if filled > 0 {
-            put(last);
-        }
-        // The last fields may be as wide as fields get: then some bits found no taker.
-        Ok(Fields { words, index, len, bits: start, spare: AtomicU64::new(start - used) })
+        lay(Cells(cells), bits, need, values)
     }
 
     fn shape(len: u64, bits: u64) -> (u64, Index) {
@@ -237,20 +174,94 @@ impl Fields {
 }
 
 impl CellValues for Fields {
-    #[inline(always)]
     fn fill(&self, first: u64, values: &mut [u64]) {
+        read_some(self, first, values);
+    }
+}
+
+on_the_best_processor!(read_some(&Fields, first: u64, values: &mut [u64]));
+
+impl Fields {
+    #[inline(always)]
+    fn read_some(&self, first: u64, values: &mut [u64]) {
         let words = self.words.atomics();
         for (i, some) in (0..).zip(values.chunks_mut(CHUNK)) {
             let mut starts = [0; CHUNK + 1];
             self.index.starts(words, first + i * CHUNK as u64, &mut starts[..=some.len()]);
-            for (value, ends) in some.iter_mut().zip(starts.windows(2)) {
-                // As `span`.
-                let start = ends[0].min(self.bits - 1);
-                let width = ends[1].saturating_sub(start).clamp(1, WIDEST) as u32;
-                // SAFETY: the words hold all bits.
-                *value = unsafe { packed::read_unchecked(words, start, width) };
+            let mut wrong = 0;
+            for (end, start) in starts[1..=some.len()].iter().zip(&starts) {
+                wrong |= end.wrapping_sub(*start).wrapping_sub(1) / WIDEST;
+            }
+            if wrong == 0 && starts[some.len()] <= self.bits {
+                // SAFETY: the words hold all bits, and the fields follow each other.
+                unsafe { packed::unpack_fields(words, &starts, some) };
+                continue;
+            }
+            for (value, field) in some.iter_mut().zip(first + i * CHUNK as u64..) {
+                *value = self.get(field);
             }
         }
+    }
+}
+
+/// Cells that fields are laid out for.
+struct Cells(Range<u64>);
+
+on_the_best_processor!(lay(
+    Cells,
+    bits: impl FnOnce(u64) -> u64,
+    need: impl Fn(u64, u64) -> u32,
+    values: &dyn CellValues
+) -> Result<Fields>);
+
+impl Cells {
+    #[inline(always)]
+    fn lay(
+        self,
+        bits: impl FnOnce(u64) -> u64,
+        need: impl Fn(u64, u64) -> u32,
+        values: &dyn CellValues,
+    ) -> Result<Fields> {
+        let Cells(cells) = self;
+        let len = cells.end - cells.start;
+        let (mut held, mut content) = ([0; CHUNK], 0);
+        for some in chunks(cells.clone()) {
+            let held = &mut held[..(some.end - some.start) as usize];
+            values.fill(some.start, held);
+            for (cell, value) in some.zip(held) {
+                content += u64::from(need(cell, *value));
+            }
+        }
+        let bits = bits(content).clamp(content, len.saturating_mul(WIDEST));
+        let (at, index) = Fields::shape(len, bits);
+        let words = Words::zeroed(at.saturating_add(index.bits()))?;
+        let mut share = Share::new(bits - content, len);
+        let (base, rest) = words.atomics().split_at((at >> 6) as usize);
+        let (mut base, mut packer) = (base.iter(), Packer::default());
+        let mut put =
+            |word| base.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
+        let mut starts = index.entering(rest);
+        let (mut end, mut used, mut ends) = (0, 0, [0; CHUNK + 1]);
+        for some in chunks(cells) {
+            let held = &mut held[..(some.end - some.start) as usize];
+            values.fill(some.start, held);
+            for ((cell, value), start) in some.zip(&*held).zip(&mut ends) {
+                *start = end;
+                end += u64::from(share.widen(need(cell, *value)));
+                used += u64::from(needed(*value));
+            }
+            ends[held.len()] = end;
+            starts.push_all(&ends[..held.len()]);
+            packer.push_fields(held, &ends, &mut put);
+        }
+        starts.push_all(&[end]);
+        starts.end();
+        let (last, filled) = packer.rest();
+        if filled > 0 {
+            put(last);
+        }
+        // The last fields may be as wide as fields get: then some bits found no taker.
+        Ok(Fields { words, index, len, bits: end, spare: AtomicU64::new(end - used) })
     }
 }
 
@@ -274,12 +285,12 @@ impl Share {
     /// The width of the next field, which needs `need` bits.
     #[inline(always)]
     fn widen(&mut self, need: u32) -> u32 {
-        self.owed += self.rest;
-        let one = u64::from(self.owed >= self.len);
-        self.owed -= one * self.len;
-        self.held += self.each + one;
-        let more = self.held.min(WIDEST - u64::from(need));
-        self.held -= more;
-        need + more as u32
+        let owed = self.owed + self.rest;
+        // Below zero, which is a large number, while not a whole bit is owed.
+        self.owed = owed.min(owed.wrapping_sub(self.len));
+        let more = self.held + self.each + u64::from(self.owed != owed);
+        let width = (u64::from(need) + more).min(WIDEST);
+        self.held = u64::from(need) + more - width;
+        width as u32
     }
 }

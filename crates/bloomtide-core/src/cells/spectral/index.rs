@@ -20,6 +20,13 @@ use crate::cells::divisor::Divisor;
 use crate::cells::packed::{self, Packer};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// No group has more chunks.
+const CHUNKS: usize = 16;
+/// Fields that are given the number of their chunk at once; no chunk has more.
+const WIDE: usize = 8;
+/// The fields of a group, and those behind the last one.
+const SPREAD: usize = 64 + WIDE;
+
 /// Shape and place of an index.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
@@ -108,25 +115,30 @@ impl Index {
     /// Where the fields from `first` on begin, group by group.
     #[inline(always)]
     pub(super) fn starts(&self, words: &[AtomicU64], first: u64, starts: &mut [u64]) {
-        let (mut field, mut left, mut heads) = (first, starts, [0; 64]);
+        let (mut field, mut left) = (first, starts);
+        let (mut heads, mut bases) = ([0; CHUNKS], [0; SPREAD]);
         while !left.is_empty() {
             let place = self.place(field);
             let inside = (self.group.get() - place.in_group) as usize;
             let (now, later) = left.split_at_mut(left.len().min(inside));
             packed::unpack(words, place.ov, self.relative, now);
-            let chunk = self.chunk.get();
-            let count = (place.in_chunk + now.len() as u64).div_ceil(chunk) as usize;
+            let count = (place.in_chunk + now.len() as u64).div_ceil(self.chunk.get()) as usize;
             packed::unpack(words, place.cv2, self.relative, &mut heads[..count]);
             let cv1 = packed::read(words, place.cv1, self.absolute);
-            let (mut head, mut in_chunk) = (0, place.in_chunk);
-            for start in &mut *now {
-                *start += cv1 + heads[head];
-                in_chunk += 1;
-                if in_chunk == chunk {
-                    (head, in_chunk) = (head + 1, 0);
-                }
+            self.spread(heads[..count].iter().map(|head| cv1 + head), &mut bases);
+            for (start, base) in now.iter_mut().zip(&bases[place.in_chunk as usize..]) {
+                *start += base;
             }
             (field, left) = (field + now.len() as u64, later);
+        }
+    }
+
+    /// Gives each field of a group what its chunk has.
+    #[inline(always)]
+    fn spread(&self, chunks: impl Iterator<Item = u64>, fields: &mut [u64; SPREAD]) {
+        for (value, first) in chunks.zip((0..SPREAD - WIDE).step_by(self.chunk.get() as usize)) {
+            // More than a chunk has: the next one writes over it.
+            fields[first..first + WIDE].fill(value);
         }
     }
 
@@ -153,7 +165,15 @@ impl Index {
     /// Enters all starts, one after the other, into the words from its own first one on.
     pub(super) fn entering<'a>(&'a self, words: &'a [AtomicU64]) -> Entering<'a> {
         let words = words.iter();
-        Entering { index: self, words, packer: Packer::default(), group: [0; 64], held: 0 }
+        Entering {
+            index: self,
+            words,
+            packer: Packer::default(),
+            group: [0; 64],
+            held: 0,
+            entries: [0; CHUNKS + 64],
+            heads: [0; SPREAD],
+        }
     }
 
     /// Moves the starts of the fields `first..end` by `by` bits. Few entries change: of a group that
@@ -204,50 +224,64 @@ pub(super) struct Entering<'a> {
     /// Starts of the group that is open, and how many there are.
     group: [u64; 64],
     held: usize,
+    /// What a record is made in: its entries, and for each field the start of its chunk.
+    entries: [u64; CHUNKS + 64],
+    heads: [u64; SPREAD],
 }
 
 impl Entering<'_> {
-    /// Enters the next start.
+    /// Enters the next starts.
     #[inline(always)]
-    pub(super) fn push(&mut self, start: u64) {
-        self.group[self.held & 63] = start;
-        self.held += 1;
-        if self.held as u64 == self.index.group.get() {
-            self.close();
+    pub(super) fn push_all(&mut self, starts: &[u64]) {
+        let (mut left, group) = (starts, self.index.group.get() as usize);
+        while !left.is_empty() {
+            let (now, later) = left.split_at(left.len().min(group - self.held));
+            left = later;
+            if now.len() == group {
+                self.close(now);
+                continue;
+            }
+            self.group[self.held..self.held + now.len()].copy_from_slice(now);
+            self.held += now.len();
+            if self.held == group {
+                let starts = self.group;
+                self.close(&starts[..group]);
+                self.held = 0;
+            }
         }
     }
 
-    /// Writes the record of the open group; places of fields that are not there stay zero.
+    /// Writes the record of a group; places of fields that are not there are zero.
     #[inline(always)]
-    fn close(&mut self) {
+    fn close(&mut self, starts: &[u64]) {
         let Index { absolute, relative, group, chunk, .. } = self.index;
+        let (group, chunk) = (group.get() as usize, chunk.get() as usize);
+        // CV2, of which there is one for each chunk, and behind it OV.
+        let chunks = group.div_ceil(chunk);
+        let (heads, offsets) = self.entries.split_at_mut(chunks);
+        if starts.len() < group {
+            heads.fill(0);
+            offsets.fill(0);
+        }
+        for (to, head) in heads.iter_mut().zip(starts.iter().step_by(chunk)) {
+            *to = head - starts[0];
+        }
+        self.index.spread(starts.iter().step_by(chunk).copied(), &mut self.heads);
+        for ((to, start), head) in offsets.iter_mut().zip(starts).zip(&self.heads) {
+            *to = start - head;
+        }
         let mut put = |word| {
             self.words.next().into_iter().for_each(|to| to.store(word, Ordering::Relaxed));
         };
-        let first = self.group[0];
-        self.packer.push(first, *absolute).map(&mut put);
-        // CV2, of which there is one for each chunk, and behind it OV.
-        let (mut heads, mut offsets) = ([0; 64], [0; 64]);
-        let (mut chunks, mut in_chunk, mut head) = (0, 0, first);
-        for (start, offset) in self.group[..self.held].iter().zip(&mut offsets) {
-            if in_chunk == 0 {
-                head = *start;
-                heads[chunks] = head - first;
-                chunks += 1;
-            }
-            *offset = start - head;
-            in_chunk = if in_chunk + 1 == chunk.get() { 0 } else { in_chunk + 1 };
-        }
-        let heads = &heads[..group.get().div_ceil(chunk.get()) as usize];
-        self.packer.push_all(heads, *relative, &mut put);
-        self.packer.push_all(&offsets[..group.get() as usize], *relative, &mut put);
-        self.held = 0;
+        self.packer.push(starts[0], *absolute).map(&mut put);
+        self.packer.push_all(&self.entries[..chunks + group], *relative, &mut put);
     }
 
     /// There are no more.
     pub(super) fn end(mut self) {
         if self.held > 0 {
-            self.close();
+            let starts = self.group;
+            self.close(&starts[..self.held]);
         }
         let (last, used) = self.packer.rest();
         if let (Some(word), 1..) = (self.words.next(), used) {
@@ -277,6 +311,7 @@ mod tests {
             let index = Index::new(0, 1, bits);
             // One field may be 63 bits too wide for a moment, while spare bits pass through it.
             let farthest = (64 * index.group.get() + 63).min(bits);
+            assert!(index.group.get().div_ceil(index.chunk.get()) <= CHUNKS as u64);
             assert!(farthest <= packed::largest(index.relative), "{bits}");
         }
     }
@@ -300,7 +335,7 @@ mod tests {
                 (0..packed::words_for(index.bits())).map(|_| AtomicU64::new(0)).collect();
             let mut plain: Vec<u64> = (0..=fields).map(|j| j * 30).collect();
             let mut entering = index.entering(&words);
-            plain.iter().for_each(|start| entering.push(*start));
+            plain.chunks(29).for_each(|starts| entering.push_all(starts));
             entering.end();
             for _ in 0..300 {
                 seed ^= seed << 13;

@@ -92,7 +92,7 @@ impl SpectralCells {
         cut: Cut,
         shape: SpectralShape,
         pauses: Arc<Pauses>,
-        values: &impl CellValues,
+        values: &dyn CellValues,
     ) -> Result<Self> {
         shape.check()?;
         let needed_bytes = Self::bytes_of(&cut, &shape);

@@ -6,6 +6,7 @@
 use super::state::State;
 use super::turn::Turn;
 use super::{CountFilter, CountPlan, wait_while};
+use crate::batch::at_best;
 use crate::cells::runs::{self, Values};
 use crate::cells::{CHUNK, CellValues, GrowingCells, Held, Rebuilds, STUCK};
 use crate::error::Result;
@@ -25,7 +26,11 @@ impl<C: GrowingCells> CellValues for Sum<'_, C> {
             let theirs = &mut theirs[..some.len()];
             self.0.fill(first, some);
             self.1.fill(first, theirs);
-            some.iter_mut().zip(&*theirs).for_each(|(own, more)| *own = own.saturating_add(*more));
+            at_best(|| {
+                for (own, more) in some.iter_mut().zip(&*theirs) {
+                    *own = own.saturating_add(*more);
+                }
+            });
             first += some.len() as u64;
         }
     }
