@@ -4,7 +4,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomtide_core::url::{Cutter, Names, Slash};
+use bloomtide_core::url::{Cutter, Names, Slash, check};
 use bloomtide_core::{Canon, canonical};
 use libfuzzer_sys::fuzz_target;
 
@@ -27,6 +27,8 @@ fuzz_target!(|input: Input<'_>| {
     // Half of the inputs get past the scheme and the host at once.
     let url = if set(5) { [b"http://h/", input.url].concat() } else { input.url.to_vec() };
     let mut buffer = Vec::new();
+    let standard = canonical(&url, &Canon::default(), &mut Vec::new()).is_ok();
+    assert_eq!(check(&url, &mut buffer).is_ok(), standard);
     let Ok(once) = canonical(&url, &options, &mut buffer) else { return };
     let mut again = Vec::new();
     match canonical(once, &options, &mut again) {

@@ -13,8 +13,8 @@ from bloomtide import BloomFilter, ScalableBloomFilter
 
 
 def sections(snapshot: bytes) -> list[bytes]:
-    """The cells of each section: one for a Bloom filter and the first layer of a scalable one,
-    two for each later layer."""
+    """The cells of each section: one for a Bloom filter and the first layer of a scalable one, one
+    and those of what did not fit for each part of a later layer."""
     (header_length,) = struct.unpack_from("<I", snapshot, 12)
     parameters, count = struct.unpack_from("<II", snapshot, 36)
     lengths = struct.unpack_from(f"<{count}Q", snapshot, 64 + parameters)
@@ -43,18 +43,21 @@ def scalable_bits(core: ScalableBloomFilter) -> list[list[bool]]:
     snapshot = core.to_bytes()
     first, *later = core.stats().layers
     bottom, *stored = sections(snapshot)
-    assert len(stored) == 2 * len(later)
     found = [bits(bottom, first.cells)]
-    for number, layer in enumerate(later):
-        items, spare = struct.unpack_from("<QQ", snapshot, 64 + 64 + 48 + 16 * number)
-        bins, rest = stored[2 * number], stored[2 * number + 1]
-        numbers = [*_binned(bins, items, layer.cells), *struct.unpack_from(f"<{spare}Q", rest)]
-        assert len(set(numbers)) == len(numbers) == items
-        assert not any(rest[8 * spare :])
+    at = 64 + 64 + 48
+    for layer in later:
+        (links,) = struct.unpack_from("<Q", snapshot, at)
+        items = struct.unpack_from(f"<{links}Q", snapshot, at + 8)
+        at += 8 + 8 * links
+        numbers: list[int] = []
+        for count in items:
+            numbers += _binned(stored.pop(0), count, layer.cells)
+        assert len(set(numbers)) == len(numbers) == items[0]
         cells = [False] * layer.cells
         for cell in numbers:
             cells[cell] = True
         found.append(cells)
+    assert not stored
     return found
 
 
@@ -85,7 +88,7 @@ def _sizes(made_for: int, cells: int) -> tuple[int, int, int]:
     """Bits of a remainder, numbers of a bin, and how many bins there are."""
     for width in range(1, 48):
         slots = min(384 // width, 96)
-        bins = -(-made_for // (slots - math.isqrt(slots) - 1))
+        bins = -(-made_for // (slots - math.isqrt(slots) * 2 // 3 - 1))
         span = -(-cells // bins)
         if span <= (128 - slots) << width:
             return width, slots, bins

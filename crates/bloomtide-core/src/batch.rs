@@ -28,7 +28,11 @@ pub trait KeySource: Sync {
     /// The digest of one row. A source without keys has digests, and says so here.
     #[inline(always)]
     fn hash(&self, hasher: &Hasher, row: usize) -> KeyHash {
-        self.key(row).map_or(KeyHash::default(), |key| key.hash(hasher))
+        // A closure would not be compiled for the newer processor of `hash_rows`.
+        match self.key(row) {
+            Some(key) => key.hash(hasher),
+            None => KeyHash::default(),
+        }
     }
 
     /// The digests of the rows from `first` on.
@@ -209,20 +213,22 @@ macro_rules! on_the_best_processor {
         fn $name(group: $group $(, $argument: $kind)*) $(-> $answer)? {
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,bmi1,bmi2,popcnt")]
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512cd,avx2,bmi1,bmi2,lzcnt,popcnt")]
                 unsafe fn avx512(group: $group $(, $argument: $kind)*) $(-> $answer)? {
                     group.$name($($argument),*)
                 }
-                #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
                 unsafe fn avx2(group: $group $(, $argument: $kind)*) $(-> $answer)? {
                     group.$name($($argument),*)
                 }
                 let bmi2 = is_x86_feature_detected!("bmi2")
                     && is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("lzcnt")
                     && is_x86_feature_detected!("popcnt");
                 let wide = is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
-                    && is_x86_feature_detected!("avx512bw");
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512cd");
                 if bmi2 && wide {
                     // SAFETY: the processor has the instructions.
                     return unsafe { avx512(group $(, $argument)*) };

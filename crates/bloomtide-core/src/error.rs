@@ -157,6 +157,26 @@ impl Error {
     }
 }
 
+/// Refuses a parameter unless it is right.
+pub(crate) fn require(
+    right: bool,
+    name: &'static str,
+    got: impl fmt::Display,
+    allowed: &'static str,
+    hint: &'static str,
+) -> Result<()> {
+    if right { Ok(()) } else { Err(Error::parameter(name, got, allowed, hint)) }
+}
+
+/// Refuses to go on where two structures differ in a field.
+pub(crate) fn require_same<T: PartialEq + fmt::Display>(
+    field: &'static str,
+    ours: T,
+    theirs: T,
+) -> Result<()> {
+    if ours == theirs { Ok(()) } else { Err(Error::incompatible(field, ours, theirs)) }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -28,6 +28,7 @@ pub mod instants;
 pub mod key;
 pub mod lines;
 pub mod logs;
+mod named;
 mod owners;
 pub mod pages;
 pub mod placement;

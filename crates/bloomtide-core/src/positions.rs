@@ -14,8 +14,8 @@
 //! hashing and on) cost one more addition a step and bring that down to n/m^4. What remains is counted
 //! by `sizing::same_cells`.
 
-use crate::error::{Error, Result};
 use crate::hash::KeyHash;
+use crate::named::named;
 
 /// More positions than this per key are refused: 2^-64 is below any digest's own floor.
 pub const MAX_HASHES: u32 = 64;
@@ -32,30 +32,10 @@ pub enum Derivation {
     Slices,
 }
 
-impl Derivation {
-    /// The name users and files know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Derivation::Enhanced => "enhanced",
-            Derivation::Double => "double",
-            Derivation::Slices => "slices",
-        }
-    }
-
-    /// The derivation of that name.
-    pub fn parse(name: &str) -> Result<Self> {
-        [Derivation::Enhanced, Derivation::Double, Derivation::Slices]
-            .into_iter()
-            .find(|derivation| derivation.name() == name)
-            .ok_or_else(|| {
-                Error::parameter(
-                    "derivation",
-                    name,
-                    "\"enhanced\", \"double\" or \"slices\"",
-                    "leave it out for the default, \"enhanced\"",
-                )
-            })
-    }
+named! {
+    Derivation: "derivation", "\"enhanced\", \"double\" or \"slices\"",
+        "leave it out for the default, \"enhanced\"";
+    Enhanced = "enhanced", Double = "double", Slices = "slices"
 }
 
 /// `h` scaled from 0..2^64 to 0..m: the high word of the 128-bit product.
@@ -239,51 +219,10 @@ impl<const K: usize> Default for Cells<K> {
     }
 }
 
+// That positions are those of a model is tested from Python, in `tests/test_positions.py`.
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn all(derivation: Derivation, m: u64, k: u32, h: KeyHash) -> Vec<u64> {
-        Positions::new(h, derivation, m, k).collect()
-    }
-
-    #[test]
-    fn enhanced_follows_its_closed_form() {
-        let h = KeyHash { h1: 0x0123_4567_89ab_cdef, h2: 0xfedc_ba98_7654_3210 };
-        for m in [1u64, 2, 3, 7, 1000, 1 << 20, (1 << 40) + 12345] {
-            let wide = u128::from(m);
-            let parts = |h: u64| {
-                let product = u128::from(h) * wide;
-                (product >> 64, ((product & u128::from(u64::MAX)) * wide) >> 64)
-            };
-            let ((x, z), (y, w)) = (parts(h.h1), parts(h.h2));
-            let expected: Vec<u64> = (0u128..30)
-                .map(|i| {
-                    let (pairs, triples) =
-                        (i * (i.max(1) - 1) / 2, i * (i.max(1) - 1) * (i.max(2) - 2) / 6);
-                    ((x + i * y % wide + pairs * z % wide + triples * w % wide) % wide) as u64
-                })
-                .collect();
-            assert_eq!(all(Derivation::Enhanced, m, 30, h), expected, "m = {m}");
-        }
-    }
-
-    #[test]
-    fn double_on_a_power_of_two_visits_every_cell() {
-        let h = KeyHash { h1: u64::MAX / 3, h2: 1 << 63 };
-        let mut seen = all(Derivation::Double, 16, 16, h);
-        seen.sort_unstable();
-        assert_eq!(seen, (0..16).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn slices_cross_into_an_extended_digest() {
-        let h = KeyHash { h1: 0x1111_2222_3333_4444, h2: 0x5555_6666_7777_8888 };
-        let positions = all(Derivation::Slices, 1 << 16, 9, h);
-        assert_eq!(&positions[..4], &[0x4444, 0x3333, 0x2222, 0x1111]);
-        assert_eq!(&positions[4..8], &[0x8888, 0x7777, 0x6666, 0x5555]);
-        assert_eq!(positions[8], h.extend(1).h1 & 0xffff);
-    }
 
     #[test]
     fn distinct_cells_keep_the_order_and_drop_repeats() {
@@ -298,12 +237,5 @@ mod tests {
             let cells = Cells::<8>::distinct(Positions::new(h, Derivation::Enhanced, 11, 8));
             assert_eq!(cells.as_slice(), expected);
         }
-    }
-
-    #[test]
-    fn positions_reach_beyond_32_bits() {
-        let m = 1u64 << 36;
-        let h = KeyHash { h1: u64::MAX, h2: 1 };
-        assert_eq!(all(Derivation::Enhanced, m, 1, h), vec![m - 1]);
     }
 }

@@ -9,10 +9,13 @@ use crate::batch::{GROUP, KeySource, on_the_best_processor};
 use crate::hash::{Hasher, KeyHash};
 use crate::placement::{Layout, Placement};
 use crate::positions::{Derivation, reduce, split};
+use std::convert::Infallible;
 use std::ops::Range;
 
 /// Hashes at most.
 pub(super) const FEW: usize = 8;
+/// Filters up to this size stay in a core's own cache, where asking ahead only costs.
+pub(super) const IN_CACHE: u64 = 1 << 20;
 
 /// The positions of a group: `positions[i][key]` is the i-th of that key.
 #[derive(Clone, Copy)]
@@ -120,6 +123,21 @@ pub(super) fn by_groups<E>(
         waiting = next;
     }
     if waiting.is_empty() { Ok(()) } else { probe(waiting, &groups[1 - current]) }
+}
+
+/// The same where nothing can fail.
+pub(super) fn each_group(
+    keys: &dyn KeySource,
+    hasher: &Hasher,
+    placement: &Placement,
+    rows: Range<usize>,
+    prefetch: impl Fn(&Group),
+    mut probe: impl FnMut(Range<usize>, &Group),
+) {
+    let Ok(()) = by_groups(keys, hasher, placement, rows, prefetch, |rows, group| {
+        probe(rows, group);
+        Ok::<(), Infallible>(())
+    });
 }
 
 #[cfg(test)]

@@ -24,11 +24,11 @@ pub use decaying::{
 pub use estimate::Estimate;
 pub(crate) use hot::HotState;
 pub use hot::{HotItem, HotList, HotPlan, Times};
-pub(crate) use scalable::{Cells, Layer, Shape};
+pub(crate) use scalable::{Cells, Layer, Part, Shape};
 pub use scalable::{LayerPlan, ScalableBloomFilter, ScalablePlan};
 pub use url::{Bind, LayerSizes, MAX_LAYERS, PrefixCount, READ_FIRST, UrlFilter, UrlPlan};
 
-use crate::error::{Error, Result};
+use crate::error::{Result, require};
 use crate::positions::MAX_HASHES;
 
 /// More keys than this are refused: the largest filter's bits must stay below 2^63.
@@ -48,39 +48,30 @@ pub struct Measure {
 }
 
 pub(crate) fn check_capacity(capacity: u64) -> Result<()> {
-    if (1..=MAX_CAPACITY).contains(&capacity) {
-        return Ok(());
-    }
-    Err(Error::parameter(
-        "capacity",
-        capacity,
-        "between 1 and 2**48",
-        "give the number of distinct keys you expect",
-    ))
+    let right = (1..=MAX_CAPACITY).contains(&capacity);
+    let hint = "give the number of distinct keys you expect";
+    require(right, "capacity", capacity, "between 1 and 2**48", hint)
 }
 
 pub(crate) fn check_error_rate(error_rate: f64) -> Result<()> {
     // NaN is in no range; the floor is far below what a 128-bit digest can promise.
-    if (1e-15..=0.5).contains(&error_rate) {
-        return Ok(());
-    }
-    Err(Error::parameter(
-        "error_rate",
-        error_rate,
-        "between 1e-15 and 0.5",
-        "0.01 means one wrong \"present\" in a hundred absent keys",
-    ))
+    let right = (1e-15..=0.5).contains(&error_rate);
+    let hint = "0.01 means one wrong \"present\" in a hundred absent keys";
+    require(right, "error_rate", error_rate, "between 1e-15 and 0.5", hint)
+}
+
+/// What a plan came from, if it came from a goal.
+pub(crate) fn check_goal(capacity: Option<u64>, error_rate: Option<f64>) -> Result<()> {
+    capacity.map_or(Ok(()), check_capacity)?;
+    error_rate.map_or(Ok(()), check_error_rate)
 }
 
 pub(crate) fn check_hashes(hashes: u32, most: u32) -> Result<()> {
-    if (1..=most).contains(&hashes) {
-        return Ok(());
-    }
     let allowed = if most == MAX_HASHES { "between 1 and 64" } else { "between 1 and 8" };
     let hint = if most == MAX_HASHES {
         "give `capacity` and `error_rate` instead to have it chosen"
     } else {
         "the blocked layout sets one bit in each of at most eight words; use layout=\"classic\" for more"
     };
-    Err(Error::parameter("hashes", hashes, allowed, hint))
+    require((1..=most).contains(&hashes), "hashes", hashes, allowed, hint)
 }

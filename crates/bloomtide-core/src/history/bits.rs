@@ -1,5 +1,6 @@
 //! Bits in bytes, from the lowest on: how a segment's file holds everything but its header.
 
+use crate::cells::packed::Packer;
 use crate::error::{Error, Result};
 
 /// So many bits, all off.
@@ -48,6 +49,7 @@ pub(super) fn set(bytes: &mut [u8], bit: u64) {
 #[derive(Debug, Default)]
 pub(super) struct BitWriter {
     words: Vec<u64>,
+    open: Packer,
     len: u64,
 }
 
@@ -56,21 +58,10 @@ impl BitWriter {
     #[inline]
     pub(super) fn push(&mut self, value: u64, len: u32) {
         debug_assert!(value & !low(u64::from(len)) == 0);
-        if len == 0 {
-            return;
+        if len > 0 {
+            self.words.extend(self.open.push(value, len));
+            self.len += u64::from(len);
         }
-        let shift = (self.len & 63) as u32;
-        if shift == 0 {
-            self.words.push(value);
-        } else {
-            if let Some(last) = self.words.last_mut() {
-                *last |= value << shift;
-            }
-            if shift + len > 64 {
-                self.words.push(value >> (64 - shift));
-            }
-        }
-        self.len += u64::from(len);
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -79,7 +70,8 @@ impl BitWriter {
 
     /// As the bytes of a file, no longer than the bits need.
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let mut out: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let words = self.words.iter().copied().chain([self.open.rest().0]);
+        let mut out: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         out.truncate(self.len.div_ceil(8) as usize);
         out
     }

@@ -141,7 +141,7 @@ impl<'a> Items<'a> {
 mod tests {
     use super::*;
     use crate::OwnedKey;
-    use crate::history::{Item, Named, RowRecord};
+    use crate::history::{Item, Named, RowRecord, roll_up};
 
     const HASHER: Hasher = Hasher::Xxh3 { seed: 3 };
 
@@ -177,5 +177,18 @@ mod tests {
         assert_eq!(items.seen, Seen { first: -19, last: 2, events: 12 });
         assert_eq!(items.names, [Key::Text(b"a key")]);
         assert_eq!(pairs(&mut items).unwrap(), [(0, 1), (5, 8), (u64::MAX, 3)]);
+    }
+
+    #[test]
+    fn a_segment_that_begins_where_the_rows_end_is_refused() {
+        let rows = vec![RowRecord::empty(100, 100)];
+        let empty = Contents { begin: 100, end: 100, rows, ..Contents::default() };
+        let bytes = encode_items(&empty, &HASHER).unwrap();
+        assert!(
+            roll_up(&[&bytes], 1, (0, 100), crate::history::RowOf::Time(10), 0, &HASHER).is_err()
+        );
+        assert!(
+            roll_up(&[&bytes], 1, (0, 110), crate::history::RowOf::Time(10), 0, &HASHER).is_ok()
+        );
     }
 }

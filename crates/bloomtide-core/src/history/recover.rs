@@ -4,7 +4,7 @@ use super::Item;
 use super::buffer::{Buffer, RowsBy};
 use super::journal::{Journal, Record, State, scan};
 use super::open::{OpenRows, Seen};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, require_same};
 use crate::hash::Hasher;
 
 /// Pairs that `dump` writes into one record.
@@ -120,12 +120,8 @@ impl Buffer {
 
     fn resume(&mut self, other: &State) -> Result<()> {
         let own = self.state();
-        if own.rows_by != other.rows_by {
-            return Err(Error::incompatible("rows by", other.rows_by, own.rows_by));
-        }
-        if own.rows != other.rows {
-            return Err(Error::incompatible("rows", other.rows, own.rows));
-        }
+        require_same("rows by", other.rows_by, own.rows_by)?;
+        require_same("rows", other.rows, own.rows)?;
         if own.fingerprint != other.fingerprint {
             return Err(Error::incompatible("hash", "one seed or secret", "another"));
         }

@@ -77,13 +77,13 @@ fn rows(
         }
     };
     for (child, place) in children.iter().zip(&places) {
-        let at = *place as usize;
-        if child.end > rows[at].end {
+        // A child that begins at the very end is in none.
+        let Some(row) = rows.get_mut(*place as usize).filter(|row| child.end <= row.end) else {
             let got = format!("{} to {}", child.begin, child.end);
             return Err(Error::parameter("items", got, "within one row", "check the level"));
-        }
-        rows[at].seen = rows[at].seen.with(child.seen);
-        rows[at].windows = rows[at].windows.max(child.windows);
+        };
+        row.seen = row.seen.with(child.seen);
+        row.windows = row.windows.max(child.windows);
     }
     Ok((rows, places))
 }

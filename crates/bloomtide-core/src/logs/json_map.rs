@@ -63,16 +63,10 @@ impl FieldMap {
 
     /// The access log of Caddy 2.
     pub fn caddy() -> Self {
-        let name = |role, text: &str| Name { role, text: text.as_bytes().to_vec() };
-        let names = vec![
-            name(Role::Time, "ts"),
-            name(Role::Field(Field::Host), "request.host"),
-            name(Role::Field(Field::Ip), "request.client_ip"),
-            name(Role::Field(Field::Ip), "request.remote_ip"),
-            name(Role::Field(Field::Path), "request.uri"),
-            name(Role::Field(Field::Status), "status"),
-            name(Role::Field(Field::Referer), "request.headers.Referer"),
-        ];
+        const MAP: &str = "time=ts, host=request.host, ip=request.client_ip|request.remote_ip, \
+            path=request.uri, status=status, referer=request.headers.Referer";
+        // Its map is a good one.
+        let names = FieldMap::parse(MAP).map_or_else(|_| Vec::new(), |map| map.names);
         FieldMap { names, strict: true }
     }
 

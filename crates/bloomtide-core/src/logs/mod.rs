@@ -78,12 +78,10 @@ impl Field {
             "path" => Ok(Field::Path),
             "status" => Ok(Field::Status),
             "referer" => Ok(Field::Referer),
-            _ => Err(Error::parameter(
-                "by",
-                name,
-                "path, host, ip, status or referer",
-                "`path` counts pages",
-            )),
+            _ => {
+                let allowed = "path, host, ip, status or referer";
+                Err(Error::parameter("by", name, allowed, "`path` counts pages"))
+            }
         }
     }
 }

@@ -45,35 +45,20 @@ impl Format {
 
     /// The format of that name, as GoAccess spells them; JSON needs its map.
     pub fn parse(name: &str, map: Option<FieldMap>) -> Result<Self> {
-        let format = match name.to_ascii_lowercase().as_str() {
-            "common" => Format::Common,
-            "combined" => Format::Combined,
-            "vcommon" => Format::VCommon,
-            "vcombined" => Format::VCombined,
-            "squid" => Format::Squid,
-            "caddy" => Format::Caddy,
-            "w3c" | "cloudfront" => Format::W3c,
-            "bare" => Format::Bare,
-            "json" => match map {
-                Some(map) => return Ok(Format::Json(map)),
-                None => {
-                    return Err(Error::parameter(
-                        "json_map",
-                        "none",
-                        "given with format `json`",
-                        "for example `path=request_uri,time=time_iso8601`",
-                    ));
-                }
-            },
-            _ => {
-                return Err(Error::parameter(
-                    "format",
-                    name,
-                    "combined, common, vcombined, vcommon, squid, caddy, w3c, cloudfront, json or bare",
-                    "without it the format is found from the first lines",
-                ));
-            }
-        };
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        if is("json") {
+            let hint = "for example `path=request_uri,time=time_iso8601`";
+            let missing = || Error::parameter("json_map", "none", "given with format `json`", hint);
+            return map.map(Format::Json).ok_or_else(missing);
+        }
+        let known = Format::GUESSES.into_iter().find(|format| is(format.name()));
+        let known = known.or(is("cloudfront").then_some(Format::W3c));
+        let format = known.ok_or_else(|| {
+            let allowed =
+                "combined, common, vcombined, vcommon, squid, caddy, w3c, cloudfront, json or bare";
+            let hint = "without it the format is found from the first lines";
+            Error::parameter("format", name, allowed, hint)
+        })?;
         if map.is_some() {
             let hint = "leave the format out, or make it `json`";
             return Err(Error::parameter("json_map", name, "given with format `json` only", hint));

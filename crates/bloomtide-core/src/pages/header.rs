@@ -86,6 +86,20 @@ impl Header {
 
 const STRUCT: u8 = 12;
 
+/// A whole number of seven bits a byte, which may be spelled longer than it must.
+pub(super) fn unsigned(data: &[u8], at: &mut usize) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *data.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
 struct Reader<'a> {
     data: &'a [u8],
     at: usize,
@@ -99,15 +113,7 @@ impl Reader<'_> {
     }
 
     fn unsigned(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
+        unsigned(self.data, &mut self.at)
     }
 
     fn signed(&mut self) -> Option<i64> {

@@ -1,5 +1,7 @@
 //! Parquet's numbers of a few bits: runs of one value, and values packed bit by bit, in turns.
 
+use super::header::unsigned;
+
 /// Reads `count` numbers below `limit`; None if the bytes do not hold them.
 pub(super) fn read(data: &[u8], width: u32, count: usize, limit: usize) -> Option<Vec<u32>> {
     if width > 32 {
@@ -10,7 +12,7 @@ pub(super) fn read(data: &[u8], width: u32, count: usize, limit: usize) -> Optio
     let mask = (1u64 << width) - 1;
     let mut at = 0;
     while numbers.len() < count {
-        let head = head(data, &mut at)?;
+        let head = unsigned(data, &mut at)?;
         let left = count - numbers.len();
         let len = usize::try_from(head >> 1).ok()?;
         if head & 1 == 0 {
@@ -45,17 +47,4 @@ pub(super) fn read(data: &[u8], width: u32, count: usize, limit: usize) -> Optio
         }
     }
     numbers.iter().all(|number| (*number as usize) < limit).then_some(numbers)
-}
-
-fn head(data: &[u8], at: &mut usize) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..35).step_by(7) {
-        let byte = *data.get(*at)?;
-        *at += 1;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }

@@ -1,6 +1,7 @@
 //! What a page is, by hand. That pages are what other writers wrote is tested from Python.
 
 use super::*;
+use crate::history::varint::put_signed;
 
 #[test]
 fn numbers_of_a_few_bits_come_as_runs_and_packed() {
@@ -25,22 +26,12 @@ fn bytes_that_are_no_header_are_refused() {
 
 /// A page of plain whole numbers that claims `unpacked` bytes and holds `block`.
 fn page(unpacked: u32, block: &[u8]) -> Vec<u8> {
-    let varint = |number: u32| {
-        let mut number = number << 1;
-        let mut bytes = Vec::new();
-        while number >= 0x80 {
-            bytes.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        bytes.push(number as u8);
-        bytes
-    };
     let mut page = vec![0x15, 0, 0x15];
-    page.extend(varint(unpacked));
+    put_signed(unpacked.into(), &mut page);
     page.push(0x15);
-    page.extend(varint(block.len() as u32));
+    put_signed(block.len() as i64, &mut page);
     page.extend([0x2c, 0x15]);
-    page.extend(varint(unpacked / 8));
+    put_signed((unpacked / 8).into(), &mut page);
     page.extend([0x15, 0, 0x15, 6, 0x15, 6, 0, 0]);
     page.extend(block);
     page

@@ -23,8 +23,6 @@ use crate::filters::{
 use crate::hash::Hasher;
 
 const PARAMETERS: usize = RECORD + 8 + 5 * 8;
-const STORAGES: [DecayStorage; 2] = DecayStorage::ALL;
-const ROUNDINGS: [Rounding; 2] = [Rounding::Strict, Rounding::Expiring];
 
 impl Filter {
     /// One moment of the filter, to be written.
@@ -58,8 +56,8 @@ fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>) -> Vec<u8>
     let goal = (plan.capacity, plan.error_rate);
     let record = Record::of_counters(hasher, &plan.placement, plan.policy, plan.counter_bits, goal);
     let mut out = record.encode().to_vec();
-    out.push(id(&STORAGES, &plan.storage));
-    out.push(id(&ROUNDINGS, &plan.rounding));
+    out.push(id(DecayStorage::ALL, &plan.storage));
+    out.push(id(Rounding::ALL, &plan.rounding));
     out.push(plan.fraction_bits as u8);
     out.push(u8::from(now.is_some()));
     out.extend([0; 4]);
@@ -89,9 +87,9 @@ pub(super) fn promised(header: &Header) -> Result<Build> {
     let record = Record::decode(record)?;
     let plan = DecayingPlan {
         placement: record.placement()?,
-        storage: by_id(&STORAGES, rest[0], "storage")?,
+        storage: by_id(DecayStorage::ALL, rest[0], "storage")?,
         fade,
-        rounding: by_id(&ROUNDINGS, rest[1], "rounding")?,
+        rounding: by_id(Rounding::ALL, rest[1], "rounding")?,
         policy: record.policy()?,
         counter_bits: record.counter_bits(),
         fraction_bits: u32::from(rest[2]),

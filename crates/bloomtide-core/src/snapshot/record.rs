@@ -10,11 +10,7 @@ use crate::positions::Derivation;
 /// Length of a record.
 pub(super) const RECORD: usize = 64;
 
-const DERIVATIONS: [Derivation; 3] = [Derivation::Enhanced, Derivation::Double, Derivation::Slices];
-const LAYOUTS: [Layout; 2] = [Layout::Blocked, Layout::Classic];
-const POLICIES: [Policy; 2] = [Policy::Plain, Policy::Conservative];
-
-/// Ids are places in the lists above, counted from one; zero means "has none".
+/// Ids are places in the list `ALL` of an enum, counted from one; zero means "has none".
 pub(super) fn id<T: PartialEq>(list: &[T], value: &T) -> u8 {
     list.iter().position(|item| item == value).map_or(0, |i| i as u8 + 1)
 }
@@ -131,9 +127,9 @@ impl Record {
         let mut out = [0; RECORD];
         let (hash, seed, secret) = self.hasher.parts();
         out[0] = hash;
-        out[1] = id(&DERIVATIONS, &self.derivation);
-        out[2] = self.layout.map_or(0, |layout| id(&LAYOUTS, &layout));
-        out[3] = self.policy.map_or(0, |policy| id(&POLICIES, &policy));
+        out[1] = id(Derivation::ALL, &self.derivation);
+        out[2] = self.layout.map_or(0, |layout| id(Layout::ALL, &layout));
+        out[3] = self.policy.map_or(0, |policy| id(Policy::ALL, &policy));
         out[4] = self.counter_bits;
         out[8..12].copy_from_slice(&self.hashes.to_le_bytes());
         out[16..24].copy_from_slice(&self.cells.to_le_bytes());
@@ -153,9 +149,17 @@ impl Record {
         let optional = |value: u64| (value != 0).then_some(value);
         let record = Record {
             hasher: Hasher::from_parts(bytes[0], u64_at(bytes, 40), secret)?,
-            derivation: by_id(&DERIVATIONS, bytes[1], "derivation")?,
-            layout: if bytes[2] == 0 { None } else { Some(by_id(&LAYOUTS, bytes[2], "layout")?) },
-            policy: if bytes[3] == 0 { None } else { Some(by_id(&POLICIES, bytes[3], "policy")?) },
+            derivation: by_id(Derivation::ALL, bytes[1], "derivation")?,
+            layout: if bytes[2] == 0 {
+                None
+            } else {
+                Some(by_id(Layout::ALL, bytes[2], "layout")?)
+            },
+            policy: if bytes[3] == 0 {
+                None
+            } else {
+                Some(by_id(Policy::ALL, bytes[3], "policy")?)
+            },
             counter_bits: bytes[4],
             hashes: u32_at(bytes, 8),
             cells: u64_at(bytes, 16),

@@ -96,6 +96,17 @@ pub fn canonical<'a>(url: &'a [u8], options: &Canon, buffer: &'a mut Vec<u8>) ->
     rewritten(url, options, buffer)
 }
 
+/// Refuses what [`canonical`] would, mostly without making the canonical form.
+#[inline]
+pub fn check(url: &[u8], buffer: &mut Vec<u8>) -> Result<()> {
+    let trimmed = trimmed(url);
+    // Encoding makes at most three bytes of one.
+    if trimmed.len() <= MAX_LENGTH / 3 && plain::certain(trimmed) {
+        return Ok(());
+    }
+    canonical(url, &Canon::default(), buffer).map(|_| ())
+}
+
 /// The URL without blanks around it.
 #[inline(always)]
 pub(crate) fn trimmed(url: &[u8]) -> &[u8] {

@@ -26,6 +26,39 @@ unsafe fn plain_avx2(url: &[u8], slash: impl FnMut(usize)) -> Option<&[u8]> {
     scan::<avx2::Avx2>(url, slash)
 }
 
+/// Whether it certainly is a URL, in canonical form or not: its host needs no second look, and nothing behind
+/// it is a control character, the one thing there that is refused.
+#[inline(always)]
+pub fn certain(url: &[u8]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
+        #[target_feature(enable = "avx2,bmi1")]
+        unsafe fn certain_avx2(url: &[u8]) -> bool {
+            has_usual_host::<avx2::Avx2>(url)
+        }
+        // SAFETY: the processor has the instructions.
+        return unsafe { certain_avx2(url) };
+    }
+    has_usual_host::<Portable>(url)
+}
+
+#[inline(always)]
+fn has_usual_host<W: Windows>(url: &[u8]) -> bool {
+    let host = scheme(url).and_then(|(host, _)| host_end(url, &Block::at::<W>(url, 0), host));
+    let Some(path) = host.filter(|end| url.get(*end) == Some(&b'/')) else { return false };
+    // Windows of one size, the last over a part of the one before: a compiler needs no loop for a rest.
+    match url.last_chunk::<LANES>() {
+        Some(last) => !any_control(last) && !url.chunks_exact(LANES).any(any_control),
+        None => !any_control(&url[path..]),
+    }
+}
+
+/// Not `any`: without a way out of the loop, many bytes are looked at together.
+#[inline(always)]
+fn any_control(bytes: &[u8]) -> bool {
+    bytes.iter().fold(false, |any, byte| any | byte.is_ascii_control())
+}
+
 #[inline(always)]
 fn scan<W: Windows>(url: &[u8], slash: impl FnMut(usize)) -> Option<&[u8]> {
     let (host, default_port) = scheme(url)?;
@@ -45,9 +78,7 @@ fn scan<W: Windows>(url: &[u8], slash: impl FnMut(usize)) -> Option<&[u8]> {
     if dotted && has_dot_segments(&url[path..end]) {
         return None;
     }
-    // Not `any`: without a way out of the loop, many bytes are looked at together.
-    let control = url[end..].iter().fold(false, |any, byte| any | byte.is_ascii_control());
-    (!control).then(|| &url[..end])
+    (!any_control(&url[end..])).then(|| &url[..end])
 }
 
 /// Where the host starts, and the port that its scheme implies.

@@ -8,11 +8,13 @@ fn form(url: &str) -> String {
 
 fn form_of(url: &[u8], options: &Canon) -> String {
     let mut buffer = Vec::new();
+    assert!(check(url, &mut buffer).is_ok());
     let canonical = canonical(url, options, &mut buffer).unwrap();
     String::from_utf8(canonical.to_vec()).unwrap()
 }
 
 fn refused(url: &[u8]) -> String {
+    assert!(check(url, &mut Vec::new()).is_err());
     canonical(url, &Canon::default(), &mut Vec::new()).unwrap_err().to_string()
 }
 

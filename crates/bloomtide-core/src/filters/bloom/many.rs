@@ -97,19 +97,22 @@ impl BloomFilter {
                 &self.hasher,
                 rows,
                 |h| self.prefetch(h),
-                |row, group| {
-                    let out = &mut out[row - first..][..group.len()];
-                    match self.plan.layout {
-                        Layout::Blocked => self.lines().contains_group(group, out),
-                        Layout::Classic => {
-                            for (hash, answer) in group.iter().zip(out) {
-                                *answer = self.contains(*hash);
-                            }
-                        }
-                    }
-                },
+                |row, group| self.contains_group(group, &mut out[row - first..][..group.len()]),
             );
         });
+    }
+
+    /// `contains` for a group.
+    #[inline(always)]
+    pub(crate) fn contains_group(&self, group: &[KeyHash], out: &mut [bool]) {
+        match self.plan.layout {
+            Layout::Blocked => self.lines().contains_group(group, out),
+            Layout::Classic => {
+                for (hash, answer) in group.iter().zip(out) {
+                    *answer = self.contains(*hash);
+                }
+            }
+        }
     }
 
     #[inline(always)]

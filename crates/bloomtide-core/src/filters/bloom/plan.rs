@@ -2,8 +2,8 @@
 
 use super::line::{bit, used};
 use crate::cells::LINE_BYTES;
-use crate::error::{Error, Result};
-use crate::filters::{check_capacity, check_error_rate, check_hashes};
+use crate::error::{Result, require, require_same};
+use crate::filters::{check_capacity, check_error_rate, check_goal, check_hashes};
 use crate::hash::KeyHash;
 use crate::placement::Layout;
 use crate::positions::{Derivation, MAX_HASHES, Positions, reduce};
@@ -86,47 +86,22 @@ impl BloomPlan {
 
     /// The plan, if every field is one that can be built. Files pass through here too.
     pub fn checked(self) -> Result<Self> {
-        if let Some(capacity) = self.capacity {
-            check_capacity(capacity)?;
-        }
-        if let Some(error_rate) = self.error_rate {
-            check_error_rate(error_rate)?;
-        }
+        check_goal(self.capacity, self.error_rate)?;
         let most = if self.layout == Layout::Blocked { 8 } else { MAX_HASHES };
         check_hashes(self.hashes, most)?;
-        if self.bits < 1 || self.bits > MAX_BITS {
-            return Err(Error::parameter(
-                "bits",
-                self.bits,
-                "between 1 and 2**56",
-                "about 10 bits a key give 1 % error",
-            ));
-        }
-        if self.layout == Layout::Blocked && !self.bits.is_multiple_of(BLOCK_BITS) {
-            return Err(Error::parameter(
-                "bits",
-                self.bits,
-                "a multiple of 512 in the blocked layout",
-                "round it up to whole blocks",
-            ));
-        }
+        let (bits, hint) = (self.bits, "about 10 bits a key give 1 % error");
+        require((1..=MAX_BITS).contains(&bits), "bits", bits, "between 1 and 2**56", hint)?;
+        let blocked = self.layout == Layout::Blocked;
+        let (whole, allowed) =
+            (bits.is_multiple_of(BLOCK_BITS), "a multiple of 512 in the blocked layout");
+        require(!blocked || whole, "bits", bits, allowed, "round it up to whole blocks")?;
         if self.derivation == Derivation::Slices {
-            if self.layout == Layout::Blocked {
-                return Err(Error::parameter(
-                    "derivation",
-                    "slices",
-                    "\"enhanced\" or \"double\" in the blocked layout",
-                    "use layout=\"classic\" with slices",
-                ));
-            }
-            if !self.bits.is_power_of_two() {
-                return Err(Error::parameter(
-                    "bits",
-                    self.bits,
-                    "a power of two with derivation=\"slices\"",
-                    "a slice of b bits names one of 2**b cells",
-                ));
-            }
+            let allowed = "\"enhanced\" or \"double\" in the blocked layout";
+            let hint = "use layout=\"classic\" with slices";
+            require(!blocked, "derivation", "slices", allowed, hint)?;
+            let allowed = "a power of two with derivation=\"slices\"";
+            let hint = "a slice of b bits names one of 2**b cells";
+            require(bits.is_power_of_two(), "bits", bits, allowed, hint)?;
         }
         Ok(self)
     }
@@ -167,21 +142,13 @@ impl BloomPlan {
 
     /// Refuses to go on when `other` has other sizes.
     pub fn require_same(&self, other: &BloomPlan) -> Result<()> {
-        if self.layout != other.layout {
-            return Err(Error::incompatible("layout", self.layout.name(), other.layout.name()));
-        }
+        require_same("layout", self.layout.name(), other.layout.name())?;
         // Before the sizes, which a goal derives from it.
-        if self.layout == Layout::Classic && self.derivation != other.derivation {
-            let (a, b) = (self.derivation.name(), other.derivation.name());
-            return Err(Error::incompatible("derivation", a, b));
+        if self.layout == Layout::Classic {
+            require_same("derivation", self.derivation.name(), other.derivation.name())?;
         }
-        if self.bits != other.bits {
-            return Err(Error::incompatible("bits", self.bits, other.bits));
-        }
-        if self.hashes != other.hashes {
-            return Err(Error::incompatible("hashes", self.hashes, other.hashes));
-        }
-        Ok(())
+        require_same("bits", self.bits, other.bits)?;
+        require_same("hashes", self.hashes, other.hashes)
     }
 }
 

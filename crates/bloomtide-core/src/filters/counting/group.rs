@@ -3,12 +3,8 @@
 use super::CountingBloomFilter;
 use crate::batch::{GROUP, KeySource, on_the_best_processor};
 use crate::cells::Counters;
-use crate::filters::group::{FEW, Group, by_groups, serves};
-use std::convert::Infallible;
+use crate::filters::group::{FEW, Group, IN_CACHE, each_group, serves};
 use std::ops::Range;
-
-/// Filters up to this size stay in a core's own cache, where asking ahead only costs.
-const IN_CACHE: u64 = 1 << 20;
 
 impl Group {
     /// Asks the processor for the lines of all positions.
@@ -91,7 +87,7 @@ impl CountingBloomFilter {
         &self,
         keys: &dyn KeySource,
         rows: Range<usize>,
-        mut probe: impl FnMut(Range<usize>, &Group),
+        probe: impl FnMut(Range<usize>, &Group),
     ) {
         let large = self.counters.words().bytes() > IN_CACHE;
         let ahead = |group: &Group| {
@@ -99,11 +95,6 @@ impl CountingBloomFilter {
                 prefetch(group, &self.counters, self.plan.hashes() as usize);
             }
         };
-        let probe = |rows, group: &Group| {
-            probe(rows, group);
-            Ok::<(), Infallible>(())
-        };
-        // Nothing in it can fail.
-        let Ok(()) = by_groups(keys, &self.hasher, &self.plan.placement, rows, ahead, probe);
+        each_group(keys, &self.hasher, &self.plan.placement, rows, ahead, probe);
     }
 }

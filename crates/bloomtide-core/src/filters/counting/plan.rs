@@ -1,8 +1,9 @@
 //! Goals in, sizes out: the plan of a counting Bloom filter. Allocates nothing.
 
 use crate::cells::{Counters, LINE_BYTES};
-use crate::error::{Error, Result};
-use crate::filters::{check_capacity, check_error_rate};
+use crate::error::{Result, require_same};
+use crate::filters::check_goal;
+use crate::named::named;
 use crate::placement::{Layout, Placement};
 use crate::positions::Derivation;
 
@@ -15,28 +16,10 @@ pub enum Policy {
     Conservative,
 }
 
-impl Policy {
-    /// The name users and files know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::Plain => "plain",
-            Policy::Conservative => "conservative",
-        }
-    }
-
-    /// The policy of that name.
-    pub fn parse(name: &str) -> Result<Self> {
-        [Policy::Plain, Policy::Conservative].into_iter().find(|p| p.name() == name).ok_or_else(
-            || {
-                Error::parameter(
-                    "policy",
-                    name,
-                    "\"plain\" or \"conservative\"",
-                    "\"plain\" can remove and merge exactly, \"conservative\" counts closer",
-                )
-            },
-        )
-    }
+named! {
+    Policy: "policy", "\"plain\" or \"conservative\"",
+        "\"plain\" can remove and merge exactly, \"conservative\" counts closer";
+    Plain = "plain", Conservative = "conservative"
 }
 
 /// The sizes of a counting Bloom filter.
@@ -85,12 +68,7 @@ impl CountingPlan {
 
     /// The plan, if every field is one that can be built. Files pass through here too.
     pub fn checked(self) -> Result<Self> {
-        if let Some(capacity) = self.capacity {
-            check_capacity(capacity)?;
-        }
-        if let Some(error_rate) = self.error_rate {
-            check_error_rate(error_rate)?;
-        }
+        check_goal(self.capacity, self.error_rate)?;
         Counters::check_width(self.counter_bits)?;
         self.placement.checked()?;
         Ok(self)
@@ -118,14 +96,8 @@ impl CountingPlan {
 
     /// Refuses to go on when `other` has other sizes.
     pub fn require_same(&self, other: &CountingPlan) -> Result<()> {
-        if self.counter_bits != other.counter_bits {
-            let (a, b) = (self.counter_bits, other.counter_bits);
-            return Err(Error::incompatible("counter_bits", a, b));
-        }
+        require_same("counter_bits", self.counter_bits, other.counter_bits)?;
         self.placement.require_same(&other.placement)?;
-        if self.policy != other.policy {
-            return Err(Error::incompatible("policy", self.policy.name(), other.policy.name()));
-        }
-        Ok(())
+        require_same("policy", self.policy.name(), other.policy.name())
     }
 }

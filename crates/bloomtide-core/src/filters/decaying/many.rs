@@ -1,11 +1,11 @@
 //! Batches of a time-decaying filter: rows one by one in order, their cells asked for ahead.
 
 use super::store::{Store, on};
-use super::{FEW, IN_CACHE, MOST, TimeDecayingBloomFilter, When};
+use super::{FEW, MOST, TimeDecayingBloomFilter, When};
 use crate::batch::{self, GROUP, KeySource, on_the_best_processor};
 use crate::crew::Crew;
 use crate::filters::Policy;
-use crate::filters::group::{Group, by_groups, serves};
+use crate::filters::group::{Group, IN_CACHE, each_group, serves};
 use crate::filters::repeated::{self, Gathered, Repeated};
 use crate::hash::KeyHash;
 use crate::positions::Cells;
@@ -220,7 +220,7 @@ impl TimeDecayingBloomFilter {
         &self,
         keys: &dyn KeySource,
         rows: Range<usize>,
-        mut probe: impl FnMut(Range<usize>, &Group),
+        probe: impl FnMut(Range<usize>, &Group),
     ) {
         let hashes = self.plan.hashes() as usize;
         let large = self.bytes() > IN_CACHE;
@@ -230,11 +230,7 @@ impl TimeDecayingBloomFilter {
                 on!(&self.store, level => level.prefetch(&cells[..hashes]));
             }
         };
-        let probe = |rows: Range<usize>, group: &Group| {
-            probe(rows, group);
-            Ok::<(), Infallible>(())
-        };
-        let Ok(()) = by_groups(keys, &self.hasher, &self.plan.placement, rows, ahead, probe);
+        each_group(keys, &self.hasher, &self.plan.placement, rows, ahead, probe);
     }
 }
 

@@ -25,6 +25,7 @@ use crate::batch::on_the_best_processor;
 use crate::cells::{Decay, Entered, Gate};
 use crate::error::Result;
 use crate::filters::Estimate;
+use crate::filters::group::{FEW, IN_CACHE};
 use crate::hash::{Hasher, KeyHash};
 use crate::positions::{Cells, MAX_HASHES};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -45,10 +46,7 @@ pub use plan::{DecayStorage, DecayingPlan};
 use store::{Store, on};
 pub use time::{Fade, SHORTEST_EPOCH};
 
-const FEW: usize = 8;
 const MOST: usize = MAX_HASHES as usize;
-/// Filters up to this size stay in a core's own cache, where asking ahead only costs.
-const IN_CACHE: u64 = 1 << 20;
 /// The time of a filter that has none yet.
 const NEVER: i64 = i64::MIN;
 

@@ -4,8 +4,9 @@ use super::time::Fade;
 use crate::cells::{
     BasicCells, DECAY_BLOCK, OptimizedCells, ROOM_128B, ROOM_192B, Rounding, bytes_for,
 };
-use crate::error::{Error, Result};
-use crate::filters::{Policy, check_capacity, check_error_rate};
+use crate::error::{Result, require, require_same};
+use crate::filters::{Policy, check_goal};
+use crate::named::named;
 use crate::placement::Placement;
 
 /// What holds the cells.
@@ -17,25 +18,9 @@ pub enum DecayStorage {
     Optimized,
 }
 
-impl DecayStorage {
-    /// All of them.
-    pub const ALL: [DecayStorage; 2] = [DecayStorage::Basic, DecayStorage::Optimized];
-
-    /// The name users and files know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            DecayStorage::Basic => "basic",
-            DecayStorage::Optimized => "optimized",
-        }
-    }
-
-    /// The layout of that name.
-    pub fn parse(name: &str) -> Result<Self> {
-        DecayStorage::ALL.into_iter().find(|storage| storage.name() == name).ok_or_else(|| {
-            let hint = "where the cells of a key lie is `layout`";
-            Error::parameter("storage", name, "\"basic\" or \"optimized\"", hint)
-        })
-    }
+named! {
+    DecayStorage: "storage", "\"basic\" or \"optimized\"", "where the cells of a key lie is `layout`";
+    Basic = "basic", Optimized = "optimized"
 }
 
 /// The sizes of a time-decaying Bloom filter.
@@ -64,22 +49,14 @@ pub struct DecayingPlan {
 impl DecayingPlan {
     /// The plan, if every field is one that can be built. Files pass through here too.
     pub fn checked(self) -> Result<Self> {
-        if let Some(capacity) = self.capacity {
-            check_capacity(capacity)?;
-        }
-        if let Some(error_rate) = self.error_rate {
-            check_error_rate(error_rate)?;
-        }
+        check_goal(self.capacity, self.error_rate)?;
         self.fade.checked()?;
-        if !matches!(self.counter_bits, 16 | 32) {
-            let hint = "16 bits count to 255 with 8 of them behind the point";
-            return Err(Error::parameter("counter_bits", self.counter_bits, "16 or 32", hint));
-        }
-        if self.fraction_bits > self.counter_bits - 4 {
-            let allowed = "between 0 and 4 less than `counter_bits`";
-            let hint = "8 bits behind the point round to 1/256 of an occurrence";
-            return Err(Error::parameter("fraction_bits", self.fraction_bits, allowed, hint));
-        }
+        let (bits, hint) =
+            (self.counter_bits, "16 bits count to 255 with 8 of them behind the point");
+        require(matches!(bits, 16 | 32), "counter_bits", bits, "16 or 32", hint)?;
+        let (allowed, fraction) = ("between 0 and 4 less than `counter_bits`", self.fraction_bits);
+        let hint = "8 bits behind the point round to 1/256 of an occurrence";
+        require(fraction <= bits - 4, "fraction_bits", fraction, allowed, hint)?;
         self.placement.checked()?;
         Ok(self)
     }
@@ -130,25 +107,12 @@ impl DecayingPlan {
 
     /// Refuses to go on when `other` has other parameters.
     pub fn require_same(&self, other: &DecayingPlan) -> Result<()> {
-        let differ = |name, ours: &str, theirs: &str| Err(Error::incompatible(name, ours, theirs));
         self.placement.require_same(&other.placement)?;
-        if self.storage != other.storage {
-            return differ("storage", self.storage.name(), other.storage.name());
-        }
-        if self.counter_bits != other.counter_bits {
-            let (a, b) = (self.counter_bits, other.counter_bits);
-            return Err(Error::incompatible("counter_bits", a, b));
-        }
-        if self.fraction_bits != other.fraction_bits {
-            let (a, b) = (self.fraction_bits, other.fraction_bits);
-            return Err(Error::incompatible("fraction_bits", a, b));
-        }
-        if self.rounding != other.rounding {
-            return differ("rounding", self.rounding.name(), other.rounding.name());
-        }
-        if self.policy != other.policy {
-            return differ("policy", self.policy.name(), other.policy.name());
-        }
+        require_same("storage", self.storage.name(), other.storage.name())?;
+        require_same("counter_bits", self.counter_bits, other.counter_bits)?;
+        require_same("fraction_bits", self.fraction_bits, other.fraction_bits)?;
+        require_same("rounding", self.rounding.name(), other.rounding.name())?;
+        require_same("policy", self.policy.name(), other.policy.name())?;
         self.fade.require_same(&other.fade)
     }
 }

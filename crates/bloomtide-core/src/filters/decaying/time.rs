@@ -2,7 +2,7 @@
 //!
 //! No clock here: seconds come in from above.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, require, require_same};
 
 /// No epoch is shorter: a clock that is cheap to read ticks every few milliseconds.
 pub const SHORTEST_EPOCH: f64 = 0.1;
@@ -40,24 +40,19 @@ impl Fade {
     /// The same, if it makes sense. Files pass through here too.
     pub fn checked(self) -> Result<Self> {
         // NaN is in no range.
-        if let Some(half_life) = self.half_life.filter(|h| !(*h > 0.0 && *h <= LONGEST)) {
-            let hint = "an hour is \"1h\": what was counted an hour ago counts half";
-            let allowed = "above 0 and at most 1e11 seconds";
-            return Err(Error::parameter("half_life", half_life, allowed, hint));
-        }
-        if !(SHORTEST_EPOCH..=LONGEST).contains(&self.epoch) {
-            let hint = "a tenth of the half-life is a good epoch";
-            let allowed = "between 0.1 and 1e11 seconds";
-            return Err(Error::parameter("epoch", self.epoch, allowed, hint));
-        }
-        if !(0.0..=1.0).contains(&self.decay) {
-            let hint = "0.9 keeps nine tenths of a count every epoch; or give a half-life";
-            return Err(Error::parameter("decay", self.decay, "between 0 and 1", hint));
-        }
-        if !(0.0..=LONGEST * 10.0).contains(&self.origin) {
-            let hint = "leave it out to count epochs from 1970";
-            return Err(Error::parameter("origin", self.origin, "seconds since 1970", hint));
-        }
+        let half_life = self.half_life.unwrap_or(1.0);
+        let hint = "an hour is \"1h\": what was counted an hour ago counts half";
+        let allowed = "above 0 and at most 1e11 seconds";
+        require(half_life > 0.0 && half_life <= LONGEST, "half_life", half_life, allowed, hint)?;
+        let right = (SHORTEST_EPOCH..=LONGEST).contains(&self.epoch);
+        let hint = "a tenth of the half-life is a good epoch";
+        require(right, "epoch", self.epoch, "between 0.1 and 1e11 seconds", hint)?;
+        let right = (0.0..=1.0).contains(&self.decay);
+        let hint = "0.9 keeps nine tenths of a count every epoch; or give a half-life";
+        require(right, "decay", self.decay, "between 0 and 1", hint)?;
+        let right = (0.0..=LONGEST * 10.0).contains(&self.origin);
+        let hint = "leave it out to count epochs from 1970";
+        require(right, "origin", self.origin, "seconds since 1970", hint)?;
         Ok(self)
     }
 
@@ -83,17 +78,9 @@ impl Fade {
 
     /// Refuses to go on when `other` keeps another time.
     pub fn require_same(&self, other: &Fade) -> Result<()> {
-        let fields = [
-            ("epoch", self.epoch, other.epoch),
-            ("origin", self.origin, other.origin),
-            ("decay", self.decay, other.decay),
-        ];
-        for (name, ours, theirs) in fields {
-            if ours != theirs {
-                return Err(Error::incompatible(name, ours, theirs));
-            }
-        }
-        Ok(())
+        require_same("epoch", self.epoch, other.epoch)?;
+        require_same("origin", self.origin, other.origin)?;
+        require_same("decay", self.decay, other.decay)
     }
 }
 
@@ -114,6 +101,7 @@ fn halved(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn a_half_life_of_epochs_halves() {

@@ -13,7 +13,7 @@ use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::filters::BloomFilter;
 use crate::hash::KeyHash;
-use crate::url::{Canon, canonical};
+use crate::url::check;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -34,47 +34,66 @@ const RECENT: usize = 256;
 /// The digests of one layer. Most rows share the prefixes near the root with a row before them, so each digest is
 /// kept once, as far as that shows at a glance.
 struct Level {
-    digests: Vec<KeyHash>,
+    digests: [KeyHash; PIECE],
+    /// How many of them there are.
+    count: usize,
     /// For additions: the row that brought each digest.
-    rows: Vec<u16>,
-    /// For questions: each row that has this layer, with the place of its digest.
-    places: Vec<(u16, u16)>,
+    rows: [u16; PIECE],
+    /// For questions: each row that has this layer, with the place of its digest, and how many there are.
+    places: [(u16, u16); PIECE],
+    asked: usize,
     /// By some bits of a digest, where it may be.
     recent: [u16; RECENT],
 }
 
 impl Level {
     fn new() -> Self {
-        Level { digests: vec![], rows: vec![], places: vec![], recent: [0; RECENT] }
+        Level {
+            digests: [KeyHash::default(); PIECE],
+            count: 0,
+            rows: [0; PIECE],
+            places: [(0, 0); PIECE],
+            asked: 0,
+            recent: [0; RECENT],
+        }
     }
 
     fn clear(&mut self) {
-        self.digests.clear();
-        self.rows.clear();
-        self.places.clear();
+        (self.count, self.asked) = (0, 0);
     }
 
-    /// Takes a row's digest.
+    fn digests(&self) -> &[KeyHash] {
+        &self.digests[..self.count]
+    }
+
+    fn places(&self) -> &[(u16, u16)] {
+        &self.places[..self.asked]
+    }
+
+    /// Takes a row's digest. No level has more than the piece has rows, so the remainders only tell the compiler.
     #[inline(always)]
     fn push<const ASKED: bool>(&mut self, row: u16, digest: KeyHash) {
-        let place = &mut self.recent[digest.h1 as usize % RECENT];
-        if self.digests.get(*place as usize) != Some(&digest) {
-            *place = self.digests.len() as u16;
-            self.digests.push(digest);
-            if !ASKED {
-                self.rows.push(row);
-            }
+        let recent = &mut self.recent[digest.h1 as usize % RECENT];
+        let place = *recent as usize;
+        if place >= self.count || self.digests[place % PIECE] != digest {
+            let place = self.count % PIECE;
+            *recent = place as u16;
+            self.digests[place] = digest;
+            self.rows[place] = row;
+            self.count += 1;
         }
         if ASKED {
-            self.places.push((row, *place));
+            self.places[self.asked % PIECE] = (row, *recent);
+            self.asked += 1;
         }
     }
 
     /// Takes a row that has the digest of the row before it.
     #[inline(always)]
     fn repeat<const ASKED: bool>(&mut self, row: u16) {
-        if ASKED && let Some((_, place)) = self.places.last() {
-            self.places.push((row, *place));
+        if ASKED && let Some((_, place)) = self.places().last() {
+            self.places[self.asked % PIECE] = (row, *place);
+            self.asked += 1;
         }
     }
 }
@@ -162,8 +181,9 @@ impl<'k> Piece<'k> {
                 levels.push(Level::new());
             }
             *depth = digests.len().max(*depth);
-            levels[..shared].iter_mut().for_each(|level| level.repeat::<ASKED>(at));
-            for (level, digest) in levels.iter_mut().zip(digests).skip(shared) {
+            let (same, others) = levels[..digests.len()].split_at_mut(shared);
+            same.iter_mut().for_each(|level| level.repeat::<ASKED>(at));
+            for (level, digest) in others.iter_mut().zip(&digests[shared..]) {
                 level.push::<ASKED>(at, *digest);
             }
             if filter.plan.bind == Bind::Xor {
@@ -186,7 +206,7 @@ impl<'k> Piece<'k> {
         match part.checked_sub(1) {
             Some(layer) if layer < self.depth => {
                 let level = &self.levels[layer];
-                add(&filter.layers[layer], &level.digests, &|at| note(level.rows[at] as usize));
+                add(&filter.layers[layer], level.digests(), &|at| note(level.rows[at] as usize));
             }
             Some(_) => {}
             None if filter.plan.bind == Bind::Xor => {
@@ -212,28 +232,27 @@ impl<'k> Piece<'k> {
             filter.whole.contains_many(&self.whole.as_slice(), out, crew);
         }
         // X ends most absent URLs, so the layers are asked only for what is left.
-        let (mut places, mut digests) = (Vec::new(), Vec::new());
+        let (mut places, mut digests) = ([0; PIECE], [KeyHash::default(); PIECE]);
         let (mut found, mut known) = ([false; PIECE], [false; PIECE]);
         for (layer, level) in self.levels[..self.depth].iter().enumerate().rev() {
             let Some(layer) = filter.layers.get(layer) else {
-                level.places.iter().for_each(|(row, _)| out[*row as usize] = false);
+                level.places().iter().for_each(|(row, _)| out[*row as usize] = false);
                 continue;
             };
-            places.clear();
-            digests.clear();
-            known.fill(false);
-            for (row, place) in &level.places {
-                if out[*row as usize] && !known[*place as usize] {
-                    known[*place as usize] = true;
-                    places.push(*place);
-                    digests.push(level.digests[*place as usize]);
-                }
+            let mut count = 0;
+            known[..level.count].fill(false);
+            for (row, place) in level.places() {
+                let place = *place as usize % PIECE;
+                // Without a branch, which could not be foreseen: the next one is written over it.
+                (places[count % PIECE], digests[count % PIECE]) = (place, level.digests[place]);
+                count += usize::from(out[*row as usize] & !known[place]);
+                known[place] |= out[*row as usize];
             }
-            let answers = &mut found[..digests.len()];
-            layer.contains_many(&digests.as_slice(), answers, crew);
-            places.iter().zip(answers).for_each(|(place, found)| known[*place as usize] = *found);
-            for (row, place) in &level.places {
-                out[*row as usize] &= known[*place as usize];
+            let answers = &mut found[..count];
+            layer.contains_many(&&digests[..count], answers, crew);
+            places.iter().zip(answers).for_each(|(place, found)| known[*place] = *found);
+            for (row, place) in level.places() {
+                out[*row as usize] &= known[*place as usize % PIECE];
             }
         }
     }
@@ -245,10 +264,9 @@ impl UrlFilter {
         let refused = Refused::default();
         let mut nothing = vec![(); keys.len()];
         batch::split(&mut nothing, crew, |rows, _| {
-            let (mut buffer, options) = (Vec::new(), Canon::default());
+            let mut buffer = Vec::new();
             let refuse = |row: usize| {
-                let url = text(keys.key(row));
-                let outcome = url.and_then(|url| canonical(url, &options, &mut buffer).map(|_| ()));
+                let outcome = text(keys.key(row)).and_then(|url| check(url, &mut buffer));
                 outcome.err().map(|error| (row, error))
             };
             refused.note(rows.into_iter().find_map(refuse));

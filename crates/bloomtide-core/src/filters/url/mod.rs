@@ -236,8 +236,8 @@ impl UrlFilter {
         }
         url.extend(host);
         let mut cutter = Cutter::default();
-        let mut parts = cutter.cut(&url, MAX_LAYERS)?.segments(1);
-        if parts.next() != Some(b"") || parts.next().is_some() {
+        let alone = cutter.cut(&url, MAX_LAYERS).is_ok_and(|cut| cut.segments(1).eq([b""]));
+        if !alone {
             return Err(Error::parameter(
                 "host",
                 String::from_utf8_lossy(host),
