@@ -23,7 +23,7 @@ FACADE = "bloomtide"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "records", "core_missing"}),
-    frozenset({"system", "extras"}),
+    frozenset({"system", "extras", "columns"}),
     frozenset({"memory_models", "papers", "partitions", "durable"}),
     frozenset({"_core"}),
     frozenset({"format"}),

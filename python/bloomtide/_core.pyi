@@ -67,6 +67,7 @@ __all__ = [
     "Digests",
     "DynamicCountFilter",
     "Events",
+    "HashedLines",
     "HistoryBuffer",
     "HistoryForest",
     "HistoryPlan",
@@ -255,11 +256,11 @@ class ScalableBloomFilter:
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __new__(
         cls,
-        capacity: SupportsIndex = 1048576,
+        capacity: SupportsIndex = 1572864,
         error_rate: float = 0.01,
         *,
-        growth: float = 12.0,
-        tightening: float = 0.7,
+        growth: float = 8.0,
+        tightening: float = 0.5,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
@@ -268,11 +269,11 @@ class ScalableBloomFilter:
     @classmethod
     def plan(
         cls,
-        capacity: SupportsIndex = 1048576,
+        capacity: SupportsIndex = 1572864,
         error_rate: float = 0.01,
         *,
-        growth: float = 12.0,
-        tightening: float = 0.7,
+        growth: float = 8.0,
+        tightening: float = 0.5,
         paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
@@ -954,9 +955,17 @@ class Dedup:
     ) -> Self: ...
     def feed(self, data: Buffer) -> bytes: ...
     def finish(self) -> bytes: ...
+    def hash(self, data: Buffer | None = None) -> HashedLines: ...
+    def filter(self, hashed: HashedLines) -> bytes: ...
     def take(self, data: Buffer | None = None) -> tuple[bytes, list[bytes], list[float | None]]: ...
     def keep(self, new: list[bool], counts: list[int] | None = None) -> bytes: ...
+    @property
+    def without_key(self) -> int: ...
     def report(self) -> LineReport: ...
+
+@final
+class HashedLines:
+    """Lines whose keys `Dedup.hash` has hashed, for `Dedup.filter`."""
 
 @final
 class HistoryBuffer:

@@ -29,7 +29,7 @@ Each class is also the natural built-in, so `except ValueError` keeps working.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 
 class BloomtideError(Exception):
@@ -242,13 +242,151 @@ def list_error_codes() -> dict[str, type[BloomtideError]]:
     return dict(sorted(found.items()))
 
 
+def refusal(name: str, got: object, allowed: str, hint: str = "") -> ParameterError:
+    """The error of a parameter, worded as the compiled core words it."""
+    message = f"`{name}` must be {allowed}, got: {got}"
+    return ParameterError(message, hint=hint, name=name, got=got, allowed=allowed)
+
+
 def require(name: str, got: object, allowed: str, holds: bool, *, hint: str = "") -> None:
-    """Refuse a parameter unless the condition `holds`; worded as the compiled core words it."""
+    """Refuse a parameter unless the condition `holds`."""
     if not holds:
-        raise ParameterError(
-            f"`{name}` must be {allowed}, got: {got}",
-            hint=hint,
-            name=name,
-            got=got,
-            allowed=allowed,
-        )
+        raise refusal(name, got, allowed, hint)
+
+
+# ---- what the compiled core raises: it says what happened, and here is what to do about it
+
+_DAMAGED = "the bytes changed after they were written: restore them from a copy or build them again"
+_UNCHANGED = "what was there before is unchanged"
+_NO_SPACE = f"free some space; {_UNCHANGED}"
+
+_HINTS = {
+    "CapacityError": "lower `capacity`, or allow a larger `error_rate`",
+    "IncompatibleError": "make both filters with the same parameters and the same seed",
+    "AbsentKeyError": "remove only what was added, and no more often; this key is as it was",
+    "UnsupportedError": 'use policy="plain" for filters that remove',
+    "ReadOnlyError": 'open it with mode="r+" to add',
+    "InvariantError": "build the filter again, and report how it came about",
+    "NotASnapshotError": "check the path: this is some other program's file",
+    "VersionError": "read it with a newer bloomtide",
+    "TruncatedError": "it was cut or copied only in part: restore it from a copy or build it again",
+    "ChecksumError": _DAMAGED,
+    "SnapshotError": _DAMAGED,
+    "UnsealedError": (
+        'open it with BloomFilter.open(path, mode="r+"); closing it writes the checksums'
+    ),
+}
+
+_STORAGE_HINTS = {
+    "NotFound": "check the path, and that its directory exists",
+    "PermissionDenied": "check the permissions of the file and of its directory",
+    "IsADirectory": "give the path of a file, not of a directory",
+    "StorageFull": _NO_SPACE,
+    "QuotaExceeded": _NO_SPACE,
+    "FileTooLarge": _NO_SPACE,
+    "ReadOnlyFilesystem": "the file system is read-only: save somewhere else",
+}
+"""By Rust's names for what the operating system said."""
+
+_KEY_HINTS = {
+    "NoneType": 'leave missing values out; a batch skips them with nulls="skip"',
+    "float": "convert it: int(key) or str(key)",
+    "bool": "convert it: int(key) or str(key)",
+    "int": "an int key has 64 bits, from -2**63 to 2**64 - 1; use str(key) for larger ones",
+    "tuple": "join its parts into one str or bytes key",
+    "list": "join its parts into one str or bytes key",
+}
+
+
+def core_error(name: str, message: str, fields: dict[str, Any]) -> BloomtideError:
+    """An error of that class, with the usual hint unless the fields have one."""
+    hint = fields.pop("hint", None)
+    if name == "StorageError":
+        hint = _STORAGE_HINTS.get(fields.pop("reason"), f"see errno; {_UNCHANGED}")
+    cls: type[BloomtideError] = globals()[name]
+    if issubclass(cls, SnapshotError):
+        fields = {"path": None, "offset": None} | fields
+    return cls(message, hint=_HINTS.get(name, "") if hint is None else hint, **fields)
+
+
+def key_type(key: object, row: int | None, surrogate: bool) -> KeyTypeError:
+    """A key of a type that has no digest; `row` is its place in a batch."""
+    got = type(key).__qualname__
+    if surrogate:
+        problem = "a `str` with a lone surrogate has no UTF-8 form"
+        hint = 'encode it yourself, for example key.encode("utf-8", "surrogatepass")'
+        return _no_key(got, row, problem, hint)
+    hint = _KEY_HINTS.get(got, "convert it to str, bytes or int")
+    if row is not None and got in {"tuple", "list"}:
+        hint = "give counts as counts=[...] or as a mapping {key: count}; join the parts of one key"
+    problem = f"a key must be `str`, bytes-like or a 64-bit `int`, got: `{got}`"
+    return _no_key(got, row, problem, hint)
+
+
+def text_type(key: object, row: int | None) -> KeyTypeError:
+    """An integer where keys are texts."""
+    got = type(key).__qualname__
+    problem = f"a URL must be `str` or bytes-like, got: `{got}`"
+    return _no_key(got, row, problem, "give the URL itself, with its scheme")
+
+
+def _no_key(got: str, row: int | None, problem: str, hint: str) -> KeyTypeError:
+    message = problem if row is None else f"keys[{row}]: {problem}"
+    return KeyTypeError(message, hint=hint, got=got, index=row, added=None)
+
+
+def null_key(row: int, whole: bool) -> NullKeyError:
+    """A row without a key, in a batch that goes in up to there, or `whole` or not at all."""
+    if whole:
+        message = f"keys[{row}] is null; nothing was added"
+        hint = 'nulls="skip" leaves such rows out'
+    else:
+        message = f"keys[{row}] is null; the {row} keys before it were processed"
+        hint = 'nulls="skip" answers False (or 0) for such rows'
+    return NullKeyError(message, hint=hint, index=row, added=0 if whole else row)
+
+
+def in_row(error: BloomtideError, row: int) -> BloomtideError:
+    """Tell on an error which row of its batch it is about."""
+    error.message = f"keys[{row}]: {error.message}"
+    return with_fields(error, index=row)
+
+
+def with_added(error: BaseException, added: int) -> BaseException:
+    """Tell on an error how many keys of its batch went in before it."""
+    # An interrupt or a lack of memory is not the batch's to explain.
+    if isinstance(error, KeyboardInterrupt | MemoryError):
+        return error
+    error.add_note(f"{added} keys of the batch were processed before this")
+    return with_fields(error, added=added)
+
+
+def nothing_added(error: BaseException) -> BaseException:
+    """Tell on an error that its batch changed nothing, whatever was said of it before."""
+    error.__dict__.pop("__notes__", None)
+    return with_added(error, 0)
+
+
+def with_path(error: BaseException, path: str) -> BaseException:
+    """Name the file in a snapshot error, which knows only bytes."""
+    if not isinstance(error, SnapshotError):
+        return error
+    error.message = f"{path}: {error.message}"
+    return with_fields(error, path=path)
+
+
+def in_segment(error: BaseException, segment: int) -> BaseException:
+    """Say which segment of a history is damaged."""
+    return with_fields(error, segment=segment)
+
+
+_Error = TypeVar("_Error", bound=BaseException)
+
+
+def with_fields(error: _Error, **fields: Any) -> _Error:
+    """Set fields on an error, also among those that a pickled one is made of again."""
+    for name, value in fields.items():
+        setattr(error, name, value)
+    if isinstance(error, BloomtideError):
+        error.fields.update(fields)
+    return error

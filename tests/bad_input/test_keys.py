@@ -130,14 +130,14 @@ def test_what_cannot_be_iterated_is_not_a_batch(filled: Filter, keys: Any) -> No
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("threads", [0, -1, 2**40])
-def test_threads_are_a_sensible_number(filled: Filter, threads: int) -> None:
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2**40, 2**70, "x", 1.5, True, None])
+def test_threads_are_a_sensible_number(filled: Filter, threads: Any) -> None:
     for verb in (filled.add_many, filled.contains_many):
         refused(errors.ParameterError, partial(verb, ["x"], threads=threads), name="threads")
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("nulls", ["x", "", "Skip"])
+@pytest.mark.parametrize("nulls", ["x", "", "Skip", 5, None])
 def test_nulls_are_refused_or_skipped(filled: Filter, nulls: Any) -> None:
     for verb in (filled.add_many, filled.contains_many):
         refused(errors.ParameterError, partial(verb, ["x"], nulls=nulls), name="nulls")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bloomtide import BloomFilter, CountingBloomFilter, ScalableBloomFilter, errors
+from bloomtide import BloomFilter, CountFilter, CountingBloomFilter, ScalableBloomFilter, errors
 from tests.bad_input.refusal import refused
 
 SECRET = bytes(range(16))
@@ -88,11 +88,12 @@ def test_only_a_filter_of_its_kind_can_be_merged(other: Any) -> None:
 def test_kinds_do_not_mix_in_a_merge() -> None:
     bloom, counting = BloomFilter(100, 0.01), CountingBloomFilter(100, 0.01)
     wrong: Any = counting
-    with pytest.raises(TypeError):
-        bloom.merge(wrong)
+    kinds = {"field": "kind", "expected": "BloomFilter", "got": "CountingBloomFilter"}
+    refused(errors.IncompatibleError, bloom.merge, wrong, **kinds)
     with pytest.raises(TypeError):
         bloom |= wrong
-    wrong = bloom
-    with pytest.raises(TypeError):
-        counting.merge(wrong)
+    refused(errors.IncompatibleError, counting.merge, bloom, field="kind", got="BloomFilter")
+    grows = CountFilter(100, 0.01)
+    refused(errors.IncompatibleError, grows.merge, counting, field="kind", expected="CountFilter")
+    refused(errors.IncompatibleError, counting.merge, grows, got="DynamicCountFilter")
     assert not hasattr(ScalableBloomFilter, "merge")

@@ -75,6 +75,13 @@ def test_an_absurd_capacity_is_refused_before_anything_is_allocated(
         assert found.name == "capacity"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("capacity", [2**64, 10**30])
+def test_a_number_beyond_64_bits_is_told_as_it_was_given(kind: Any, capacity: int) -> None:
+    refused(errors.ParameterError, kind, capacity, name="capacity", got=str(capacity))
+    refused(errors.ParameterError, lambda: BloomFilter(bits=64, hashes=2**40), got=str(2**40))
+
+
 @pytest.mark.parametrize("rate", [1e-300, 5e-324], ids=_name)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_absurdly_small_error_rate_never_crashes(kind: Any, rate: float) -> None:

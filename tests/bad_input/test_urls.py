@@ -176,8 +176,9 @@ def test_a_host_with_anything_behind_it_is_refused(filled: UrlFilter, host: str)
 
 @pytest.mark.parametrize("host", ["", " ", "exa mple.org", "http://"])
 def test_what_is_no_host_is_refused(filled: UrlFilter, host: str) -> None:
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError) as caught:
         filled.seen_host(host)
+    assert (caught.value.name, caught.value.got) == ("host", host)
 
 
 def test_a_host_is_asked_for_in_any_spelling(filled: UrlFilter) -> None:

@@ -2,15 +2,11 @@
 
 use crate::errors::raise;
 use crate::fork;
-use crate::open::{OPENING, open_shared};
+use crate::open::open_shared;
 use crate::records::{plan_record, stats_record};
 use crate::structure::prelude::*;
-use crate::words::Goal;
-use bloomtide_core::{BloomFilter as Core, BloomPlan, Error};
+use bloomtide_core::{BloomFilter as Core, BloomPlan, Error, Placement};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The keywords that a plan is made from.
-pub(crate) const SIZING: &[&str] = &["layout", "bits", "hashes", "paper"];
 
 /// A set that may wrongly say "present", never wrongly "absent".
 ///
@@ -27,38 +23,25 @@ pub(crate) struct BloomFilter {
 }
 
 /// Words of Python's that become a plan.
-pub(crate) fn plan_of<'py>(
-    words: &Words<'_, 'py>,
-    capacity: Option<&Bound<'py, PyAny>>,
-    error_rate: Option<&Bound<'py, PyAny>>,
-) -> PyResult<BloomPlan> {
-    let (layout, derivation) = (words.layout()?, words.derivation()?);
-    match words.goal(capacity, error_rate, "bits")? {
-        Goal::Keys { capacity, error_rate } => {
-            BloomPlan::for_goal(capacity, error_rate, layout, derivation)
-        }
-        Goal::Sizes { cells, hashes } => BloomPlan::for_sizes(cells, hashes, layout, derivation),
-    }
-    .or_raise(words.py)
-}
-
-fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<BloomPlan> {
-    params::require_kind(plan, "bloom")?;
-    let placement = placement_of(plan)?;
-    Ok(BloomPlan {
-        layout: placement.layout,
-        derivation: placement.derivation,
-        bits: placement.cells,
-        hashes: placement.hashes,
-        capacity: field(plan, "capacity")?,
-        error_rate: field(plan, "error_rate")?,
-    })
+pub(crate) fn plan_of(_: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<BloomPlan> {
+    words.require_kind(&["bloom"])?;
+    let (for_goal, for_sizes) = (BloomPlan::for_goal, BloomPlan::for_sizes);
+    let planned = |Placement { layout, derivation, cells, hashes }| BloomPlan {
+        layout,
+        derivation,
+        bits: cells,
+        hashes,
+        capacity: None,
+        error_rate: None,
+    };
+    let (plan, capacity, error_rate) = words.placed("bits", for_goal, for_sizes, planned)?;
+    Ok(BloomPlan { capacity, error_rate, ..plan })
 }
 
 shared!(
     BloomFilter,
     Core,
-    |_this, py, made| Ok(Py::new(py, BloomFilter::new(made))?.into_any()),
+    |core| Loaded::Bloom(core),
     |core| *core,
     #[inline(always)]
     fn require_open(&self, py: Python<'_>) -> PyResult<()> {
@@ -88,7 +71,19 @@ planned!(
     BloomFilter,
     Core,
     "(capacity=None, error_rate=None, *, layout=None, bits=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=None, error_rate=None, *, layout=None, bits=None, hashes=None, paper=None)"
+    "($type, capacity=None, error_rate=None, *, layout=None, bits=None, hashes=None, paper=None)",
+    "($type, plan, *, hash='xxh3', seed=0, secret=None)"
+);
+
+by_words!(
+    BloomFilter,
+    /// Maps a filter's file into memory, shared by every process that opens it.
+    ///
+    /// mode "r" asks only, "r+" adds to an existing file, "c" makes the file if there is none.
+    /// Parameters that are given must be those of the file.
+    open,
+    "($type, path, capacity=None, error_rate=None, *, mode='r', layout=None, bits=None, hashes=None, paper=None, hash=None, seed=None, secret=None)",
+    |cls, words| Ok(Py::new(words.py, BloomFilter::new(open_shared(cls, &words)?))?.into_any())
 );
 
 impl BloomFilter {
@@ -105,14 +100,13 @@ impl BloomFilter {
     fn closed_error(&self, py: Python<'_>) -> PyErr {
         let path = self.path().unwrap_or_default();
         let hint = "open it again with BloomFilter.open(path)";
-        raise(py, "ClosedError", &format!("the filter was closed: {path}"), hint, |fields| {
-            fields.set_item("path", &path)
-        })
+        let message = format!("the filter was closed: {path}");
+        raise(py, "ClosedError", &message, |dict| fields!(dict => path: &path, hint))
     }
 
     /// `add`, which `short_calls.rs` puts on the class.
     #[inline(always)]
-    pub(crate) fn add_one(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub(crate) fn add_one(&self, key: &Object<'_>) -> PyResult<bool> {
         self.require_writable(key.py())?;
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers) {
@@ -141,37 +135,12 @@ impl BloomFilter {
 
 #[pymethods]
 impl BloomFilter {
-    /// Maps a filter's file into memory, shared by every process that opens it.
-    ///
-    /// mode "r" asks only, "r+" adds to an existing file, "c" makes the file if there is none.
-    /// Parameters that are given must be those of the file.
-    #[classmethod]
-    #[pyo3(
-        signature = (path, capacity=None, error_rate=None, **words),
-        text_signature = "($type, path, capacity=None, error_rate=None, *, mode='r', layout=None, bits=None, hashes=None, paper=None, hash=None, seed=None, secret=None)"
-    )]
-    fn open<'py>(
-        cls: &Bound<'py, PyType>,
-        path: &Bound<'py, PyAny>,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-        words: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Self> {
-        let path = params::path(path)?;
-        let words = Words::new(cls.py(), words, &[SIZING, HASHING, OPENING])?;
-        open_shared(&words, &path, capacity, error_rate).map(BloomFilter::new)
-    }
-
     /// Adds every key in order; a NumPy array of what `add` would have answered.
-    #[pyo3(signature = (keys, *, nulls="refuse", threads=1))]
-    fn add_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (keys, **options))]
+    #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
+    fn add_many<'py>(&self, keys: &Object<'py>, options: Option<&Dict<'py>>) -> Answer<'py> {
         let py = keys.py();
-        let options = Options::parse(py, nulls, threads)?;
+        let options = Options::of(py, options)?;
         self.require_writable(py)?;
         let ready = |py: Python<'_>| self.require_writable(py);
         let add = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
@@ -182,7 +151,7 @@ impl BloomFilter {
         keys::run(&verb, keys, options)
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn __contains__(&self, key: &Object<'_>) -> PyResult<bool> {
         self.require_open(key.py())?;
         Ok(self.core.contains(hash_key(self.core.hasher(), key, None)?))
     }
@@ -213,13 +182,13 @@ impl BloomFilter {
     }
 
     /// Fill, estimated keys, error rate now and memory, measured from the cells.
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
         self.require_open(py)?;
         stats_record(py, self.core.plan(), &py.detach(|| self.core.measure()), None)
     }
 
     /// The bits of a key, in the order they are derived.
-    fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    fn positions(&self, key: &Object<'_>) -> PyResult<Vec<u64>> {
         Ok(self.core.positions(hash_key(self.core.hasher(), key, None)?))
     }
 

@@ -1,7 +1,7 @@
 //! The buffer protocol, held open by a guard.
 
+use crate::python::*;
 use pyo3::ffi;
-use pyo3::prelude::*;
 use std::ffi::{CStr, c_int};
 
 /// A view of another object's memory; its owner cannot resize it meanwhile.
@@ -9,7 +9,7 @@ pub(crate) struct View(Box<ffi::Py_buffer>);
 
 impl View {
     /// The object's memory, if it offers it in that form.
-    pub(crate) fn of(object: &Bound<'_, PyAny>, flags: c_int) -> Option<Self> {
+    pub(crate) fn of(object: &Object<'_>, flags: c_int) -> Option<Self> {
         // SAFETY: object is live; a failed call leaves an error, which is cleared.
         unsafe {
             if ffi::PyObject_CheckBuffer(object.as_ptr()) == 0 {
@@ -44,6 +44,12 @@ impl View {
 
     pub(crate) fn bytes(&self) -> usize {
         self.0.len as usize
+    }
+
+    /// The bytes of a contiguous view.
+    pub(crate) fn slice(&self) -> &[u8] {
+        // SAFETY: the view keeps that many bytes in place as long as it lives.
+        unsafe { std::slice::from_raw_parts(self.data().cast_const(), self.bytes()) }
     }
 
     pub(crate) fn item_bytes(&self) -> usize {

@@ -2,9 +2,9 @@
 
 use crate::errors::{OrRaise, parameter};
 use crate::key::with_key;
+use crate::python::*;
 use bloomtide_core::url::{Names, Slash};
 use bloomtide_core::{Canon, Error, Key, canonical};
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 
 /// The one spelling of a URL's address.
@@ -14,9 +14,9 @@ use pyo3::types::{PyBool, PyString};
     text_signature = "(url, *, sort_query=False, drop_tracking=False, trailing_slash='keep', drop_sessions=False, keep_fragment=False)"
 )]
 pub(crate) fn canonical_url<'py>(
-    url: &Bound<'py, PyAny>,
+    url: &Object<'py>,
     sort_query: bool,
-    drop_tracking: Option<&Bound<'py, PyAny>>,
+    drop_tracking: Option<&Object<'py>>,
     trailing_slash: &str,
     drop_sessions: bool,
     keep_fragment: bool,
@@ -31,16 +31,9 @@ pub(crate) fn canonical_url<'py>(
     };
     let mut buffer = Vec::new();
     let form = with_key(url, None, |key| {
-        let bytes = match key {
-            Key::Text(bytes) | Key::Bytes(bytes) => bytes,
-            _ => {
-                return Err(Error::parameter(
-                    "url",
-                    "a number",
-                    "text or bytes",
-                    "convert it to str",
-                ));
-            }
+        let (Key::Text(bytes) | Key::Bytes(bytes)) = key else {
+            let hint = "convert it to str";
+            return Err(Error::parameter("url", "a number", "text or bytes", hint));
         };
         let form = canonical(bytes, &options, &mut buffer)?;
         // The same text is the same object: no copy for URLs that are canonical already.
@@ -55,7 +48,7 @@ pub(crate) fn canonical_url<'py>(
 }
 
 /// True for the list that comes with the package, False for none, or a list.
-fn names(value: &Bound<'_, PyAny>) -> PyResult<Names> {
+fn names(value: &Object<'_>) -> PyResult<Names> {
     let py = value.py();
     if let Ok(known) = value.cast::<PyBool>() {
         return Ok(if known.is_true() { Names::tracking() } else { Names::default() });
@@ -68,10 +61,10 @@ fn names(value: &Bound<'_, PyAny>) -> PyResult<Names> {
     if value.is_instance_of::<PyString>() {
         return Err(refuse("a single `str`".to_owned()));
     }
-    let kind =
-        || value.get_type().qualname().map_or_else(|_| "?".to_owned(), |kind| kind.to_string());
     let mut names = Vec::new();
-    for name in value.try_iter().map_err(|_| refuse(format!("`{}`", kind())))? {
+    for name in
+        value.try_iter().map_err(|_| refuse(format!("`{}`", class_name(&value.get_type()))))?
+    {
         let name = name?;
         names.push(name.extract::<String>().map_err(|_| refuse(format!("a list with {name:?}")))?);
     }

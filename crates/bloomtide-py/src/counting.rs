@@ -1,10 +1,7 @@
 //! `CountingBloomFilter` for Python.
 
 use crate::structure::prelude::*;
-use bloomtide_core::{CountingBloomFilter as Core, CountingPlan, Policy};
-
-/// The keywords that a plan is made from.
-const SIZING: &[&str] = &["counter_bits", "policy", "layout", "cells", "hashes", "paper"];
+use bloomtide_core::{CountingBloomFilter as Core, CountingPlan};
 
 /// Counts keys and forgets them again, in a few bits per counter.
 ///
@@ -16,12 +13,7 @@ pub(crate) struct CountingBloomFilter {
     writers: AtomicUsize,
 }
 
-shared!(
-    CountingBloomFilter,
-    Core,
-    |_this, py, made| Ok(Py::new(py, CountingBloomFilter::new(made))?.into_any()),
-    |core| *core
-);
+shared!(CountingBloomFilter, Core, |core| Loaded::Counting(core), |core| *core);
 whole!(CountingBloomFilter);
 merged!(CountingBloomFilter);
 loaded!(CountingBloomFilter, Counting);
@@ -31,17 +23,14 @@ planned!(
     CountingBloomFilter,
     Core,
     "(capacity=None, error_rate=None, *, counter_bits=4, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=None, error_rate=None, *, counter_bits=4, policy='plain', layout=None, cells=None, hashes=None, paper=None)"
+    "($type, capacity=None, error_rate=None, *, counter_bits=4, policy='plain', layout=None, cells=None, hashes=None, paper=None)",
+    "($type, plan, *, hash='xxh3', seed=0, secret=None)"
 );
 
-fn plan_of<'py>(
-    words: &Words<'_, 'py>,
-    capacity: Option<&Bound<'py, PyAny>>,
-    error_rate: Option<&Bound<'py, PyAny>>,
-) -> PyResult<CountingPlan> {
+fn plan_of(_: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<CountingPlan> {
+    words.require_kind(&["counting"])?;
     let counter_bits = words.small("counter_bits")?.unwrap_or(4);
-    let policy = Policy::parse(&words.text("policy", "plain")?).or_raise(words.py)?;
-    let (placement, capacity, error_rate) = words.placed(capacity, error_rate)?;
+    let (policy, (placement, capacity, error_rate)) = (words.policy()?, words.counters()?);
     let plan = CountingPlan { placement, counter_bits, policy, capacity, error_rate };
     plan.checked().or_raise(words.py)
 }
@@ -52,21 +41,9 @@ fn sizes_of(plan: &CountingPlan) -> Sizes {
     Sizes { kind: "counting", capacity, error_rate, placement, counter_bits, bytes }
 }
 
-fn plan_record<'py>(py: Python<'py>, plan: &CountingPlan) -> PyResult<Bound<'py, PyAny>> {
-    let policy = |fields: &Bound<'py, PyDict>| fields.set_item("policy", plan.policy.name());
+fn plan_record<'py>(py: Python<'py>, plan: &CountingPlan) -> Answer<'py> {
+    let policy = |dict: &Dict<'py>| fields!(dict => policy: plan.policy.name());
     sizes_of(plan).plan(py, |keys| plan.error_at(keys), policy)
-}
-
-fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<CountingPlan> {
-    params::require_kind(plan, "counting")?;
-    let policy = Policy::parse(&field::<String>(plan, "policy")?);
-    Ok(CountingPlan {
-        placement: placement_of(plan)?,
-        counter_bits: field(plan, "counter_bits")?,
-        policy: policy.or_raise(plan.py())?,
-        capacity: field(plan, "capacity")?,
-        error_rate: field(plan, "error_rate")?,
-    })
 }
 
 impl CountingBloomFilter {
@@ -76,12 +53,12 @@ impl CountingBloomFilter {
 
     /// `count`, which `short_calls.rs` puts on the class.
     #[inline(always)]
-    pub(crate) fn count_one(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+    pub(crate) fn count_one(&self, key: &Object<'_>) -> PyResult<u64> {
         Ok(self.core.count(hash_key(self.core.hasher(), key, None)?))
     }
 
     #[inline(always)]
-    fn add_times(&self, key: &Bound<'_, PyAny>, count: u64) -> PyResult<bool> {
+    fn add_times(&self, key: &Object<'_>, count: u64) -> PyResult<bool> {
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers) {
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
@@ -94,7 +71,7 @@ impl CountingBloomFilter {
 #[pymethods]
 impl CountingBloomFilter {
     /// Fill, estimated keys, error rate now, full counters and memory, measured from the cells.
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let measure = py.detach(|| self.core.measure());
         sizes_of(self.core.plan()).stats(py, &measure, |_| Ok(()))
     }

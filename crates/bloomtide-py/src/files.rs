@@ -7,40 +7,31 @@ use crate::decaying::TimeDecayingBloomFilter;
 use crate::errors::{OrRaise, parameter, to_python, with_path};
 use crate::hot::HotList;
 use crate::instants::Clock;
+use crate::python::*;
 use crate::scalable::ScalableBloomFilter;
 use crate::url::UrlFilter;
 use crate::{count, params};
-use bloomtide_core::Result;
-use bloomtide_core::snapshot::{self, Kind, Loaded, RealDisk, Snapshot};
+use bloomtide_core::snapshot::{self, Kind, Loaded, RealDisk};
 use pyo3::ffi;
-use pyo3::prelude::*;
-use std::path::Path;
 
-/// Replaces the file by a snapshot.
-pub(crate) fn save(filter: &(dyn Snapshot + Sync), path: &Path) -> Result<()> {
-    snapshot::save(filter, path, &RealDisk)
-}
-
-pub(crate) fn load(path: &Bound<'_, PyAny>, wanted: Option<Kind>) -> PyResult<Loaded> {
+pub(crate) fn load(path: &Object<'_>, wanted: Option<Kind>) -> PyResult<Loaded> {
     let py = path.py();
     let path = params::path(path)?;
     py.detach(|| snapshot::load(&path, wanted))
         .map_err(|error| with_path(py, to_python(py, error), &path))
 }
 
-pub(crate) fn from_bytes(data: &Bound<'_, PyAny>, wanted: Option<Kind>) -> PyResult<Loaded> {
+pub(crate) fn from_bytes(data: &Object<'_>, wanted: Option<Kind>) -> PyResult<Loaded> {
     let py = data.py();
     let Some(view) = View::of(data, ffi::PyBUF_C_CONTIGUOUS) else {
         let got = data.get_type().to_string();
         return Err(parameter(py, "data", got, "bytes-like", "give what to_bytes() returned"));
     };
-    // SAFETY: contiguous, and kept in place by the view, which outlives the reading.
-    let bytes = unsafe { std::slice::from_raw_parts(view.data().cast_const(), view.bytes()) };
-    py.detach(|| snapshot::read(bytes, wanted)).or_raise(py)
+    py.detach(|| snapshot::read(view.slice(), wanted)).or_raise(py)
 }
 
 /// Puts bytes in a file's place as `save` does.
-pub(crate) fn replace(path: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
+pub(crate) fn replace(path: &Object<'_>, data: &[u8]) -> PyResult<()> {
     let py = path.py();
     let path = params::path(path)?;
     py.detach(|| snapshot::replace(&RealDisk, &path, &mut |out| out.write_all(data))).or_raise(py)
@@ -50,7 +41,7 @@ pub(crate) fn replace(path: &Bound<'_, PyAny>, data: &[u8]) -> PyResult<()> {
 pub(crate) fn to_object(
     py: Python<'_>,
     loaded: Loaded,
-    clock: Option<&Bound<'_, PyAny>>,
+    clock: Option<&Object<'_>>,
 ) -> PyResult<Py<PyAny>> {
     let clock = Clock::parse(clock)?;
     Ok(match loaded {

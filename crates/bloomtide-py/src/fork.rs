@@ -3,7 +3,8 @@
 //! this module knows whether it did.
 
 use crate::errors::raise;
-use pyo3::prelude::*;
+use crate::python::*;
+use crate::records::fields;
 use pyo3::types::PyDict;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +23,7 @@ pub(crate) fn error(py: Python<'_>, path: &Path) -> PyErr {
     let path = path.to_string_lossy();
     let message = format!("opened before this process was forked: {path}");
     let hint = "open it again in the child, with BloomFilter.open(path, mode=\"r+\")";
-    raise(py, "ClosedError", &message, hint, |fields| fields.set_item("path", &*path))
+    raise(py, "ClosedError", &message, |dict| fields!(dict => path: &*path, hint))
 }
 
 /// Asks Python to tell every child.

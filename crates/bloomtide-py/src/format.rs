@@ -2,25 +2,21 @@
 
 use crate::buffer::View;
 use crate::errors::{OrRaise, parameter};
+use crate::python::*;
 use bloomtide_core::format::{self, Header, Kind};
 use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 /// From here on the interpreter is let go.
 const LARGE: usize = 1 << 16;
 
-fn with_bytes<T: Send>(
-    data: &Bound<'_, PyAny>,
-    act: impl FnOnce(&[u8]) -> T + Send,
-) -> PyResult<T> {
+fn with_bytes<T: Send>(data: &Object<'_>, act: impl FnOnce(&[u8]) -> T + Send) -> PyResult<T> {
     let py = data.py();
     let Some(view) = View::of(data, ffi::PyBUF_C_CONTIGUOUS) else {
         let got = data.get_type().to_string();
         return Err(parameter(py, "data", got, "bytes-like", "give bytes"));
     };
-    // SAFETY: contiguous, and kept in place by the view, which outlives the reading.
-    let bytes = unsafe { std::slice::from_raw_parts(view.data().cast_const(), view.bytes()) };
+    let bytes = view.slice();
     Ok(if bytes.len() < LARGE { act(bytes) } else { py.detach(|| act(bytes)) })
 }
 
@@ -32,7 +28,7 @@ fn kind_of(py: Python<'_>, name: &str) -> PyResult<Kind> {
 /// CRC-32C of the data, going on from the checksum of what came before it.
 #[pyfunction]
 #[pyo3(signature = (data, value=0, /))]
-pub(crate) fn crc32c(data: &Bound<'_, PyAny>, value: u32) -> PyResult<u32> {
+pub(crate) fn crc32c(data: &Object<'_>, value: u32) -> PyResult<u32> {
     with_bytes(data, |bytes| format::append(value, bytes))
 }
 
@@ -56,7 +52,7 @@ pub(crate) fn pack_header<'py>(
 /// Checks the header that the data begins with: its length, that of everything, and what the kind adds.
 #[pyfunction]
 pub(crate) fn read_header<'py>(
-    data: &Bound<'py, PyAny>,
+    data: &Object<'py>,
     kind: &str,
 ) -> PyResult<(usize, u64, Bound<'py, PyBytes>)> {
     let py = data.py();
@@ -71,7 +67,7 @@ pub(crate) fn read_header<'py>(
 /// Checks all of a blob that ends with the checksum of its body: what the kind adds, and where the body is.
 #[pyfunction]
 pub(crate) fn read_sealed<'py>(
-    data: &Bound<'py, PyAny>,
+    data: &Object<'py>,
     kind: &str,
 ) -> PyResult<(Bound<'py, PyBytes>, usize, usize)> {
     let py = data.py();

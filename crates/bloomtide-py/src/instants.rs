@@ -1,22 +1,16 @@
-//! Times as people write them: instants, durations, columns of instants, and the clock.
+//! Times as people write them: durations, instants, columns of instants, and the clock.
 //!
 //!   duration   "90s", "15m", "1h30m", "7d", seconds as a number, timedelta
-//!   instant    aware datetime, ISO 8601 text with its zone, Unix seconds, NumPy's datetime64 (UTC)
-//!   column     NumPy numbers or datetime64, an Arrow column of either, any iterable of instants
+//!   instant    seconds since 1970, and what `bloomtide.columns` reads
 //!
-//! All become `f64` seconds, instants those since 1970. A date and time without a zone is refused: which
-//! instant it means depends on where the program runs.
+//! All become `f64` seconds, instants those since 1970.
 
-use crate::buffer::View;
 use crate::errors::parameter;
 use crate::params::shown;
+use crate::python::*;
+use crate::weights::{contiguous, read_by};
 use bloomtide_core::history::microseconds;
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-use pyo3::types::{
-    PyBool, PyBytes, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyString, PyTzInfoAccess,
-};
-use pyo3::{PyTypeInfo, ffi};
+use pyo3::types::{PyBool, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyList, PyString};
 
 /// The last second of the year 9999, where Python's own dates end.
 const LAST: f64 = 253_402_300_799.0;
@@ -24,32 +18,10 @@ const LAST: f64 = 253_402_300_799.0;
 /// Instants farther than this from a filter's own time are slips, such as milliseconds for seconds.
 pub(crate) const CENTURY: f64 = 100.0 * 365.25 * 86_400.0;
 
-/// Why a value is no time; the name of its parameter, and its row in a batch, are the caller's to say.
-struct Refusal {
-    got: String,
-    allowed: &'static str,
-    hint: &'static str,
-}
-
-impl Refusal {
-    fn raise(self, py: Python<'_>, name: &str) -> PyErr {
-        parameter(py, name, self.got, self.allowed, self.hint)
-    }
-
-    fn in_row(self, row: usize) -> Self {
-        Refusal { got: format!("{} in row {row}", self.got), ..self }
-    }
-}
-
-/// What NumPy calls the kind of its numbers: 'M' for dates, 'm' for durations.
-fn kind_of(value: &Bound<'_, PyAny>) -> Option<char> {
-    value.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract()).ok()
-}
-
 // ---- durations
 
 /// A length of time in seconds, above zero.
-pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+pub(crate) fn duration(value: &Object<'_>, name: &str) -> PyResult<f64> {
     let seconds = seconds_of(value);
     seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0).ok_or_else(|| {
         let hint = "write \"90s\", \"15m\", \"1h\" or \"7d\", a number of seconds, or a timedelta";
@@ -57,10 +29,7 @@ pub(crate) fn duration(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     })
 }
 
-fn seconds_of(value: &Bound<'_, PyAny>) -> Option<f64> {
-    if value.is_instance_of::<PyBool>() || matches!(kind_of(value), Some('b' | 'M')) {
-        return None;
-    }
+fn seconds_of(value: &Object<'_>) -> Option<f64> {
     if let Ok(text) = value.cast::<PyString>() {
         return bloomtide_core::instants::duration(text.to_str().ok()?);
     }
@@ -68,19 +37,38 @@ fn seconds_of(value: &Bound<'_, PyAny>) -> Option<f64> {
         let whole = f64::from(delta.get_days()) * 86_400.0 + f64::from(delta.get_seconds());
         return Some(whole + f64::from(delta.get_microseconds()) / 1e6);
     }
-    if kind_of(value) == Some('m') {
-        let delta = value.call_method1("astype", ("timedelta64[us]",)).ok()?;
-        // NaT, and what is too long for a timedelta, come as something else.
-        return seconds_of(delta.call_method0("item").ok()?.cast::<PyDelta>().ok()?);
+    // What NumPy calls the kind of its numbers.
+    let kind = value.getattr("dtype").and_then(|dtype| dtype.getattr("kind")?.extract());
+    match kind {
+        Ok('b' | 'M') => None,
+        Ok('m') => {
+            let delta = value.call_method1("astype", ("timedelta64[us]",)).ok()?;
+            // NaT, and what is too long for a timedelta, come as something else.
+            seconds_of(delta.call_method0("item").ok()?.cast::<PyDelta>().ok()?)
+        }
+        _ if value.is_instance_of::<PyBool>() => None,
+        _ => value.extract().ok(),
     }
-    value.extract().ok()
 }
 
 // ---- one instant
 
+/// Seconds since 1970, if that is plain to see.
+#[inline(always)]
+fn plain(value: &Object<'_>) -> Option<f64> {
+    let seconds = match value.cast_exact::<PyFloat>() {
+        Ok(number) => number.value(),
+        Err(_) => value.cast_exact::<PyInt>().ok()?.extract::<i64>().ok()? as f64,
+    };
+    (0.0..=LAST).contains(&seconds).then_some(seconds)
+}
+
 /// A moment as seconds since 1970.
-pub(crate) fn instant(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
-    read(value).map_err(|refusal| refusal.raise(value.py(), name))
+pub(crate) fn instant(value: &Object<'_>, name: &str) -> PyResult<f64> {
+    match plain(value) {
+        Some(seconds) => Ok(seconds),
+        None => read_by(value.py(), "read_instant", (value, name))?.extract(),
+    }
 }
 
 /// Refuses an instant that lies more than a century from `own`, the filter's own time.
@@ -94,232 +82,63 @@ pub(crate) fn require_near(
     if (seconds - own).abs() <= CENTURY {
         return Ok(());
     }
-    let refusal = Refusal {
-        got: format!("{seconds} while the filter is at {own}"),
-        allowed: "within 100 years of the filter's own time",
-        hint: "give seconds since 1970, not milliseconds",
-    };
-    Err(match row {
-        Some(row) => refusal.in_row(row).raise(py, name),
-        None => refusal.raise(py, name),
-    })
-}
-
-fn read(value: &Bound<'_, PyAny>) -> Result<f64, Refusal> {
-    if let Ok(number) = value.cast_exact::<PyFloat>() {
-        return within(number.value());
-    }
-    // What follows asks for attributes that an int has not, which takes a microsecond.
-    if let Ok(number) = value.cast_exact::<PyInt>()
-        && let Ok(number) = number.extract::<i64>()
-    {
-        return within(number as f64);
-    }
-    let refuse = || Refusal {
-        got: shown(value),
-        allowed: "an instant",
-        hint: "give an aware datetime, ISO 8601 text with its zone, or seconds since 1970",
-    };
-    if value.is_instance_of::<PyBool>() || matches!(kind_of(value), Some('b' | 'm')) {
-        return Err(refuse());
-    }
-    if let Ok(moment) = value.cast::<PyDateTime>() {
-        return of_datetime(moment);
-    }
-    if let Ok(text) = value.cast::<PyString>() {
-        let moment = PyDateTime::type_object(value.py())
-            .call_method1("fromisoformat", (text,))
-            .ok()
-            .and_then(|moment| moment.cast_into::<PyDateTime>().ok());
-        // Told as it was written, not as the datetime that it was read into.
-        return of_datetime(&moment.ok_or_else(refuse)?)
-            .map_err(|refusal| Refusal { got: shown(value), ..refusal });
-    }
-    if kind_of(value) == Some('M') {
-        let array = value.call_method1("reshape", (1,)).map_err(|_| refuse())?;
-        let seconds = of_dates(&array).map_err(|_| refuse())?;
-        return within(seconds.first().copied().ok_or_else(refuse)?);
-    }
-    match value.extract::<f64>() {
-        Ok(seconds) => within(seconds),
-        // An int that no f64 can hold.
-        Err(_) if value.is_instance_of::<PyInt>() => within(f64::INFINITY),
-        Err(_) => Err(refuse()),
-    }
-}
-
-fn of_datetime(moment: &Bound<'_, PyDateTime>) -> Result<f64, Refusal> {
-    let naive = || Refusal {
-        got: shown(moment),
-        allowed: "an instant with its time zone",
-        hint: "say which zone: tzinfo=timezone.utc, or \"Z\" at the end of the text",
-    };
-    // A zone that answers no offset is none.
-    let offset = moment.call_method0("utcoffset").map_err(|_| naive())?;
-    if moment.get_tzinfo().is_none() || offset.is_none() {
-        return Err(naive());
-    }
-    let seconds = moment.call_method0("timestamp").and_then(|seconds| seconds.extract());
-    within(seconds.map_err(|_| naive())?)
-}
-
-/// Refuses NaN, times before 1970 and those after the year 9999.
-#[inline(always)]
-fn within(seconds: f64) -> Result<f64, Refusal> {
-    if (0.0..=LAST).contains(&seconds) {
-        return Ok(seconds);
-    }
-    Err(Refusal {
-        got: seconds.to_string(),
-        allowed: "seconds since 1970, before the year 10000",
-        hint: "give seconds, not milliseconds; a missing time cannot be counted",
-    })
+    let place = row.map_or(String::new(), |row| format!(" in row {row}"));
+    let got = format!("{seconds} while the filter is at {own}{place}");
+    let hint = "give seconds since 1970, not milliseconds";
+    Err(parameter(py, name, got, "within 100 years of the filter's own time", hint))
 }
 
 // ---- the instants of a batch
 
 /// One instant for a whole batch, or one for each row.
-pub(crate) enum Instants {
-    One(f64),
-    Each(Vec<f64>),
+pub(crate) enum Instants<T = f64> {
+    One(T),
+    Each(Vec<T>),
+}
+
+impl<T: Copy> Instants<T> {
+    pub(crate) fn map<U>(self, of: impl Fn(T) -> U) -> Instants<U> {
+        match self {
+            Instants::One(at) => Instants::One(of(at)),
+            Instants::Each(all) => Instants::Each(all.into_iter().map(of).collect()),
+        }
+    }
+
+    /// The keys, with as many rows as there are instants.
+    pub(crate) fn fit<'py>(&self, keys: &Object<'py>) -> Answer<'py> {
+        match self {
+            Instants::One(_) => Ok(keys.clone()),
+            Instants::Each(all) => crate::weights::beside("at", keys, all.len()),
+        }
+    }
 }
 
 /// The instants of a batch: a single one, or a column of them.
-pub(crate) fn instants(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Instants> {
-    match column(value, name)? {
-        Some(column) => seconds_of_column(&column, name).map(Instants::Each),
-        None => instant(value, name).map(Instants::One),
+pub(crate) fn instants(value: &Object<'_>, name: &str) -> PyResult<Instants> {
+    if let Some(seconds) = plain(value) {
+        return Ok(Instants::One(seconds));
+    }
+    if let Ok(list) = value.cast_exact::<PyList>()
+        && let Some(all) = list.iter().map(|item| plain(&item)).collect()
+    {
+        return Ok(Instants::Each(all));
+    }
+    let read = read_by(value.py(), "read_instants", (value, name))?;
+    match read.cast_exact::<PyFloat>() {
+        Ok(seconds) => Ok(Instants::One(seconds.value())),
+        Err(_) => contiguous(&read).map(Instants::Each),
     }
 }
 
-/// A column of instants as NumPy or Python has it; None for a single instant.
-fn column<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = value.py();
-    let arrow = value.hasattr("__arrow_c_stream__")? || value.hasattr("__arrow_c_array__")?;
-    let text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
-    if !arrow && (text || value.try_iter().is_err()) {
-        return Ok(None);
-    }
-    let wrong = |got: String| {
-        let hint = "give seconds or datetime64 as a NumPy array or Arrow column, or a list";
-        parameter(py, name, got, "an instant, or a column of them", hint)
-    };
-    let column = if arrow {
-        // Through NumPy, which all of them know; missing values become NaN, NaT or None.
-        value.call_method0("to_numpy").map_err(|error| wrong(error.value(py).to_string()))?
-    } else {
-        value.clone()
-    };
-    if column.getattr("ndim").and_then(|n| n.extract::<usize>()).is_ok_and(|n| n != 1) {
-        return Err(wrong(format!("an array of shape {}", column.getattr("shape")?)));
-    }
-    Ok(Some(column))
-}
-
-fn seconds_of_column(column: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<f64>> {
-    let py = column.py();
-    let in_row = |row: usize, refusal: Refusal| refusal.in_row(row).raise(py, name);
-    if let Some(all) = of_array(column)? {
-        let bad = all.iter().enumerate().find_map(|(row, at)| within(*at).err().map(|e| (row, e)));
-        return match bad {
-            Some((row, refusal)) => Err(in_row(row, refusal)),
-            None => Ok(all),
-        };
-    }
-    let each = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {
-        read(&item?).map_err(|refusal| in_row(row, refusal))
-    };
-    column.try_iter()?.enumerate().map(each).collect()
-}
-
-/// One instant for a whole batch, or one for each row, in microseconds since 1970.
-pub(crate) enum Micros {
-    One(i64),
-    Each(Vec<i64>),
-}
-
-/// The same as `instants`, for what counts in microseconds.
-pub(crate) fn micros(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Micros> {
-    let Some(column) = column(value, name)? else {
-        return instant(value, name).map(|at| Micros::One(microseconds(at)));
-    };
-    // Whole numbers stay whole: an event a nanosecond before midnight is not rounded into the next day.
-    if let Some(all) = whole_micros(&column)? {
-        return match all.iter().position(|at| !(0..=microseconds(LAST)).contains(at)) {
-            None => Ok(Micros::Each(all)),
-            // Says which row, and why.
-            Some(_) => seconds_of_column(&column, name).map(|_| Micros::Each(all)),
-        };
-    }
-    let all = seconds_of_column(&column, name)?;
-    Ok(Micros::Each(all.into_iter().map(microseconds).collect()))
-}
-
-/// The microseconds of an array of dates that counts in these or in nanoseconds; None for anything else.
-fn whole_micros(column: &Bound<'_, PyAny>) -> PyResult<Option<Vec<i64>>> {
-    if kind_of(column) != Some('M') || column.hasattr("mask")? {
-        return Ok(None);
-    }
-    let numpy = column.py().import("numpy")?;
-    let data = numpy.call_method1("datetime_data", (column.getattr("dtype")?,))?;
-    if !matches!(data.extract::<(String, u64)>()?, (unit, 1) if unit == "us" || unit == "ns") {
-        return Ok(None);
-    }
-    let dates = column.call_method1("astype", ("datetime64[us]",))?;
-    words(&dates.call_method1("astype", ("int64",))?, |word| word as i64).map(Some)
-}
-
-/// The seconds of a NumPy array of numbers or dates; None for anything else.
-fn of_array(column: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
-    // A masked array shows what is missing only item by item.
-    if column.hasattr("mask")? {
-        return Ok(None);
-    }
-    match kind_of(column) {
-        Some('M') => of_dates(column).map(Some),
-        Some('i' | 'u' | 'f') => {
-            let seconds = column.call_method1("astype", ("float64",))?;
-            words(&seconds, f64::from_bits).map(Some)
+/// The same in microseconds.
+pub(crate) fn micros(value: &Object<'_>, name: &str) -> PyResult<Instants<i64>> {
+    if plain(value).is_none() && !value.is_exact_instance_of::<PyList>() {
+        let whole = read_by(value.py(), "read_whole_micros", (value, name))?;
+        if !whole.is_none() {
+            return contiguous(&whole).map(Instants::Each);
         }
-        _ => Ok(None),
     }
-}
-
-/// The seconds of an array of `datetime64`, which counts in UTC; what is not a time becomes NaN.
-fn of_dates(dates: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-    let numpy = dates.py().import("numpy")?;
-    let (unit, step): (String, f64) =
-        numpy.call_method1("datetime_data", (dates.getattr("dtype")?,))?.extract()?;
-    let (unit, scale) = match unit.as_str() {
-        "s" => (None, step),
-        "ms" => (None, step / 1e3),
-        "us" => (None, step / 1e6),
-        "ns" => (None, step / 1e9),
-        // Days and the like; what is finer than nanoseconds loses what nobody can see.
-        _ => (Some("datetime64[s]"), 1.0),
-    };
-    // Always a copy: contiguous, and in this machine's order of bytes.
-    let dates = match unit {
-        Some(unit) => dates.call_method1("astype", (unit,))?,
-        None => dates.call_method0("copy")?,
-    };
-    let numbers = dates.call_method1("astype", ("int64",))?;
-    words(&numbers, |word| match word as i64 {
-        i64::MIN => f64::NAN,
-        count => count as f64 * scale,
-    })
-}
-
-/// The 64-bit items of a contiguous array.
-fn words<T>(array: &Bound<'_, PyAny>, read: impl Fn(u64) -> T) -> PyResult<Vec<T>> {
-    let Some(view) = View::of(array, ffi::PyBUF_C_CONTIGUOUS) else {
-        return Err(PyTypeError::new_err("the array of instants is not contiguous"));
-    };
-    // SAFETY: contiguous 64-bit items, kept in place by the view.
-    let words = unsafe {
-        std::slice::from_raw_parts(view.data().cast::<u64>().cast_const(), view.bytes() / 8)
-    };
-    Ok(words.iter().map(|word| read(*word)).collect())
+    instants(value, name).map(|all| all.map(microseconds))
 }
 
 // ---- the clock
@@ -332,7 +151,7 @@ pub(crate) enum Clock {
 
 impl Clock {
     /// The machine's clock, or a callable that answers an instant.
-    pub(crate) fn parse(clock: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    pub(crate) fn parse(clock: Option<&Object<'_>>) -> PyResult<Self> {
         match clock {
             None => Ok(Clock::System),
             Some(clock) if clock.is_callable() => Ok(Clock::Given(clock.clone().unbind())),
@@ -353,18 +172,10 @@ impl Clock {
     }
 
     /// The function that was given; None is the machine's clock.
-    pub(crate) fn given<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+    pub(crate) fn given<'py>(&self, py: Python<'py>) -> Option<Object<'py>> {
         match self {
             Clock::System => None,
             Clock::Given(clock) => Some(clock.bind(py).clone()),
-        }
-    }
-
-    /// The same clock for a copy.
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        match self {
-            Clock::System => Clock::System,
-            Clock::Given(clock) => Clock::Given(clock.clone_ref(py)),
         }
     }
 }

@@ -5,9 +5,9 @@
 
 use crate::buffer::View;
 use crate::errors::{key_type, text_type};
+use crate::python::*;
 use bloomtide_core::{Hasher, Key, KeyHash};
 use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 
 /// A key that is plain memory: an exact `str` of ASCII, `bytes`, or an `int` of 64 bits.
@@ -75,11 +75,7 @@ const AHEAD: usize = 512;
 
 /// The digest of a key; `row` is its place in a batch, for the error.
 #[inline(always)]
-pub(crate) fn hash_key(
-    hasher: &Hasher,
-    key: &Bound<'_, PyAny>,
-    row: Option<usize>,
-) -> PyResult<KeyHash> {
+pub(crate) fn hash_key(hasher: &Hasher, key: &Object<'_>, row: Option<usize>) -> PyResult<KeyHash> {
     bloomtide_core::batch::prefetch(key.as_ptr().cast::<u8>().wrapping_add(AHEAD));
     // SAFETY: the reference keeps the key alive, and this thread holds the interpreter.
     match unsafe { hash_plain(hasher, key.as_ptr()) } {
@@ -90,14 +86,14 @@ pub(crate) fn hash_key(
 
 /// The same for keys that are more than plain memory.
 #[inline(never)]
-fn hash_any(hasher: &Hasher, key: &Bound<'_, PyAny>, row: Option<usize>) -> PyResult<KeyHash> {
+fn hash_any(hasher: &Hasher, key: &Object<'_>, row: Option<usize>) -> PyResult<KeyHash> {
     with_key(key, row, |key| key.hash(hasher))
 }
 
 /// What `then` makes of a key; `row` is its place in a batch, for the error.
 #[inline(always)]
 pub(crate) fn with_key<T>(
-    key: &Bound<'_, PyAny>,
+    key: &Object<'_>,
     row: Option<usize>,
     then: impl FnOnce(Key<'_>) -> T,
 ) -> PyResult<T> {
@@ -118,7 +114,7 @@ pub(crate) fn with_key<T>(
 }
 
 /// A key as it is handed back.
-pub(crate) fn to_object<'py>(py: Python<'py>, key: Key<'_>) -> Bound<'py, PyAny> {
+pub(crate) fn to_object<'py>(py: Python<'py>, key: Key<'_>) -> Object<'py> {
     match key {
         // A producer of text may have broken its word; then it is bytes.
         Key::Text(bytes) => match std::str::from_utf8(bytes) {
@@ -134,7 +130,7 @@ pub(crate) fn to_object<'py>(py: Python<'py>, key: Key<'_>) -> Bound<'py, PyAny>
 /// The same for structures whose keys are texts: an integer is none.
 #[inline(always)]
 pub(crate) fn with_text<T>(
-    key: &Bound<'_, PyAny>,
+    key: &Object<'_>,
     row: Option<usize>,
     then: impl FnOnce(Key<'_>) -> T,
 ) -> PyResult<T> {
@@ -148,7 +144,7 @@ pub(crate) fn with_text<T>(
 /// Large integers, subclasses, other bytes-like objects, and everything that is no key.
 #[cold]
 fn with_other<T>(
-    key: &Bound<'_, PyAny>,
+    key: &Object<'_>,
     row: Option<usize>,
     then: impl FnOnce(Key<'_>) -> T,
 ) -> PyResult<T> {
@@ -167,17 +163,13 @@ fn with_other<T>(
         };
     }
     match bytes_behind(key) {
-        Some(view) => {
-            // SAFETY: the view is contiguous and stays locked until it is dropped, after the call.
-            let bytes = unsafe { std::slice::from_raw_parts(view.data(), view.bytes()) };
-            Ok(then(Key::Bytes(bytes)))
-        }
+        Some(view) => Ok(then(Key::Bytes(view.slice()))),
         None => Err(key_type(key, row, None)),
     }
 }
 
-fn integer(key: &Bound<'_, PyAny>) -> PyResult<Key<'static>> {
-    let of = |integer: &Bound<'_, PyAny>| match integer.extract::<i64>() {
+fn integer(key: &Object<'_>) -> PyResult<Key<'static>> {
+    let of = |integer: &Object<'_>| match integer.extract::<i64>() {
         Ok(value) => Ok(Key::from(value)),
         Err(_) => integer.extract::<u64>().map(Key::Unsigned),
     };
@@ -190,7 +182,7 @@ fn integer(key: &Bound<'_, PyAny>) -> PyResult<Key<'static>> {
 }
 
 /// A contiguous run of bytes behind the buffer protocol; None if it is none.
-fn bytes_behind(key: &Bound<'_, PyAny>) -> Option<View> {
+fn bytes_behind(key: &Object<'_>) -> Option<View> {
     let view = View::of(key, ffi::PyBUF_FORMAT | ffi::PyBUF_C_CONTIGUOUS)?;
     let bytes = matches!(view.format(), "B" | "b" | "c") && view.dimensions() <= 1;
     // NumPy hands dates out as plain bytes.

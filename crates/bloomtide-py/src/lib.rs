@@ -24,6 +24,7 @@ mod logs;
 mod open;
 mod pages;
 mod params;
+mod python;
 mod records;
 mod resp;
 mod scalable;
@@ -64,7 +65,7 @@ mod _core {
     #[pymodule_export]
     use super::hot::HotList;
     #[pymodule_export]
-    use super::lines::Dedup;
+    use super::lines::{Dedup, HashedLines};
     #[pymodule_export]
     use super::logs::{LogCounter, LogReader};
     #[pymodule_export]
@@ -111,7 +112,7 @@ mod _core {
         let py = value.py();
         match instants::instants(value, name)? {
             instants::Instants::One(seconds) => seconds.into_py_any(py),
-            instants::Instants::Each(all) => Ok(keys::to_numpy(py, &all, "float64")?.unbind()),
+            instants::Instants::Each(all) => Ok(keys::to_numpy(py, &all)?.unbind()),
         }
     }
 

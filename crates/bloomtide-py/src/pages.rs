@@ -2,10 +2,10 @@
 
 use crate::buffer::View;
 use crate::errors::{OrRaise, parameter};
+use crate::python::*;
 use bloomtide_core::pages::{Codec, Form, Page, Pages, Physical};
 use pyo3::ffi;
-use pyo3::prelude::*;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The pages of one chunk of a flat column that has no nulls.
 #[pyclass(module = "bloomtide._core", frozen)]
@@ -19,7 +19,7 @@ impl ParquetPages {
     #[new]
     #[pyo3(signature = (data, *, physical, codec, values, optional, text=false))]
     fn new(
-        data: &Bound<'_, PyAny>,
+        data: &Object<'_>,
         physical: &str,
         codec: &str,
         values: u64,
@@ -53,11 +53,7 @@ impl ParquetPages {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<ParquetPage>> {
-        let page = py.detach(|| {
-            // SAFETY: the view keeps these bytes in place, and a simple view has that many.
-            let bytes = unsafe { std::slice::from_raw_parts(self.view.data(), self.view.bytes()) };
-            self.core.lock().unwrap_or_else(PoisonError::into_inner).next(bytes)
-        });
+        let page = py.detach(|| locked(&self.core).next(self.view.slice()));
         Ok(page.or_raise(py)?.map(ParquetPage))
     }
 }

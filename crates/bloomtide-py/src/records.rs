@@ -1,16 +1,35 @@
 //! What the core measured or planned, as the records of `bloomtide.records`.
 
+use crate::python::*;
 use bloomtide_core::filters::Measure;
 use bloomtide_core::{BloomPlan, Estimate, Placement};
-use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+/// Sets items of a dict: `fields!(dict => items: len as f64, late, ...)`; a name alone is also its value.
+macro_rules! fields {
+    ($dict:expr => $($name:ident $(: $value:expr)?),* $(,)?) => {{
+        $(pyo3::types::PyDictMethods::set_item($dict, stringify!($name), $crate::records::fields!(@ $name $($value)?))?;)*
+        pyo3::PyResult::Ok(())
+    }};
+    (@ $name:ident) => { $name };
+    (@ $name:ident $value:expr) => { $value };
+}
+pub(crate) use fields;
+
+/// A record of that class with these fields: `new_record!(py, "HotItem" => key, count: 1)`.
+macro_rules! new_record {
+    ($py:expr, $class:literal => $($fields:tt)*) => {
+        $crate::records::record($py, $class, |dict| $crate::records::fields!(dict => $($fields)*))
+    };
+}
+pub(crate) use new_record;
 
 /// A record of that class with these fields.
 pub(crate) fn record<'py>(
     py: Python<'py>,
     class: &str,
-    fields: impl FnOnce(&Bound<'py, PyDict>) -> PyResult<()>,
-) -> PyResult<Bound<'py, PyAny>> {
+    fields: impl FnOnce(&Dict<'py>) -> PyResult<()>,
+) -> Answer<'py> {
     let kwargs = PyDict::new(py);
     fields(&kwargs)?;
     py.import("bloomtide.records")?.getattr(class)?.call((), Some(&kwargs))
@@ -35,14 +54,10 @@ impl Sizes {
         Sizes { kind: "bloom", capacity, error_rate, placement, counter_bits: 1, bytes }
     }
 
-    fn set(&self, fields: &Bound<'_, PyDict>) -> PyResult<()> {
-        fields.set_item("kind", self.kind)?;
-        fields.set_item("capacity", self.capacity)?;
-        fields.set_item("error_rate", self.error_rate)?;
-        fields.set_item("cells", self.placement.cells)?;
-        fields.set_item("hashes", self.placement.hashes)?;
-        fields.set_item("counter_bits", self.counter_bits)?;
-        fields.set_item("bytes", self.bytes)
+    fn set(&self, dict: &Dict<'_>) -> PyResult<()> {
+        let Sizes { kind, capacity, error_rate, placement, counter_bits, bytes } = *self;
+        let Placement { cells, hashes, .. } = placement;
+        fields!(dict => kind, capacity, error_rate, cells, hashes, counter_bits, bytes)
     }
 
     /// A `Plan`, with the error after that many keys and with what only this kind has.
@@ -50,16 +65,15 @@ impl Sizes {
         &self,
         py: Python<'py>,
         error_at: impl Fn(f64) -> f64,
-        more: impl FnOnce(&Bound<'py, PyDict>) -> PyResult<()>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        more: impl FnOnce(&Dict<'py>) -> PyResult<()>,
+    ) -> Answer<'py> {
         let error = |factor: f64| self.capacity.map(|keys| error_at(keys as f64 * factor));
-        record(py, "Plan", |fields| {
-            self.set(fields)?;
-            fields.set_item("layout", self.placement.layout.name())?;
-            fields.set_item("derivation", self.placement.derivation.name())?;
-            fields.set_item("predicted_error", error(1.0))?;
-            fields.set_item("predicted_error_overfull", error(2.0))?;
-            more(fields)
+        record(py, "Plan", |dict| {
+            self.set(dict)?;
+            fields!(dict =>
+                layout: self.placement.layout.name(), derivation: self.placement.derivation.name(),
+                predicted_error: error(1.0), predicted_error_overfull: error(2.0))?;
+            more(dict)
         })
     }
 
@@ -68,21 +82,19 @@ impl Sizes {
         &self,
         py: Python<'py>,
         measure: &Measure,
-        more: impl FnOnce(&Bound<'py, PyDict>) -> PyResult<()>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        record(py, "Stats", |fields| {
-            self.set(fields)?;
-            fields.set_item("items", measure.items)?;
-            fields.set_item("predicted_error", measure.error)?;
-            fields.set_item("fill", measure.fill)?;
-            fields.set_item("saturated", measure.saturated)?;
-            more(fields)
+        more: impl FnOnce(&Dict<'py>) -> PyResult<()>,
+    ) -> Answer<'py> {
+        let Measure { items, error, fill, saturated, .. } = *measure;
+        record(py, "Stats", |dict| {
+            self.set(dict)?;
+            fields!(dict => items, predicted_error: error, fill, saturated)?;
+            more(dict)
         })
     }
 }
 
 /// The plan of a Bloom filter as a `Plan` record.
-pub(crate) fn plan_record<'py>(py: Python<'py>, plan: &BloomPlan) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn plan_record<'py>(py: Python<'py>, plan: &BloomPlan) -> Answer<'py> {
     Sizes::of_bloom(plan).plan(py, |keys| plan.error_at(keys), |_| Ok(()))
 }
 
@@ -92,8 +104,8 @@ pub(crate) fn stats_record<'py>(
     plan: &BloomPlan,
     measure: &Measure,
     depth: Option<u32>,
-) -> PyResult<Bound<'py, PyAny>> {
-    Sizes::of_bloom(plan).stats(py, measure, |fields| fields.set_item("depth", depth))
+) -> Answer<'py> {
+    Sizes::of_bloom(plan).stats(py, measure, |dict| fields!(dict => depth))
 }
 
 /// The count of a key with its bounds; `count` is what the counters' units mean.
@@ -102,14 +114,10 @@ pub(crate) fn estimate_record<'py, T: IntoPyObject<'py>>(
     found: &Estimate,
     confidence: f64,
     count: impl Fn(u64) -> T,
-) -> PyResult<Bound<'py, PyAny>> {
-    record(py, "Estimate", |fields| {
-        fields.set_item("value", count(found.value))?;
-        fields.set_item("lower", count(found.lower))?;
-        fields.set_item("upper", (!found.saturated).then(|| count(found.value)))?;
-        fields.set_item("confidence", confidence)?;
-        fields.set_item("saturated", found.saturated)
-    })
+) -> Answer<'py> {
+    let upper = (!found.saturated).then(|| count(found.value));
+    new_record!(py, "Estimate" => value: count(found.value), lower: count(found.lower), upper, confidence,
+            saturated: found.saturated)
 }
 
 /// `capacity` and `error_rate` at the beginning of a `repr`, if they were given.

@@ -5,9 +5,6 @@
 use crate::structure::prelude::*;
 use bloomtide_core::{Derivation, LayerPlan, Placement, ScalableBloomFilter as Core, ScalablePlan};
 
-/// The keywords that a plan is made from.
-const SIZING: &[&str] = &["growth", "tightening", "paper"];
-
 /// A Bloom filter that grows when it is full and keeps its error under the target.
 #[pyclass(frozen, module = "bloomtide")]
 pub(crate) struct ScalableBloomFilter {
@@ -16,26 +13,24 @@ pub(crate) struct ScalableBloomFilter {
     hasher: Hasher,
 }
 
-locked!(ScalableBloomFilter, Core, |_this, py, made| ScalableBloomFilter::new(made));
+behind_lock!(ScalableBloomFilter, Core, Scalable);
 whole!(ScalableBloomFilter);
 loaded!(ScalableBloomFilter, Scalable);
 asked!(ScalableBloomFilter);
 planned!(
     ScalableBloomFilter,
     Core,
-    "(capacity=1048576, error_rate=0.01, *, growth=12.0, tightening=0.7, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=1048576, error_rate=0.01, *, growth=12.0, tightening=0.7, paper=None)"
+    "(capacity=1572864, error_rate=0.01, *, growth=8.0, tightening=0.5, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=1572864, error_rate=0.01, *, growth=8.0, tightening=0.5, paper=None)",
+    "($type, plan, *, hash='xxh3', seed=0, secret=None)"
 );
 
-fn plan_of<'py>(
-    words: &Words<'_, 'py>,
-    capacity: Option<&Bound<'py, PyAny>>,
-    error_rate: Option<&Bound<'py, PyAny>>,
-) -> PyResult<ScalablePlan> {
+fn plan_of(_: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<ScalablePlan> {
+    words.require_kind(&["scalable"])?;
     let usual = ScalablePlan::default();
     ScalablePlan {
-        capacity: params::maybe_whole("capacity", capacity)?.unwrap_or(usual.capacity),
-        error_rate: params::error_rate(error_rate)?,
+        capacity: words.whole("capacity")?.unwrap_or(usual.capacity),
+        error_rate: words.error_rate()?.unwrap_or(usual.error_rate),
         growth: words.get("growth", usual.growth)?,
         tightening: words.get("tightening", usual.tightening)?,
         derivation: words.derivation()?,
@@ -67,7 +62,7 @@ fn whole_sizes(plan: &ScalablePlan, first: Sizes, cells: u64, hashes: u32, bytes
 
 /// Sizes and predicted error of the first layer. Twice the capacity is a second layer, with the smaller
 /// error that its number gives it.
-fn plan_record<'py>(py: Python<'py>, plan: &ScalablePlan) -> PyResult<Bound<'py, PyAny>> {
+fn plan_record<'py>(py: Python<'py>, plan: &ScalablePlan) -> Answer<'py> {
     let (first, second) = (plan.layer(0).or_raise(py)?, plan.layer(1).or_raise(py)?);
     let capacity = plan.capacity as f64;
     let error_at = |keys: f64| match keys > capacity {
@@ -76,23 +71,11 @@ fn plan_record<'py>(py: Python<'py>, plan: &ScalablePlan) -> PyResult<Bound<'py,
     };
     let bytes = first.bytes();
     let sizes = sizes_of(&first, plan.derivation, bytes);
-    whole_sizes(plan, sizes, first.cells(), first.hashes(), bytes).plan(py, error_at, |fields| {
-        fields.set_item("growth", plan.growth)?;
-        fields.set_item("tightening", plan.tightening)
-    })
-}
-
-fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<ScalablePlan> {
-    params::require_kind(plan, "scalable")?;
-    let derivation = Derivation::parse(&field::<String>(plan, "derivation")?);
-    Ok(ScalablePlan {
-        capacity: field(plan, "capacity")?,
-        error_rate: field(plan, "error_rate")?,
-        growth: field(plan, "growth")?,
-        tightening: field(plan, "tightening")?,
-        derivation: derivation.or_raise(plan.py())?,
-        ..ScalablePlan::default()
-    })
+    whole_sizes(plan, sizes, first.cells(), first.hashes(), bytes).plan(
+        py,
+        error_at,
+        |dict| fields!(dict => growth: plan.growth, tightening: plan.tightening),
+    )
 }
 
 impl ScalableBloomFilter {
@@ -106,27 +89,23 @@ impl ScalableBloomFilter {
 impl ScalableBloomFilter {
     /// Adds the key unless it may be inside; True iff it was certainly absent before.
     #[pyo3(signature = (key, /))]
-    fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn add(&self, key: &Object<'_>) -> PyResult<bool> {
         let hash = hash_key(&self.hasher, key, None)?;
         self.write().add(hash).or_raise(key.py())
     }
 
     /// Adds every key in order; a NumPy array of what `add` would have answered.
-    #[pyo3(signature = (keys, *, nulls="refuse", threads=1))]
-    fn add_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (keys, **options))]
+    #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
+    fn add_many<'py>(&self, keys: &Object<'py>, options: Option<&Dict<'py>>) -> Answer<'py> {
         // Growing goes key by key, so threads would only wait for each other.
         let add =
             |part: Part<'_>, out: &mut [bool], _: &mut Crew| self.write().add_many(part.keys, out);
-        let options = Options::parse(keys.py(), nulls, threads)?;
+        let options = Options::of(keys.py(), options)?;
         keys::run(&Verb::new(&self.hasher, &add), keys, options)
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn __contains__(&self, key: &Object<'_>) -> PyResult<bool> {
         Ok(self.read().contains(hash_key(&self.hasher, key, None)?))
     }
 
@@ -136,7 +115,7 @@ impl ScalableBloomFilter {
     }
 
     /// Fill, estimated keys, compound error now and memory; each layer in `layers`.
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let (whole, layers, plans, bytes) = py.detach(|| {
             let core = self.read();
             let (whole, layers) = core.measure();
@@ -155,14 +134,12 @@ impl ScalableBloomFilter {
         let hashes = plans.iter().map(LayerPlan::hashes).max().unwrap_or(0);
         let first = sizes_of(&plans[0], derivation, bytes[0]);
         let sizes = whole_sizes(&self.plan, first, cells, hashes, bytes.iter().sum());
-        sizes.stats(py, &whole, |fields| {
-            fields.set_item("rebuilds", plans.len() - 1)?;
-            fields.set_item("layers", PyTuple::new(py, records)?)
-        })
+        let layers = PyTuple::new(py, records)?;
+        sizes.stats(py, &whole, |dict| fields!(dict => rebuilds: plans.len() - 1, layers))
     }
 
     /// The cells of a key in each layer, oldest first.
-    fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u64>>> {
+    fn positions(&self, key: &Object<'_>) -> PyResult<Vec<Vec<u64>>> {
         let hash = hash_key(&self.hasher, key, None)?;
         Ok(self.read().layers().map(|layer| layer.positions(hash)).collect())
     }

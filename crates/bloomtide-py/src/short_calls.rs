@@ -12,16 +12,16 @@ use crate::count::{
 };
 use crate::counting::CountingBloomFilter;
 use crate::decaying::TimeDecayingBloomFilter;
-use pyo3::prelude::*;
+use crate::python::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{PyClass, ffi};
 
-type Object = *mut ffi::PyObject;
+type Pointer = *mut ffi::PyObject;
 
 /// A method of a key alone.
 macro_rules! of_key {
     ($name:ident, $class:ty, $method:ident) => {
-        unsafe extern "C" fn $name(this: Object, key: Object) -> Object {
+        unsafe extern "C" fn $name(this: Pointer, key: Pointer) -> Pointer {
             // SAFETY: called through the descriptor of that class, or of one that extends it.
             unsafe { call(this, key, <$class>::$method) }
         }
@@ -33,11 +33,11 @@ macro_rules! of_key_or_more {
     ($(#[$attribute:meta])* $name:ident, $class:ty, $method:ident, $full:ident) => {
         $(#[$attribute])*
         unsafe extern "C" fn $name(
-            this: Object,
-            arguments: *const Object,
+            this: Pointer,
+            arguments: *const Pointer,
             positional: ffi::Py_ssize_t,
-            keywords: Object,
-        ) -> Object {
+            keywords: Pointer,
+        ) -> Pointer {
             if positional == 1 && keywords.is_null() {
                 // SAFETY: called through the descriptor of that class, or of one that extends it, with
                 // one argument.
@@ -78,12 +78,12 @@ of_key_or_more!(count_now, TimeDecayingBloomFilter, count_one, COUNT_AT);
 /// # Safety
 /// Called by the interpreter with the arguments of a fast call.
 unsafe fn call_with_all(
-    this: Object,
-    arguments: *const Object,
+    this: Pointer,
+    arguments: *const Pointer,
     positional: ffi::Py_ssize_t,
-    keywords: Object,
+    keywords: Pointer,
     method: &PyOnceLock<Py<PyAny>>,
-) -> Object {
+) -> Pointer {
     // SAFETY: called by the interpreter, so this thread holds it.
     let py = unsafe { Python::assume_attached() };
     let Some(method) = method.get(py) else {
@@ -96,7 +96,7 @@ unsafe fn call_with_all(
         if keywords.is_null() { 0 } else { unsafe { ffi::PyTuple_GET_SIZE(keywords) } };
     // SAFETY: the interpreter promises that many.
     let given = unsafe { std::slice::from_raw_parts(arguments, (positional + named) as usize) };
-    let all: Vec<Object> = std::iter::once(this).chain(given.iter().copied()).collect();
+    let all: Vec<Pointer> = std::iter::once(this).chain(given.iter().copied()).collect();
     // SAFETY: `self` comes first, as a method descriptor wants it; the names belong to the last ones.
     unsafe {
         ffi::PyObject_Vectorcall(method.as_ptr(), all.as_ptr(), 1 + positional as usize, keywords)
@@ -109,10 +109,10 @@ unsafe fn call_with_all(
 /// Called by the interpreter with a `this` of class C.
 #[inline(always)]
 unsafe fn call<C, T>(
-    this: Object,
-    key: Object,
-    method: impl Fn(&C, &Bound<'_, PyAny>) -> PyResult<T>,
-) -> Object
+    this: Pointer,
+    key: Pointer,
+    method: impl Fn(&C, &Object<'_>) -> PyResult<T>,
+) -> Pointer
 where
     C: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
     T: for<'py> IntoPyObject<'py>,

@@ -1,49 +1,101 @@
-//! The keywords that make a structure, from Python's words to the core's.
+//! The arguments that make a structure, from Python's words to the core's.
+//!
+//! They come from a call, or from a `Plan` record, whose fields have the same names.
 
 use crate::errors::{OrRaise, parameter};
-use crate::params::{self, field};
-use bloomtide_core::{Derivation, Hasher, Layout, Placement};
+use crate::params::{self, shown};
+use crate::python::*;
+use bloomtide_core::{Derivation, Hasher, Layout, Placement, Policy, Result};
 use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 
 /// The error rate when none is given.
 pub(crate) const DEFAULT_ERROR_RATE: f64 = 0.01;
-/// The keywords that only a structure has, and its plan has not.
-pub(crate) const HASHING: &[&str] = &["hash", "seed", "secret"];
 
-/// What a user wants: exactly one of the two.
-pub(crate) enum Goal {
-    Keys { capacity: u64, error_rate: f64 },
-    Sizes { cells: u64, hashes: u32 },
+/// A keyword that a call does not know.
+pub(crate) fn unexpected(name: &str) -> PyErr {
+    PyTypeError::new_err(format!("unexpected keyword argument: '{name}'"))
 }
 
-/// The keywords of a call, each as given or left out. None counts as left out.
-pub(crate) struct Words<'a, 'py> {
+/// The arguments of a call, each as given or left out. None counts as left out.
+pub(crate) struct Words<'py> {
     pub(crate) py: Python<'py>,
-    given: Option<&'a Bound<'py, PyDict>>,
+    given: Dict<'py>,
+    /// The plan that takes the place of goals and sizes.
+    plan: Option<Object<'py>>,
 }
 
-impl<'a, 'py> Words<'a, 'py> {
-    /// Refuses words that the call does not know.
+impl<'py> Words<'py> {
+    /// Reads a call by its signature as `inspect` shows it: names before `*` may be given by place, and those without
+    /// a default must be given.
     pub(crate) fn new(
-        py: Python<'py>,
-        given: Option<&'a Bound<'py, PyDict>>,
-        known: &[&[&str]],
+        signature: &str,
+        places: &Bound<'py, PyTuple>,
+        keywords: Option<&Dict<'py>>,
     ) -> PyResult<Self> {
-        for name in given.iter().flat_map(|given| given.keys()) {
-            let name: String = name.extract()?;
-            if !known.iter().any(|known| known.contains(&name.as_str())) {
-                let message = format!("unexpected keyword argument: {name:?}");
-                return Err(PyTypeError::new_err(message));
+        let refuse = |message: String| Err(PyTypeError::new_err(message));
+        let py = places.py();
+        let parts = signature.trim_matches(['(', ')']).split(", ");
+        let parts = parts.filter(|part| !part.starts_with('$'));
+        let named =
+            |part| str::split_once(part, '=').map_or((part, true), |(name, _)| (name, false));
+        let names: Vec<(&str, bool)> = parts.map(named).collect();
+        let most = names.iter().take_while(|(name, _)| *name != "*").count();
+        if places.len() > most {
+            return refuse(format!("at most {most} positional arguments, got: {}", places.len()));
+        }
+        let given = PyDict::new(py);
+        for ((name, _), value) in names.iter().zip(places) {
+            given.set_item(name, value)?;
+        }
+        for (name, value) in keywords.iter().flat_map(|keywords| keywords.iter()) {
+            let word = name.cast::<PyString>()?.to_str()?;
+            if !names.iter().any(|(known, _)| *known == word) {
+                return Err(unexpected(word));
+            }
+            if given.contains(&name)? {
+                return refuse(format!("multiple values for argument: {}", shown(&name)));
+            }
+            given.set_item(name, value)?;
+        }
+        for (name, required) in names {
+            if required && name != "*" && !given.contains(name)? {
+                return refuse(format!("missing required argument: '{name}'"));
             }
         }
-        Ok(Words { py, given })
+        let plan = given.get_item("plan")?;
+        Ok(Words { py, given, plan })
     }
 
-    pub(crate) fn word(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(given) = self.given else { return Ok(None) };
-        Ok(given.get_item(name)?.filter(|value| !value.is_none()))
+    /// Whether a plan says it all.
+    pub(crate) fn planned(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// Refuses a plan that is not of these kinds.
+    pub(crate) fn require_kind(&self, kinds: &[&str]) -> PyResult<()> {
+        let Some(plan) = &self.plan else { return Ok(()) };
+        let got = self.text("kind", "")?;
+        if kinds.contains(&got.as_str()) {
+            return Ok(());
+        }
+        let hint = "call from_plan on the class whose plan() made it";
+        let got = format!("kind {got:?}");
+        Err(parameter(plan.py(), "plan", got, "of the class's own kind", hint))
+    }
+
+    /// Refuses words that the signature has for others.
+    pub(crate) fn refuse(&self, names: &[&str]) -> PyResult<()> {
+        let given = names.iter().find(|name| self.given.contains(name).unwrap_or(true));
+        given.map_or(Ok(()), |name| Err(unexpected(name)))
+    }
+
+    pub(crate) fn word(&self, name: &str) -> PyResult<Option<Object<'py>>> {
+        let value = match &self.plan {
+            Some(plan) if !self.given.contains(name)? => plan.getattr_opt(name)?,
+            _ => self.given.get_item(name)?,
+        };
+        Ok(value.filter(|value| !value.is_none()))
     }
 
     /// A word of that type, or what stands for it when it is left out.
@@ -54,13 +106,33 @@ impl<'a, 'py> Words<'a, 'py> {
         let Some(value) = self.word(name)? else { return Ok(otherwise) };
         value.extract().map_err(|error: <T as FromPyObject<'_, 'py>>::Error| {
             let error: PyErr = error.into();
+            let given = self.given.contains(name).unwrap_or(false);
             match error.is_instance_of::<PyTypeError>(self.py) {
+                _ if self.planned() && !given => self.unusable(name),
                 true => {
                     PyTypeError::new_err(format!("argument '{name}': {}", error.value(self.py)))
                 }
                 false => error,
             }
         })
+    }
+
+    /// What must be given, be it None.
+    pub(crate) fn must(&self, name: &str) -> Answer<'py> {
+        Ok(self.word(name)?.unwrap_or_else(|| self.py.None().into_bound(self.py)))
+    }
+
+    /// A field that every plan of the kind has.
+    pub(crate) fn field<T>(&self, name: &str) -> PyResult<T>
+    where
+        T: for<'b> FromPyObject<'b, 'py>,
+    {
+        self.get::<Option<T>>(name, None)?.ok_or_else(|| self.unusable(name))
+    }
+
+    fn unusable(&self, name: &str) -> PyErr {
+        let hint = "make it with the class's own plan()";
+        parameter(self.py, "plan", format!("no usable `{name}`"), "a Plan", hint)
     }
 
     pub(crate) fn text(&self, name: &str, otherwise: &str) -> PyResult<String> {
@@ -73,6 +145,15 @@ impl<'a, 'py> Words<'a, 'py> {
 
     pub(crate) fn small(&self, name: &str) -> PyResult<Option<u32>> {
         self.word(name)?.map(|value| params::small(name, &value)).transpose()
+    }
+
+    /// `error_rate`, if it is given.
+    pub(crate) fn error_rate(&self) -> PyResult<Option<f64>> {
+        self.word("error_rate")?.map(|value| params::rate("error_rate", &value)).transpose()
+    }
+
+    pub(crate) fn policy(&self) -> PyResult<Policy> {
+        Policy::parse(&self.text("policy", "plain")?).or_raise(self.py)
     }
 
     /// The hash function of `hash`, `seed` and `secret`.
@@ -88,6 +169,9 @@ impl<'a, 'py> Words<'a, 'py> {
 
     /// What only experiments of papers choose: the entry `name` of `paper`, which may have no other one.
     pub(crate) fn paper(&self, name: &str) -> PyResult<Option<String>> {
+        if self.planned() {
+            return self.get(name, None);
+        }
         let Some(paper) = self.word("paper")? else { return Ok(None) };
         let refuse = |got: String| {
             let allowed = format!("a mapping with the entry {name:?} alone");
@@ -114,23 +198,39 @@ impl<'a, 'py> Words<'a, 'py> {
         Derivation::parse(name.as_deref().unwrap_or("enhanced")).or_raise(self.py)
     }
 
-    /// `capacity` and `error_rate`, or sizes, of which the first has that name and the other is `hashes`.
-    pub(crate) fn goal(
+    /// Where the cells of a key lie, by the plan.
+    pub(crate) fn placement(&self) -> PyResult<Placement> {
+        let layout = Layout::parse(&self.field::<String>("layout")?).or_raise(self.py)?;
+        let (cells, hashes) = (self.field("cells")?, self.field("hashes")?);
+        Ok(Placement { layout, derivation: self.derivation()?, cells, hashes })
+    }
+
+    /// A goal, `capacity` and `error_rate`, or sizes, of which the first has that name and the other is `hashes`.
+    /// The cells of a key by either, or by a plan; with the goal.
+    pub(crate) fn placed<P>(
         &self,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
         cells: &str,
-    ) -> PyResult<Goal> {
+        for_goal: impl FnOnce(u64, f64, Option<Layout>, Derivation) -> Result<P>,
+        for_sizes: impl FnOnce(u64, u32, Option<Layout>, Derivation) -> Result<P>,
+        planned: impl FnOnce(Placement) -> P,
+    ) -> PyResult<(P, Option<u64>, Option<f64>)> {
+        let (capacity, error_rate) = (self.whole("capacity")?, self.error_rate()?);
+        if self.planned() {
+            return Ok((planned(self.placement()?), capacity, error_rate));
+        }
+        let (layout, derivation) = (self.layout()?, self.derivation()?);
         let refuse = |name: &str, got: &str, allowed: String, hint: String| {
             Err(parameter(self.py, name, got, &allowed, &hint))
         };
         match (capacity, self.whole(cells)?, self.small("hashes")?) {
-            (Some(capacity), None, None) => Ok(Goal::Keys {
-                capacity: params::whole("capacity", capacity)?,
-                error_rate: params::error_rate(error_rate)?,
-            }),
+            (Some(capacity), None, None) => {
+                let rate = error_rate.unwrap_or(DEFAULT_ERROR_RATE);
+                let placed = for_goal(capacity, rate, layout, derivation).or_raise(self.py)?;
+                Ok((placed, Some(capacity), Some(rate)))
+            }
             (None, Some(cells), Some(hashes)) if error_rate.is_none() => {
-                Ok(Goal::Sizes { cells, hashes })
+                let placed = for_sizes(cells, hashes, layout, derivation).or_raise(self.py)?;
+                Ok((placed, None, None))
             }
             (None, None, None) => refuse(
                 "capacity",
@@ -159,32 +259,11 @@ impl<'a, 'py> Words<'a, 'py> {
         }
     }
 
-    /// Where the counters of a key lie, with the goal that it was made for.
-    pub(crate) fn placed(
-        &self,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<(Placement, Option<u64>, Option<f64>)> {
-        let (layout, derivation) = (self.layout()?, self.derivation()?);
-        match self.goal(capacity, error_rate, "cells")? {
-            Goal::Keys { capacity, error_rate } => {
-                let placed = Placement::for_goal(capacity, error_rate, layout, derivation);
-                Ok((placed.or_raise(self.py)?, Some(capacity), Some(error_rate)))
-            }
-            Goal::Sizes { cells, hashes } => {
-                Ok((Placement::for_sizes(cells, hashes, layout, derivation), None, None))
-            }
-        }
+    /// The same for counters.
+    pub(crate) fn counters(&self) -> PyResult<(Placement, Option<u64>, Option<f64>)> {
+        let for_sizes = |cells, hashes, layout, derivation| {
+            Ok(Placement::for_sizes(cells, hashes, layout, derivation))
+        };
+        self.placed("cells", Placement::for_goal, for_sizes, |placement| placement)
     }
-}
-
-/// Where the counters of a key lie, from a `Plan` record.
-pub(crate) fn placement_of(plan: &Bound<'_, PyAny>) -> PyResult<Placement> {
-    let py = plan.py();
-    Ok(Placement {
-        layout: Layout::parse(&field::<String>(plan, "layout")?).or_raise(py)?,
-        derivation: Derivation::parse(&field::<String>(plan, "derivation")?).or_raise(py)?,
-        cells: field(plan, "cells")?,
-        hashes: field(plan, "hashes")?,
-    })
 }

@@ -72,10 +72,14 @@ class CountingModel:
         """Add the keys in order."""
         return [self.add(key, count) for key, count in with_counts(keys, counts)]
 
-    def remove(self, key: Any, count: int = 1) -> None:
-        """Take `count` occurrences back, or raise and change nothing at all."""
+    def require_plain(self) -> None:
+        """Refuse to remove anything under the other policy."""
         if self.policy == "conservative":
             raise TypeError("a counter that was not raised for this key must not be lowered for it")
+
+    def remove(self, key: Any, count: int = 1) -> None:
+        """Take `count` occurrences back, or raise and change nothing at all."""
+        self.require_plain()
         store, lowered = self.store, distinct(self.positions(key))
         if any(store[cell] < count for cell in lowered if not store.is_stuck(cell)):
             raise KeyError(key)
@@ -84,6 +88,7 @@ class CountingModel:
 
     def remove_many(self, keys: Iterable[Any], counts: Iterable[int] | None = None) -> None:
         """Remove the keys in order; the first one that is absent ends it."""
+        self.require_plain()
         for key, count in with_counts(keys, counts):
             self.remove(key, count)
 

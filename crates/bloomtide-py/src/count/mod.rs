@@ -11,9 +11,9 @@ use bloomtide_core::cells::{
     DynamicCells, DynamicShape, GrowingCells, Rebuilds, SpectralCells, SpectralShape,
 };
 use bloomtide_core::filters::{CountFilter as Core, Measure};
-use bloomtide_core::snapshot::{Frozen, Loaded};
+use bloomtide_core::snapshot::Frozen;
 use bloomtide_core::{Error, Estimate, KeyHash, KeySource, Placement, Policy, epoch};
-use plan::AnyPlan;
+use plan::{AnyPlan, plan_of, plan_record};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -86,6 +86,14 @@ forward! {
 }
 
 impl Any {
+    /// An empty filter.
+    fn new(plan: AnyPlan, hasher: Hasher) -> Result<Any> {
+        match plan {
+            AnyPlan::Dynamic(plan) => Core::new(plan, hasher).map(Any::Dynamic),
+            AnyPlan::Spectral(plan) => Core::new(plan, hasher).map(Any::Spectral),
+        }
+    }
+
     fn shapes(&self) -> (Option<DynamicShape>, Option<SpectralShape>) {
         match self {
             Any::Dynamic(filter) => (Some(filter.plan().shape), None),
@@ -160,11 +168,26 @@ pub(crate) struct CountFilter {
     writers: AtomicUsize,
 }
 
-shared!(CountFilter, Any, |_this, py, made| to_object(py, made), |core| core.freeze()?);
+shared!(
+    CountFilter,
+    Any,
+    |core| match core {
+        Any::Dynamic(filter) => Loaded::Dynamic(filter),
+        Any::Spectral(filter) => Loaded::Spectral(filter),
+    },
+    |core| core.freeze()?
+);
 whole!(CountFilter);
 merged!(CountFilter);
 asked!(CountFilter);
 counted!(CountFilter, u64);
+planned!(
+    CountFilter,
+    Any,
+    "(capacity=None, error_rate=None, *, storage='dynamic', partitions=1, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, storage=None, partitions=None, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None)",
+    "($type, plan, *, hash='xxh3', seed=0, secret=None)"
+);
 
 impl CountFilter {
     fn new(core: Any) -> Self {
@@ -178,7 +201,7 @@ impl CountFilter {
 
     /// `count`, which `short_calls.rs` puts on the classes.
     #[inline(always)]
-    pub(crate) fn count_one(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+    pub(crate) fn count_one(&self, key: &Object<'_>) -> PyResult<u64> {
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers) {
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
@@ -188,7 +211,7 @@ impl CountFilter {
     }
 
     #[inline(always)]
-    fn add_times(&self, key: &Bound<'_, PyAny>, count: u64) -> PyResult<bool> {
+    fn add_times(&self, key: &Object<'_>, count: u64) -> PyResult<bool> {
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers)
             && let Any::Dynamic(filter) = &self.core
@@ -240,77 +263,15 @@ fn checked(py: Python<'_>, loaded: Loaded) -> PyResult<Py<PyAny>> {
 
 #[pymethods]
 impl CountFilter {
-    #[new]
-    #[classmethod]
-    #[pyo3(
-        signature = (capacity=None, error_rate=None, **words),
-        text_signature = "(capacity=None, error_rate=None, *, storage='dynamic', partitions=1, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)"
-    )]
-    fn py_new<'py>(
-        cls: &Bound<'py, PyType>,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-        words: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Py<PyAny>> {
-        let py = cls.py();
-        let kind = kind_of(cls)?;
-        let words = plan::words(py, words, kind, HASHING)?;
-        let plan = AnyPlan::of(&words, kind, capacity, error_rate)?;
-        to_object(py, plan.make(py, words.hasher()?)?)
-    }
-
-    /// Sizes, memory and predicted error for a goal; allocates nothing.
-    ///
-    /// On one of the paper's names: without `storage`, and with `partitions` where the name has them.
-    #[classmethod]
-    #[pyo3(
-        signature = (capacity=None, error_rate=None, **words),
-        text_signature = "($type, capacity=None, error_rate=None, *, storage=None, partitions=None, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None)"
-    )]
-    fn plan<'py>(
-        cls: &Bound<'py, PyType>,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-        words: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let kind = kind_of(cls)?;
-        let words = plan::words(cls.py(), words, kind, &[])?;
-        AnyPlan::of(&words, kind, capacity, error_rate)?.to_record(cls.py())
-    }
-
-    /// An empty filter of a plan's sizes.
-    #[classmethod]
-    #[pyo3(signature = (plan, *, hash="xxh3", seed=0, secret=None))]
-    fn from_plan(
-        cls: &Bound<'_, PyType>,
-        plan: &Bound<'_, PyAny>,
-        hash: &str,
-        seed: i128,
-        secret: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyAny>> {
-        let py = cls.py();
-        match kind_of(cls)? {
-            Some(kind) => params::require_kind(plan, kind.name())?,
-            None => {
-                let got: String = field(plan, "kind")?;
-                if !["dcf", "pdcf", "sbf", "psbf"].contains(&got.as_str()) {
-                    params::require_kind(plan, "dcf")?;
-                }
-            }
-        }
-        let hasher = params::hasher(py, hash, seed, secret)?;
-        to_object(py, AnyPlan::of_record(plan)?.make(py, hasher)?)
-    }
-
     /// Reads a file that `save` wrote.
     #[classmethod]
-    fn load(cls: &Bound<'_, PyType>, path: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn load(cls: &Bound<'_, PyType>, path: &Object<'_>) -> PyResult<Py<PyAny>> {
         checked(cls.py(), files::load(path, kind_of(cls)?)?)
     }
 
     /// Reads what `to_bytes` returned.
     #[classmethod]
-    fn from_bytes(cls: &Bound<'_, PyType>, data: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn from_bytes(cls: &Bound<'_, PyType>, data: &Object<'_>) -> PyResult<Py<PyAny>> {
         checked(cls.py(), files::from_bytes(data, kind_of(cls)?)?)
     }
 
@@ -319,11 +280,11 @@ impl CountFilter {
     #[pyo3(signature = (keys, changes, *, nulls="refuse"))]
     fn change_many<'py>(
         &self,
-        keys: &Bound<'py, PyAny>,
-        changes: &Bound<'py, PyAny>,
+        keys: &Object<'py>,
+        changes: &Object<'py>,
         nulls: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let options = Options::parse(keys.py(), nulls, 1)?;
+    ) -> Answer<'py> {
+        let options = Options::parse(keys.py(), nulls)?;
         let (keys, changes) = weights::changes(keys, changes)?;
         let change = |part: Part<'_>, out: &mut [u64], _: &mut Crew| {
             self.core.change_many(part.keys, &part.of(&changes), out)
@@ -332,7 +293,7 @@ impl CountFilter {
     }
 
     /// Cuts the cells into `partitions` other partitions; every count stays the same.
-    fn repartition(&self, partitions: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn repartition(&self, partitions: &Object<'_>) -> PyResult<()> {
         let py = partitions.py();
         let (partitions, adaptive) = plan::partitions(partitions, self.common().placement.cells)?;
         let _registered = self.register();
@@ -346,7 +307,7 @@ impl CountFilter {
     }
 
     /// Fill, estimated keys, error rate now, memory, rebuilds and the longest pause.
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let measure = py.detach(|| self.core.measure());
         let (common, rebuilds) = (self.common(), self.core.rebuilds());
         let sizes = Sizes {
@@ -358,12 +319,10 @@ impl CountFilter {
             counter_bits: self.core.shapes().0.map_or(1, |shape| shape.width),
             bytes: self.core.bytes(),
         };
-        sizes.stats(py, &measure, |fields| {
-            fields.set_item("partitions", common.partitions)?;
-            fields.set_item("rebuilds", rebuilds.count)?;
-            fields.set_item("moved", rebuilds.moved)?;
-            fields.set_item("longest_pause", rebuilds.longest as f64 * 1e-9)?;
-            fields.set_item("pauses", rebuilds.total as f64 * 1e-9)
+        sizes.stats(py, &measure, |dict| {
+            fields!(dict =>
+                partitions: common.partitions, rebuilds: rebuilds.count, moved: rebuilds.moved,
+                longest_pause: rebuilds.longest as f64 * 1e-9, pauses: rebuilds.total as f64 * 1e-9)
         })
     }
 
@@ -417,22 +376,7 @@ macro_rules! named {
             #[pyclass(frozen, extends = CountFilter, module = "bloomtide")]
             pub(crate) struct $name;
 
-            #[pymethods]
-            impl $name {
-                #[new]
-                #[pyo3(signature = (capacity=None, error_rate=None, **words), text_signature = $signature)]
-                fn py_new<'py>(
-                    py: Python<'py>,
-                    capacity: Option<&Bound<'py, PyAny>>,
-                    error_rate: Option<&Bound<'py, PyAny>>,
-                    words: Option<&Bound<'py, PyDict>>,
-                ) -> PyResult<Py<PyAny>> {
-                    let kind = Some(Kind::$kind);
-                    let words = plan::words(py, words, kind, HASHING)?;
-                    let plan = AnyPlan::of(&words, kind, capacity, error_rate)?;
-                    to_object(py, plan.make(py, words.hasher()?)?)
-                }
-            }
+            by_words!($name, #[new] py_new, $signature, |cls, words| CountFilter::made(cls, &words));
         )*
 
         /// The kind that a class fixes; None for `CountFilter`.

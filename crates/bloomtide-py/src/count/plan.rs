@@ -1,27 +1,22 @@
 //! What a user wants of a `CountFilter`, from Python's words to the core's plans and back.
 
-use super::Any;
+use super::kind_of;
 use crate::errors::{OrRaise, parameter};
-use crate::params::{self, field};
-use crate::records::Sizes;
-use crate::words::{DEFAULT_ERROR_RATE, Words, placement_of};
-use bloomtide_core::cells::{Cut, DynamicShape, OnFull, SpectralCells, SpectralShape};
+use crate::params;
+use crate::python::*;
+use crate::records::{Sizes, fields};
+use crate::words::{DEFAULT_ERROR_RATE, Words};
+use bloomtide_core::cells::{DynamicShape, OnFull, SpectralCells, SpectralShape};
 use bloomtide_core::filters::{
-    CountFilter as Core, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink,
-    design_bits, dynamic_bytes,
+    CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
 };
 use bloomtide_core::snapshot::Kind;
-use bloomtide_core::{Hasher, Policy};
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use bloomtide_core::{Policy, Result};
+use pyo3::types::{PyString, PyType};
 
-/// The keywords that a plan of either storage is made from.
-pub(super) const SIZING: &[&str] = &["total", "policy", "layout", "cells", "hashes", "paper"];
-/// Those that choose a kind; the paper's names have chosen.
-pub(super) const CHOOSING: &[&str] = &["storage", "partitions"];
-/// Those of one storage.
-pub(super) const DYNAMIC: &[&str] = &["counter_bits", "shrink"];
-pub(super) const SPECTRAL: &[&str] = &["slack", "on_full"];
+/// The words of one storage.
+const DYNAMIC: &[&str] = &["counter_bits", "shrink"];
+const SPECTRAL: &[&str] = &["slack", "on_full"];
 
 /// The plan of either storage.
 pub(super) enum AnyPlan {
@@ -29,91 +24,57 @@ pub(super) enum AnyPlan {
     Spectral(CountPlan<SpectralShape>),
 }
 
-/// The keywords of a call on the class of that kind, or on `CountFilter` itself.
-pub(super) fn words<'a, 'py>(
-    py: Python<'py>,
-    given: Option<&'a Bound<'py, PyDict>>,
-    kind: Option<Kind>,
-    more: &[&str],
-) -> PyResult<Words<'a, 'py>> {
-    let own: &[&[&str]] = match kind {
-        None => &[CHOOSING, DYNAMIC, SPECTRAL],
-        Some(Kind::Dynamic) => &[DYNAMIC],
-        Some(Kind::PartitionedDynamic) => &[DYNAMIC, &["partitions"]],
-        Some(Kind::Spectral) => &[SPECTRAL],
-        Some(_) => &[SPECTRAL, &["partitions"]],
-    };
-    Words::new(py, given, &[own, &[SIZING, more]].concat())
+/// The plan of these words, for one of the paper's names or for `CountFilter` itself.
+pub(super) fn plan_of(cls: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<AnyPlan> {
+    let py = words.py;
+    let (spectral, partitioned) = chosen(kind_of(cls)?, words)?;
+    let (base, expected, adaptive) = sizes(words, partitioned)?;
+    let policy = words.policy()?;
+    if spectral {
+        let design_bits = design_bits(&base.placement, expected, base.total);
+        let shape = SpectralShape {
+            design_bits: words.get("design_bits", design_bits)?,
+            slack: words.get("slack", 0.1)?,
+            on_full: parse_on_full(py, &words.text("on_full", "grow")?)?,
+        };
+        shape.check().or_raise(py)?;
+        return with_shape(&base, policy, shape).map(AnyPlan::Spectral).or_raise(py);
+    }
+    let usual = || base_bits(base.total, expected);
+    let width = words.small("counter_bits")?.unwrap_or_else(usual);
+    let shape = DynamicShape { width, shrink: words.get("shrink", 0.5)?, adaptive };
+    check_base_bits(width).and_then(|()| check_shrink(shape.shrink)).or_raise(py)?;
+    with_shape(&base, policy, shape).map(AnyPlan::Dynamic).or_raise(py)
 }
 
-impl AnyPlan {
-    /// The plan of these words, for a class of that kind or for `CountFilter` itself.
-    pub(super) fn of<'py>(
-        words: &Words<'_, 'py>,
-        kind: Option<Kind>,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Self> {
-        let py = words.py;
-        let cuts = words.word("partitions")?;
-        let one = cuts.as_ref().is_none_or(|cuts| cuts.eq(1).unwrap_or(false));
-        let (spectral, partitioned) = match kind {
-            Some(Kind::Dynamic) => (false, false),
-            Some(Kind::PartitionedDynamic) => (false, true),
-            Some(Kind::Spectral) => (true, false),
-            Some(_) => (true, true),
-            None => (chosen_storage(words)?, !one),
-        };
-        let auto = PyString::new(py, "auto").into_any();
-        let cuts = partitioned.then_some(cuts.unwrap_or(auto));
-        let sizes = Wanted::of(words, capacity, error_rate, cuts.as_ref())?;
-        if spectral {
-            let bits = design_bits(&sizes.plan.placement, sizes.expected, sizes.plan.total);
-            let on_full = parse_on_full(py, &words.text("on_full", "grow")?)?;
-            let shape = spectral_shape(py, bits, words.get("slack", 0.1)?, on_full)?;
-            return sizes.with(words, shape).map(AnyPlan::Spectral);
+/// Whether the storage is spectral, and whether there are partitions. The words of others are refused.
+fn chosen(kind: Option<Kind>, words: &Words<'_>) -> PyResult<(bool, bool)> {
+    let (spectral, partitioned) = match kind {
+        Some(Kind::Dynamic) => (false, false),
+        Some(Kind::PartitionedDynamic) => (false, true),
+        Some(Kind::Spectral) => (true, false),
+        Some(_) => (true, true),
+        None if words.planned() => {
+            words.require_kind(&["dcf", "pdcf", "sbf", "psbf"])?;
+            let kind = words.text("kind", "")?;
+            (kind.ends_with("sbf"), kind.starts_with('p'))
         }
-        let usual = || base_bits(sizes.plan.total, sizes.expected);
-        let width = words.small("counter_bits")?.unwrap_or_else(usual);
-        let shape = dynamic_shape(py, width, words.get("shrink", 0.5)?, sizes.adaptive)?;
-        sizes.with(words, shape).map(AnyPlan::Dynamic)
-    }
-
-    /// The plan of a `Plan` record.
-    pub(super) fn of_record(plan: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = plan.py();
-        let kind: String = field(plan, "kind")?;
-        let partitioned = kind.starts_with('p');
-        if kind.ends_with("sbf") {
-            let on_full = parse_on_full(py, &field::<String>(plan, "on_full")?)?;
-            let (bits, slack) = (field(plan, "design_bits")?, field(plan, "slack")?);
-            let shape = spectral_shape(py, bits, slack, on_full)?;
-            return plan_of(plan, partitioned, shape).map(AnyPlan::Spectral);
+        None => {
+            let cuts = words.word("partitions")?;
+            (chosen_storage(words)?, !cuts.is_none_or(|cuts| cuts.eq(1).unwrap_or(false)))
         }
-        let width = field(plan, "counter_bits")?;
-        let shape = dynamic_shape(py, width, field(plan, "shrink")?, field(plan, "adaptive")?)?;
-        plan_of(plan, partitioned, shape).map(AnyPlan::Dynamic)
+    };
+    if let Some(kind) = kind {
+        words.require_kind(&[kind.name()])?;
+        words.refuse(&["storage"])?;
+        words.refuse(if spectral { DYNAMIC } else { SPECTRAL })?;
+        words.refuse(if partitioned { &[] } else { &["partitions"] })?;
     }
-
-    /// An empty filter.
-    pub(super) fn make(self, py: Python<'_>, hasher: Hasher) -> PyResult<Any> {
-        match self {
-            AnyPlan::Dynamic(plan) => Core::new(plan, hasher).map(Any::Dynamic),
-            AnyPlan::Spectral(plan) => Core::new(plan, hasher).map(Any::Spectral),
-        }
-        .or_raise(py)
-    }
-
-    pub(super) fn to_record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            AnyPlan::Dynamic(plan) => to_record(py, ["dcf", "pdcf"], plan),
-            AnyPlan::Spectral(plan) => to_record(py, ["sbf", "psbf"], plan),
-        }
-    }
+    Ok((spectral, partitioned))
 }
 
 /// Whether `storage` is the spectral one. The words of the other storage are refused.
-fn chosen_storage(words: &Words<'_, '_>) -> PyResult<bool> {
+fn chosen_storage(words: &Words<'_>) -> PyResult<bool> {
     let py = words.py;
     let storage = words.text("storage", "dynamic")?;
     let others = match storage.as_str() {
@@ -135,102 +96,69 @@ fn chosen_storage(words: &Words<'_, '_>) -> PyResult<bool> {
     Ok(storage == "spectral")
 }
 
-/// Sizes that do not depend on the storage.
-struct Wanted {
-    plan: CountPlan<()>,
-    /// Distinct keys expected.
-    expected: u64,
-    adaptive: bool,
-}
-
-impl Wanted {
-    fn of<'py>(
-        words: &Words<'_, 'py>,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-        cuts: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Self> {
-        let py = words.py;
+/// Sizes that do not depend on the storage, the distinct keys expected, and whether partitions adapt.
+fn sizes(words: &Words<'_>, partitioned: bool) -> PyResult<(CountPlan<()>, u64, bool)> {
+    let py = words.py;
+    let (capacity, mut error_rate) = (words.whole("capacity")?, words.error_rate()?);
+    let (placement, expected, total);
+    if words.planned() {
+        (placement, expected, total) = (words.placement()?, 1, words.field("total")?);
+    } else {
         let cells = words.whole("cells")?;
-        let error_rate = match (error_rate, cells) {
-            (Some(value), _) => Some(params::rate("error_rate", value)?),
-            (None, None) if capacity.is_some() => Some(DEFAULT_ERROR_RATE),
-            _ => None,
-        };
-        let capacity = params::maybe_whole("capacity", capacity)?;
-        let goal = CountGoal {
-            capacity,
-            error_rate,
-            cells,
-            hashes: words.small("hashes")?,
-            total: words.whole("total")?,
-            layout: words.layout()?,
-            derivation: words.derivation()?,
-        };
-        let placement = goal.placement().or_raise(py)?;
-        let expected = goal.expected(&placement);
-        let total = goal.total(expected).or_raise(py)?;
-        let (partitions, adaptive) = match cuts {
-            None => (1, false),
-            Some(words) => partitions(words, placement.cells)?,
-        };
-        let (policy, partitioned) = (Policy::Plain, cuts.is_some());
-        let plan = CountPlan {
-            placement,
-            policy,
-            shape: (),
-            partitioned,
-            partitions,
-            total,
-            capacity,
-            error_rate,
-        };
-        Ok(Wanted { plan, expected, adaptive })
+        if capacity.is_some() && cells.is_none() {
+            error_rate = error_rate.or(Some(DEFAULT_ERROR_RATE));
+        }
+        let hashes = words.small("hashes")?;
+        let (layout, derivation) = (words.layout()?, words.derivation()?);
+        let given = words.whole("total")?;
+        let goal =
+            CountGoal { capacity, error_rate, cells, hashes, total: given, layout, derivation };
+        placement = goal.placement().or_raise(py)?;
+        expected = goal.expected(&placement);
+        total = goal.total(expected).or_raise(py)?;
     }
-
-    /// The plan with this storage's shape.
-    fn with<S: Copy + PartialEq>(&self, words: &Words<'_, '_>, shape: S) -> PyResult<CountPlan<S>> {
-        let policy = Policy::parse(&words.text("policy", "plain")?).or_raise(words.py)?;
-        let CountPlan { placement, partitioned, partitions, total, .. } = self.plan;
-        let (capacity, error_rate) = (self.plan.capacity, self.plan.error_rate);
-        CountPlan { placement, policy, shape, partitioned, partitions, total, capacity, error_rate }
-            .checked()
-            .or_raise(words.py)
-    }
+    let (partitions, adaptive) = match partitioned {
+        true => {
+            let cuts = words.word("partitions")?;
+            let auto = || PyString::new(py, "auto").into_any();
+            partitions(&cuts.unwrap_or_else(auto), placement.cells)?
+        }
+        false => (1, false),
+    };
+    let adaptive = if words.planned() { words.get("adaptive", false)? } else { adaptive };
+    let (policy, shape) = (Policy::Plain, ());
+    let plan = CountPlan {
+        placement,
+        policy,
+        shape,
+        partitioned,
+        partitions,
+        total,
+        capacity,
+        error_rate,
+    };
+    Ok((plan, expected, adaptive))
 }
 
-fn dynamic_shape(
-    py: Python<'_>,
-    width: u32,
-    shrink: f64,
-    adaptive: bool,
-) -> PyResult<DynamicShape> {
-    check_base_bits(width).or_raise(py)?;
-    check_shrink(shrink).or_raise(py)?;
-    Ok(DynamicShape { width, shrink, adaptive })
-}
-
-fn spectral_shape(
-    py: Python<'_>,
-    design_bits: f64,
-    slack: f64,
-    on_full: OnFull,
-) -> PyResult<SpectralShape> {
-    let shape = SpectralShape { design_bits, slack, on_full };
-    shape.check().or_raise(py).map(|()| shape)
+/// The plan with this storage's shape.
+fn with_shape<S: Copy + PartialEq>(
+    base: &CountPlan<()>,
+    policy: Policy,
+    shape: S,
+) -> Result<CountPlan<S>> {
+    let CountPlan { placement, partitioned, partitions, total, capacity, error_rate, .. } = *base;
+    CountPlan { placement, policy, shape, partitioned, partitions, total, capacity, error_rate }
+        .checked()
 }
 
 fn parse_on_full(py: Python<'_>, name: &str) -> PyResult<OnFull> {
     match name {
         "grow" => Ok(OnFull::Grow),
         "saturate" => Ok(OnFull::Saturate),
-        _ => Err(parameter(
-            py,
-            "on_full",
-            name,
-            "\"grow\" or \"saturate\"",
-            "\"saturate\" is the paper's: a counter without room sticks and its answers are flagged",
-        )),
+        _ => {
+            let hint = "\"saturate\" is the paper's: a counter without room sticks, with its answers flagged";
+            Err(parameter(py, "on_full", name, "\"grow\" or \"saturate\"", hint))
+        }
     }
 }
 
@@ -242,16 +170,12 @@ pub(super) fn on_full_name(on_full: OnFull) -> &'static str {
 }
 
 /// (number of partitions, adaptive): a number, "auto", "adaptive" or a model of `bloomtide.partitions`.
-pub(super) fn partitions(words: &Bound<'_, PyAny>, cells: u64) -> PyResult<(u64, bool)> {
+pub(super) fn partitions(words: &Object<'_>, cells: u64) -> PyResult<(u64, bool)> {
     let py = words.py();
     let refuse = |got: String| {
-        parameter(
-            py,
-            "partitions",
-            got,
-            "a whole number from 1 to the number of counters, \"auto\", \"adaptive\" or a model",
-            "bloomtide.partitions has the models",
-        )
+        let allowed =
+            "a whole number from 1 to the number of counters, \"auto\", \"adaptive\" or a model";
+        parameter(py, "partitions", got, allowed, "bloomtide.partitions has the models")
     };
     let models = || py.import("bloomtide.partitions");
     let chosen = if let Ok(word) = words.cast::<PyString>() {
@@ -261,12 +185,15 @@ pub(super) fn partitions(words: &Bound<'_, PyAny>, cells: u64) -> PyResult<(u64,
             other => return Err(refuse(format!("{other:?}"))),
         };
         return Ok((models()?.call_method1("auto", (cells,))?.extract()?, adaptive));
+    } else if let Ok(number) = params::whole("partitions", words) {
+        // First, because NumPy's numbers have a `choose` of their own.
+        number
     } else if words.hasattr("choose")? {
         let chosen = words.call_method1("choose", (cells,))?;
         let got = || params::shown(&chosen);
         chosen.extract::<u64>().map_err(|_| refuse(got()))?
     } else {
-        params::whole("partitions", words).map_err(|_| refuse(params::shown(words)))?
+        return Err(refuse(params::shown(words)));
     };
     if chosen == 0 || chosen > cells {
         return Err(refuse(format!("{chosen} for {cells} counters")));
@@ -274,84 +201,44 @@ pub(super) fn partitions(words: &Bound<'_, PyAny>, cells: u64) -> PyResult<(u64,
     Ok((chosen, false))
 }
 
-/// What only one of the storages has, as fields of a `Plan`.
-trait ShapeFields: Copy + PartialEq {
-    fn counter_bits(&self) -> u32;
-    fn bytes(&self, cut: &Cut) -> u64;
-    fn fields(&self, fields: &Bound<'_, PyDict>) -> PyResult<()>;
-}
-
-impl ShapeFields for DynamicShape {
-    fn counter_bits(&self) -> u32 {
-        self.width
-    }
-
-    fn bytes(&self, cut: &Cut) -> u64 {
-        dynamic_bytes(cut, self.width)
-    }
-
-    fn fields(&self, fields: &Bound<'_, PyDict>) -> PyResult<()> {
-        fields.set_item("storage", "dynamic")?;
-        fields.set_item("shrink", self.shrink)?;
-        fields.set_item("adaptive", self.adaptive)
-    }
-}
-
-impl ShapeFields for SpectralShape {
-    fn counter_bits(&self) -> u32 {
-        1
-    }
-
-    fn bytes(&self, cut: &Cut) -> u64 {
-        SpectralCells::bytes_of(cut, self)
-    }
-
-    fn fields(&self, fields: &Bound<'_, PyDict>) -> PyResult<()> {
-        fields.set_item("storage", "spectral")?;
-        fields.set_item("slack", self.slack)?;
-        fields.set_item("design_bits", self.design_bits)?;
-        fields.set_item("on_full", on_full_name(self.on_full))
+/// A plan as a `Plan` record.
+pub(super) fn plan_record<'py>(py: Python<'py>, plan: &AnyPlan) -> Answer<'py> {
+    match plan {
+        AnyPlan::Dynamic(plan) => {
+            let DynamicShape { width, shrink, adaptive } = plan.shape;
+            let sizes = (["dcf", "pdcf"], width, dynamic_bytes(&plan.cut(), width));
+            to_record(py, plan, sizes, |dict| fields!(dict => storage: "dynamic", shrink, adaptive))
+        }
+        AnyPlan::Spectral(plan) => {
+            let SpectralShape { slack, design_bits, on_full } = plan.shape;
+            let sizes = (["sbf", "psbf"], 1, SpectralCells::bytes_of(&plan.cut(), &plan.shape));
+            let on_full = on_full_name(on_full);
+            to_record(
+                py,
+                plan,
+                sizes,
+                |dict| fields!(dict => storage: "spectral", slack, design_bits, on_full),
+            )
+        }
     }
 }
 
-fn to_record<'py, S: ShapeFields>(
+fn to_record<'py, S: Copy + PartialEq>(
     py: Python<'py>,
-    kinds: [&'static str; 2],
     plan: &CountPlan<S>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let sizes = Sizes {
-        kind: kinds[usize::from(plan.partitioned)],
-        capacity: plan.capacity,
-        error_rate: plan.error_rate,
-        placement: plan.placement,
-        counter_bits: plan.shape.counter_bits(),
-        bytes: plan.shape.bytes(&plan.cut()),
-    };
-    let error_at = |keys| plan.error_at(keys);
-    sizes.plan(py, error_at, |fields| {
-        fields.set_item("policy", plan.policy.name())?;
-        fields.set_item("total", plan.total)?;
-        fields.set_item("partitions", plan.cut().partitions())?;
-        plan.shape.fields(fields)
-    })
-}
-
-fn plan_of<S: Copy + PartialEq>(
-    plan: &Bound<'_, PyAny>,
-    partitioned: bool,
-    shape: S,
-) -> PyResult<CountPlan<S>> {
-    let py = plan.py();
-    CountPlan {
-        placement: placement_of(plan)?,
-        policy: Policy::parse(&field::<String>(plan, "policy")?).or_raise(py)?,
-        shape,
-        partitioned,
-        partitions: field(plan, "partitions")?,
-        total: field(plan, "total")?,
-        capacity: field(plan, "capacity")?,
-        error_rate: field(plan, "error_rate")?,
-    }
-    .checked()
-    .or_raise(py)
+    (kinds, counter_bits, bytes): ([&'static str; 2], u32, u64),
+    more: impl FnOnce(&Dict<'py>) -> PyResult<()>,
+) -> Answer<'py> {
+    let CountPlan { placement, capacity, error_rate, total, .. } = *plan;
+    let kind = kinds[usize::from(plan.partitioned)];
+    let sizes = Sizes { kind, capacity, error_rate, placement, counter_bits, bytes };
+    let (policy, partitions) = (plan.policy.name(), plan.cut().partitions());
+    sizes.plan(
+        py,
+        |keys| plan.error_at(keys),
+        |dict| {
+            fields!(dict => policy, total, partitions)?;
+            more(dict)
+        },
+    )
 }

@@ -2,47 +2,27 @@
 
 use crate::errors::{OrRaise, parameter};
 use crate::instants;
-use crate::params::{self, field};
-use crate::records::{Sizes, shown_goal};
-use crate::words::{Words, placement_of};
+use crate::params;
+use crate::python::*;
+use crate::records::{Sizes, fields, shown_goal};
+use crate::words::Words;
+use bloomtide_core::DecayingPlan;
 use bloomtide_core::cells::Rounding;
 use bloomtide_core::filters::{DecayStorage, Fade};
-use bloomtide_core::{DecayingPlan, Policy};
-use pyo3::prelude::*;
-use pyo3::types::PyBool;
-
-/// The keywords that a plan is made from.
-pub(super) const SIZING: &[&str] = &[
-    "half_life",
-    "decay",
-    "epoch",
-    "origin",
-    "storage",
-    "rounding",
-    "policy",
-    "counter_bits",
-    "fraction_bits",
-    "layout",
-    "cells",
-    "hashes",
-    "paper",
-];
+use pyo3::types::{PyBool, PyType};
 
 /// Words of Python's that become a plan.
-pub(super) fn plan_of<'py>(
-    words: &Words<'_, 'py>,
-    capacity: Option<&Bound<'py, PyAny>>,
-    error_rate: Option<&Bound<'py, PyAny>>,
-) -> PyResult<DecayingPlan> {
+pub(super) fn plan_of(_: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<DecayingPlan> {
+    words.require_kind(&["tbf"])?;
     let py = words.py;
     let fade = fade_of(words)?;
-    let (placement, capacity, error_rate) = words.placed(capacity, error_rate)?;
+    let (placement, capacity, error_rate) = words.counters()?;
     DecayingPlan {
         placement,
         storage: DecayStorage::parse(&words.text("storage", "basic")?).or_raise(py)?,
         fade,
         rounding: Rounding::parse(&words.text("rounding", "strict")?).or_raise(py)?,
-        policy: Policy::parse(&words.text("policy", "plain")?).or_raise(py)?,
+        policy: words.policy()?,
         counter_bits: words.small("counter_bits")?.unwrap_or(32),
         fraction_bits: fraction_bits(words)?,
         capacity,
@@ -52,7 +32,7 @@ pub(super) fn plan_of<'py>(
     .or_raise(py)
 }
 
-fn fraction_bits(words: &Words<'_, '_>) -> PyResult<u32> {
+fn fraction_bits(words: &Words<'_>) -> PyResult<u32> {
     let Some(bits) = words.word("fraction_bits")? else { return Ok(8) };
     bits.extract().ok().filter(|_| !bits.is_instance_of::<PyBool>()).ok_or_else(|| {
         let got = params::shown(&bits);
@@ -62,8 +42,13 @@ fn fraction_bits(words: &Words<'_, '_>) -> PyResult<u32> {
 }
 
 /// `half_life`, with or without `epoch`, or `decay` with `epoch`.
-fn fade_of(words: &Words<'_, '_>) -> PyResult<Fade> {
+fn fade_of(words: &Words<'_>) -> PyResult<Fade> {
     let py = words.py;
+    if words.planned() {
+        let (decay, half_life) = (words.field("decay")?, words.get("half_life", None)?);
+        let (epoch, origin) = (words.field("epoch")?, words.field("origin")?);
+        return Ok(Fade { decay, epoch, origin, half_life });
+    }
     let epoch = words.word("epoch")?.map(|epoch| instants::duration(&epoch, "epoch"));
     let epoch = epoch.transpose()?;
     let origin = words.word("origin")?.map(|origin| instants::instant(&origin, "origin"));
@@ -100,49 +85,18 @@ pub(super) fn sizes_of(plan: &DecayingPlan, bytes: u64) -> Sizes {
 }
 
 /// A plan as a `Plan` record.
-pub(super) fn plan_record<'py>(
-    py: Python<'py>,
-    plan: &DecayingPlan,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn plan_record<'py>(py: Python<'py>, plan: &DecayingPlan) -> Answer<'py> {
+    let Fade { decay, half_life, epoch, origin } = plan.fade;
+    let DecayingPlan { storage, fraction_bits, policy, rounding, .. } = *plan;
     sizes_of(plan, plan.bytes()).plan(
         py,
         |keys| plan.error_at(keys),
-        |fields| {
-            fields.set_item("storage", plan.storage.name())?;
-            fields.set_item("fraction_bits", plan.fraction_bits)?;
-            fields.set_item("policy", plan.policy.name())?;
-            fields.set_item("rounding", plan.rounding.name())?;
-            fields.set_item("decay", plan.fade.decay)?;
-            fields.set_item("half_life", plan.fade.half_life)?;
-            fields.set_item("epoch", plan.fade.epoch)?;
-            fields.set_item("origin", plan.fade.origin)
+        |dict| {
+            fields!(dict =>
+                storage: storage.name(), fraction_bits, policy: policy.name(),
+                rounding: rounding.name(), decay, half_life, epoch, origin)
         },
     )
-}
-
-/// The plan of a `Plan` record.
-pub(super) fn plan_of_record(plan: &Bound<'_, PyAny>) -> PyResult<DecayingPlan> {
-    let py = plan.py();
-    params::require_kind(plan, "tbf")?;
-    let text = |name| field::<String>(plan, name);
-    DecayingPlan {
-        placement: placement_of(plan)?,
-        storage: DecayStorage::parse(&text("storage")?).or_raise(py)?,
-        fade: Fade {
-            decay: field(plan, "decay")?,
-            epoch: field(plan, "epoch")?,
-            origin: field(plan, "origin")?,
-            half_life: field(plan, "half_life")?,
-        },
-        rounding: Rounding::parse(&text("rounding")?).or_raise(py)?,
-        policy: Policy::parse(&text("policy")?).or_raise(py)?,
-        counter_bits: field(plan, "counter_bits")?,
-        fraction_bits: field(plan, "fraction_bits")?,
-        capacity: field(plan, "capacity")?,
-        error_rate: field(plan, "error_rate")?,
-    }
-    .checked()
-    .or_raise(py)
 }
 
 /// The filter in one line.

@@ -2,15 +2,13 @@
 
 mod goal;
 mod moments;
-mod row_times;
 
-use crate::instants::Clock;
 use crate::keys::to_numpy;
 use crate::records::estimate_record;
 use crate::structure::prelude::*;
 use bloomtide_core::TimeDecayingBloomFilter as Core;
 use bloomtide_core::filters::When;
-use goal::{SIZING, plan_of, plan_of_record, plan_record, repr, sizes_of};
+use goal::{plan_of, plan_record, repr, sizes_of};
 
 /// Counts keys, and lets the counts fade: how hot is it now?
 ///
@@ -26,15 +24,22 @@ pub(crate) struct TimeDecayingBloomFilter {
 shared!(
     TimeDecayingBloomFilter,
     Core,
-    |this, py, made| {
-        let made = TimeDecayingBloomFilter::new(made, this.clock.clone_ref(py));
-        Ok(Py::new(py, made)?.into_any())
-    },
-    |core| core.freeze()?
+    |core| Loaded::Decaying(core.into()),
+    |core| core.freeze()?,
+    fn clock(&self) -> Option<&Clock> {
+        Some(&self.clock)
+    }
 );
 whole!(TimeDecayingBloomFilter);
 merged!(TimeDecayingBloomFilter);
 loaded!(TimeDecayingBloomFilter, Decaying, clock);
+planned!(
+    TimeDecayingBloomFilter,
+    Core,
+    "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, clock=None, layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, layout=None, cells=None, hashes=None, paper=None)",
+    "($type, plan, *, clock=None, hash='xxh3', seed=0, secret=None)"
+);
 
 impl TimeDecayingBloomFilter {
     pub(crate) fn new(core: Core, clock: Clock) -> Self {
@@ -43,19 +48,19 @@ impl TimeDecayingBloomFilter {
 
     /// `add` of one occurrence now, which `short_calls.rs` puts on the class.
     #[inline(always)]
-    pub(crate) fn add_one(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub(crate) fn add_one(&self, key: &Object<'_>) -> PyResult<bool> {
         self.add_times(key, 1, self.by_clock(key.py())?)
     }
 
     /// `count` now, which `short_calls.rs` puts on the class.
     #[inline(always)]
-    pub(crate) fn count_one(&self, key: &Bound<'_, PyAny>) -> PyResult<f64> {
+    pub(crate) fn count_one(&self, key: &Object<'_>) -> PyResult<f64> {
         let epoch = self.by_clock(key.py())?.epoch;
         Ok(self.core.count(hash_key(self.core.hasher(), key, None)?, epoch))
     }
 
     #[inline(always)]
-    fn add_times(&self, key: &Bound<'_, PyAny>, count: u64, when: When) -> PyResult<bool> {
+    fn add_times(&self, key: &Object<'_>, count: u64, when: When) -> PyResult<bool> {
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers) {
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
@@ -67,82 +72,32 @@ impl TimeDecayingBloomFilter {
 
 #[pymethods]
 impl TimeDecayingBloomFilter {
-    #[new]
-    #[pyo3(
-        signature = (capacity=None, error_rate=None, **words),
-        text_signature = "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, clock=None, layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)"
-    )]
-    fn py_new<'py>(
-        py: Python<'py>,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-        words: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Self> {
-        let words = Words::new(py, words, &[SIZING, HASHING, &["clock"]])?;
-        let plan = plan_of(&words, capacity, error_rate)?;
-        let hasher = words.hasher()?;
-        let clock = words.word("clock")?;
-        Ok(Self::new(Core::new(plan, hasher).or_raise(py)?, Clock::parse(clock.as_ref())?))
-    }
-
-    /// Sizes, memory and predicted error for a goal; allocates nothing.
-    #[classmethod]
-    #[pyo3(
-        signature = (capacity=None, error_rate=None, **words),
-        text_signature = "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, layout=None, cells=None, hashes=None, paper=None)"
-    )]
-    fn plan<'py>(
-        cls: &Bound<'py, PyType>,
-        capacity: Option<&Bound<'py, PyAny>>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-        words: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let words = Words::new(cls.py(), words, &[SIZING])?;
-        plan_record(cls.py(), &plan_of(&words, capacity, error_rate)?)
-    }
-
-    /// The filter that a plan describes.
-    #[classmethod]
-    #[pyo3(signature = (plan, *, clock=None, hash="xxh3", seed=0, secret=None))]
-    fn from_plan(
-        cls: &Bound<'_, PyType>,
-        plan: &Bound<'_, PyAny>,
-        clock: Option<&Bound<'_, PyAny>>,
-        hash: &str,
-        seed: i128,
-        secret: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let py = cls.py();
-        let hasher = params::hasher(py, hash, seed, secret)?;
-        Ok(Self::new(Core::new(plan_of_record(plan)?, hasher).or_raise(py)?, Clock::parse(clock)?))
-    }
-
     /// Adds `count` occurrences of the key at an instant; True iff it was certainly absent before.
     ///
     /// Calls with the key alone take a shorter way, see `short_calls.rs`.
     #[pyo3(signature = (key, count=None, at=None), text_signature = "($self, key, count=1, at=None)")]
     fn add(
         &self,
-        key: &Bound<'_, PyAny>,
-        count: Option<&Bound<'_, PyAny>>,
-        at: Option<&Bound<'_, PyAny>>,
+        key: &Object<'_>,
+        count: Option<&Object<'_>>,
+        at: Option<&Object<'_>>,
     ) -> PyResult<bool> {
-        let count = params::maybe_whole("count", count)?.unwrap_or(1);
+        let count = params::times(count)?;
         self.add_times(key, count, self.when(key.py(), "at", at)?)
     }
 
     /// Adds every key in order, as often as `counts` says, at one instant or each at its own.
-    #[pyo3(signature = (keys, counts=None, at=None, *, nulls="refuse", threads=1))]
+    #[pyo3(signature = (keys, counts=None, at=None, **options))]
+    #[pyo3(text_signature = "($self, keys, counts=None, at=None, *, nulls='refuse', threads=1)")]
     fn add_many<'py>(
         &self,
-        keys: &Bound<'py, PyAny>,
-        counts: Option<&Bound<'py, PyAny>>,
-        at: Option<&Bound<'py, PyAny>>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        keys: &Object<'py>,
+        counts: Option<&Object<'py>>,
+        at: Option<&Object<'py>>,
+        options: Option<&Dict<'py>>,
+    ) -> Answer<'py> {
         let py = keys.py();
-        let options = Options::parse(py, nulls, threads)?;
+        let options = Options::of(py, options)?;
         let (keys, counts) = weights::of(keys, counts)?;
         let times = self.row_times(py, at)?;
         let keys = times.fit(&keys)?;
@@ -157,86 +112,77 @@ impl TimeDecayingBloomFilter {
         keys::run(&Verb::new(self.core.hasher(), &add).writers(&self.writers), &keys, options)
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn __contains__(&self, key: &Object<'_>) -> PyResult<bool> {
         Ok(self.count_one(key)? > 0.0)
     }
 
     /// `key in filter` for every key, as a NumPy array.
-    #[pyo3(signature = (keys, at=None, *, nulls="refuse", threads=1))]
+    #[pyo3(signature = (keys, at=None, **options))]
+    #[pyo3(text_signature = "($self, keys, at=None, *, nulls='refuse', threads=1)")]
     fn contains_many<'py>(
         &self,
-        keys: &Bound<'py, PyAny>,
-        at: Option<&Bound<'py, PyAny>>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let options = Options::parse(keys.py(), nulls, threads)?;
-        let times = self.asked_rows(keys.py(), at)?;
-        let keys = times.fit(keys)?;
-        let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
-            let present = |units| units != 0;
-            times.with(&part, |times| self.core.ask_many(part.keys, times, out, crew, present));
-            Ok(())
-        };
-        keys::run(&Verb::new(self.core.hasher(), &ask), &keys, options)
+        keys: &Object<'py>,
+        at: Option<&Object<'py>>,
+        options: Option<&Dict<'py>>,
+    ) -> Answer<'py> {
+        self.ask_many(keys, at, options, |units| units != 0)
     }
 
     /// The decayed sum of the key's occurrences.
     ///
     /// Calls with the key alone take a shorter way, see `short_calls.rs`.
     #[pyo3(signature = (key, at=None))]
-    fn count(&self, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+    fn count(&self, key: &Object<'_>, at: Option<&Object<'_>>) -> PyResult<f64> {
         let epoch = self.asked(key.py(), at)?;
         Ok(self.core.count(hash_key(self.core.hasher(), key, None)?, epoch))
     }
 
     /// `count` for every key, as a NumPy array.
-    #[pyo3(signature = (keys, at=None, *, nulls="refuse", threads=1))]
+    #[pyo3(signature = (keys, at=None, **options))]
+    #[pyo3(text_signature = "($self, keys, at=None, *, nulls='refuse', threads=1)")]
     fn count_many<'py>(
         &self,
-        keys: &Bound<'py, PyAny>,
-        at: Option<&Bound<'py, PyAny>>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.ask_many(keys, at, nulls, threads, 1.0)
+        keys: &Object<'py>,
+        at: Option<&Object<'py>>,
+        options: Option<&Dict<'py>>,
+    ) -> Answer<'py> {
+        self.ask_many(keys, at, options, |units| self.core.count_of(units))
     }
 
     /// How often the key occurs in that time, as a fading average.
     #[pyo3(signature = (key, per=None, at=None), text_signature = "($self, key, per='1h', at=None)")]
     fn rate(
         &self,
-        key: &Bound<'_, PyAny>,
-        per: Option<&Bound<'_, PyAny>>,
-        at: Option<&Bound<'_, PyAny>>,
+        key: &Object<'_>,
+        per: Option<&Object<'_>>,
+        at: Option<&Object<'_>>,
     ) -> PyResult<f64> {
         let scale = self.rate_scale(key.py(), per)?;
         Ok(self.count(key, at)? * scale)
     }
 
     /// `rate` for every key, as a NumPy array.
-    #[pyo3(signature = (keys, per=None, at=None, *, nulls="refuse", threads=1),
-           text_signature = "($self, keys, per='1h', at=None, *, nulls='refuse', threads=1)")]
+    #[pyo3(signature = (keys, per=None, at=None, **options))]
+    #[pyo3(text_signature = "($self, keys, per='1h', at=None, *, nulls='refuse', threads=1)")]
     fn rate_many<'py>(
         &self,
-        keys: &Bound<'py, PyAny>,
-        per: Option<&Bound<'py, PyAny>>,
-        at: Option<&Bound<'py, PyAny>>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        keys: &Object<'py>,
+        per: Option<&Object<'py>>,
+        at: Option<&Object<'py>>,
+        options: Option<&Dict<'py>>,
+    ) -> Answer<'py> {
         let scale = self.rate_scale(keys.py(), per)?;
-        self.ask_many(keys, at, nulls, threads, scale)
+        self.ask_many(keys, at, options, |units| self.core.count_of(units) * scale)
     }
 
     /// The count with its bounds: at most `upper` for certain, at least `lower` with `confidence`.
     #[pyo3(signature = (key, *, confidence=0.95, at=None))]
     fn estimate<'py>(
         &self,
-        key: &Bound<'py, PyAny>,
+        key: &Object<'py>,
         confidence: f64,
-        at: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        at: Option<&Object<'py>>,
+    ) -> Answer<'py> {
         let py = key.py();
         params::check_confidence(py, confidence)?;
         let epoch = self.asked(py, at)?;
@@ -247,17 +193,14 @@ impl TimeDecayingBloomFilter {
 
     /// Moves the filter's time on, to the clock's or to `now`, and brings some of its blocks up to it.
     #[pyo3(signature = (now=None))]
-    fn advance(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn advance(&self, py: Python<'_>, now: Option<&Object<'_>>) -> PyResult<()> {
         let when = self.when(py, "now", now)?;
         py.detach(|| self.core.advance(when));
         Ok(())
     }
 
     /// This filter and a list of its k hottest keys, kept in step from now on: a `bloomtide.hot.HotFilter`.
-    fn with_hot_list<'py>(
-        this: &Bound<'py, Self>,
-        k: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn with_hot_list<'py>(this: &Bound<'py, Self>, k: &Object<'py>) -> Answer<'py> {
         moments::beside_hot_list(this, k)
     }
 
@@ -269,35 +212,25 @@ impl TimeDecayingBloomFilter {
 
     /// Fill, estimated keys, error rate now, full blocks, memory, and what happened to the time.
     #[pyo3(signature = (at=None))]
-    fn stats<'py>(
-        &self,
-        py: Python<'py>,
-        at: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>, at: Option<&Object<'py>>) -> Answer<'py> {
         let epoch = self.asked(py, at)?;
         let measure = py.detach(|| self.core.measure(epoch));
         let (late, clock_jumps) = self.core.history();
-        sizes_of(self.core.plan(), self.core.bytes()).stats(py, &measure, |fields| {
-            fields.set_item("late", late)?;
-            fields.set_item("clock_jumps", clock_jumps)
-        })
+        let sizes = sizes_of(self.core.plan(), self.core.bytes());
+        sizes.stats(py, &measure, |dict| fields!(dict => late, clock_jumps))
     }
 
     /// The cells of a key, each once, in the order they are derived.
-    fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    fn positions(&self, key: &Object<'_>) -> PyResult<Vec<u64>> {
         Ok(self.core.positions(hash_key(self.core.hasher(), key, None)?))
     }
 
     /// Every cell's decayed value, as a NumPy array.
     #[pyo3(signature = (at=None))]
-    fn cells<'py>(
-        &self,
-        py: Python<'py>,
-        at: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn cells<'py>(&self, py: Python<'py>, at: Option<&Object<'py>>) -> Answer<'py> {
         let epoch = self.asked(py, at)?;
         let values = py.detach(|| self.core.values(epoch));
-        to_numpy(py, &values, "float64")
+        to_numpy(py, &values)
     }
 
     fn __repr__(&self) -> String {

@@ -1,14 +1,38 @@
 //! Which epoch a call means: an instant that is given, one for each row, or the clock.
 
 use super::TimeDecayingBloomFilter;
-use super::row_times::RowTimes;
 use crate::errors::parameter;
 use crate::instants::{self, Instants};
-use crate::keys::{self, Options, Part, Verb};
+use crate::keys::{self, Item, Options, Part, Verb};
+use crate::python::*;
+use crate::weights;
 use bloomtide_core::Crew;
-use bloomtide_core::filters::When;
-use pyo3::prelude::*;
+use bloomtide_core::filters::{Epochs, When};
 use pyo3::types::PyDict;
+
+/// When the rows of a batch happened: one epoch for all of them, or one for each.
+pub(super) enum RowTimes {
+    One(When),
+    Each(Vec<i64>),
+}
+
+impl RowTimes {
+    /// The keys, with as many rows as there are instants.
+    pub(super) fn fit<'py>(&self, keys: &Object<'py>) -> Answer<'py> {
+        match self {
+            RowTimes::One(_) => Ok(keys.clone()),
+            RowTimes::Each(all) => weights::beside("at", keys, all.len()),
+        }
+    }
+
+    /// Runs `work` with the times of these rows.
+    pub(super) fn with<T>(&self, part: &Part<'_>, work: impl FnOnce(Epochs<'_>) -> T) -> T {
+        match self {
+            RowTimes::One(when) => work(Epochs::One(*when)),
+            RowTimes::Each(all) => work(Epochs::Each(&part.of(all))),
+        }
+    }
+}
 
 impl TimeDecayingBloomFilter {
     #[inline(always)]
@@ -29,7 +53,7 @@ impl TimeDecayingBloomFilter {
         &self,
         py: Python<'_>,
         name: &str,
-        at: Option<&Bound<'_, PyAny>>,
+        at: Option<&Object<'_>>,
     ) -> PyResult<When> {
         let Some(at) = at else { return self.by_clock(py) };
         let seconds = instants::instant(at, name)?;
@@ -37,11 +61,7 @@ impl TimeDecayingBloomFilter {
         Ok(When { epoch: self.core.plan().fade.epoch_of(seconds), by_clock: false })
     }
 
-    pub(super) fn row_times(
-        &self,
-        py: Python<'_>,
-        at: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<RowTimes> {
+    pub(super) fn row_times(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<RowTimes> {
         let Some(at) = at else { return Ok(RowTimes::One(self.by_clock(py)?)) };
         let seconds = match instants::instants(at, "at")? {
             Instants::One(_) => return Ok(RowTimes::One(self.when(py, "at", Some(at))?)),
@@ -58,17 +78,13 @@ impl TimeDecayingBloomFilter {
     }
 
     /// The epoch of a question. What was before the filter's time is gone.
-    pub(super) fn asked(&self, py: Python<'_>, at: Option<&Bound<'_, PyAny>>) -> PyResult<i64> {
+    pub(super) fn asked(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<i64> {
         let when = self.when(py, "at", at)?;
         self.require_present(py, when.epoch, when.by_clock, None)?;
         Ok(when.epoch)
     }
 
-    pub(super) fn asked_rows(
-        &self,
-        py: Python<'_>,
-        at: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<RowTimes> {
+    pub(super) fn asked_rows(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<RowTimes> {
         let times = self.row_times(py, at)?;
         match &times {
             RowTimes::One(when) => self.require_present(py, when.epoch, when.by_clock, None)?,
@@ -101,11 +117,7 @@ impl TimeDecayingBloomFilter {
     }
 
     /// What a count is multiplied by to become a rate.
-    pub(super) fn rate_scale(
-        &self,
-        py: Python<'_>,
-        per: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<f64> {
+    pub(super) fn rate_scale(&self, py: Python<'_>, per: Option<&Object<'_>>) -> PyResult<f64> {
         const HOUR: f64 = 3600.0;
         let per = per.map_or(Ok(HOUR), |per| instants::duration(per, "per"))?;
         let fade = self.core.plan().fade;
@@ -117,20 +129,18 @@ impl TimeDecayingBloomFilter {
         Ok((1.0 - fade.decay) / fade.epoch * per)
     }
 
-    /// The counts of many keys, times `scale`.
-    pub(super) fn ask_many<'py>(
+    /// What `answer` makes of the counters of many keys.
+    pub(super) fn ask_many<'py, T: Item + Default + Send>(
         &self,
-        keys: &Bound<'py, PyAny>,
-        at: Option<&Bound<'py, PyAny>>,
-        nulls: &str,
-        threads: i64,
-        scale: f64,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let options = Options::parse(keys.py(), nulls, threads)?;
+        keys: &Object<'py>,
+        at: Option<&Object<'py>>,
+        options: Option<&Dict<'py>>,
+        answer: impl Fn(u64) -> T + Copy + Sync,
+    ) -> Answer<'py> {
+        let options = Options::of(keys.py(), options)?;
         let times = self.asked_rows(keys.py(), at)?;
         let keys = times.fit(keys)?;
-        let answer = |units| self.core.count_of(units) * scale;
-        let ask = |part: Part<'_>, out: &mut [f64], crew: &mut Crew| {
+        let ask = |part: Part<'_>, out: &mut [T], crew: &mut Crew| {
             times.with(&part, |times| self.core.ask_many(part.keys, times, out, crew, answer));
             Ok(())
         };
@@ -141,8 +151,8 @@ impl TimeDecayingBloomFilter {
 /// The filter and a hot list that fades as fast, by the same clock.
 pub(super) fn beside_hot_list<'py>(
     this: &Bound<'py, TimeDecayingBloomFilter>,
-    k: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
+    k: &Object<'py>,
+) -> Answer<'py> {
     let py = this.py();
     let fade = this.get().core.plan().fade;
     if fade.decay == 0.0 {

@@ -7,18 +7,19 @@ use crate::errors::{OrRaise, parameter};
 use crate::history::HistoryBuffer;
 use crate::hot::HotList;
 use crate::logs::Chunk;
-use crate::records::record;
+use crate::python::*;
+use crate::records::new_record;
 use crate::structure::Structure;
 use crate::url::UrlFilter;
 use crate::writers::Registered;
 use bloomtide_core::events::{Block, Passed, Piece, Target, pass};
 use bloomtide_core::history::Buffer;
 use bloomtide_core::{self as core, Crew, Hasher, Result};
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::sync::{MutexGuard, RwLockWriteGuard};
 
 /// A structure of a monitor.
+#[derive(FromPyObject)]
 enum Part {
     Bloom(Py<BloomFilter>),
     Url(Py<UrlFilter>),
@@ -28,26 +29,22 @@ enum Part {
 }
 
 impl Part {
-    fn of(part: &Bound<'_, PyAny>) -> PyResult<(Self, Hasher)> {
-        if let Ok(part) = part.cast::<BloomFilter>() {
-            return Ok((Part::Bloom(part.clone().unbind()), *part.get().hasher()));
+    fn of(part: &Object<'_>) -> PyResult<Self> {
+        part.extract().map_err(|_| {
+            let (got, allowed) = (part.get_type(), "filters and hot lists");
+            let hint = "a history's buffer is given with each block";
+            parameter(part.py(), "into", got, allowed, hint)
+        })
+    }
+
+    fn hasher(&self) -> Hasher {
+        match self {
+            Part::Bloom(part) => *part.get().hasher(),
+            Part::Url(part) => *part.get().hasher(),
+            Part::Count(part) => *part.get().hasher(),
+            Part::Fading(part) => *part.get().hasher(),
+            Part::List(part) => *part.get().hasher(),
         }
-        if let Ok(part) = part.cast::<UrlFilter>() {
-            return Ok((Part::Url(part.clone().unbind()), *part.get().hasher()));
-        }
-        if let Ok(part) = part.cast::<CountFilter>() {
-            return Ok((Part::Count(part.clone().unbind()), *part.get().hasher()));
-        }
-        if let Ok(part) = part.cast::<TimeDecayingBloomFilter>() {
-            return Ok((Part::Fading(part.clone().unbind()), *part.get().hasher()));
-        }
-        if let Ok(part) = part.cast::<HotList>() {
-            return Ok((Part::List(part.clone().unbind()), *part.get().hasher()));
-        }
-        let got = part.get_type().to_string();
-        let allowed = "filters and hot lists";
-        let hint = "a history's buffer is given with each block";
-        Err(parameter(part.py(), "into", got, allowed, hint))
     }
 }
 
@@ -102,9 +99,9 @@ impl Intake {
         let py = into.py();
         let (mut parts, mut hasher) = (Vec::new(), None);
         for part in into {
-            let (part, own) = Part::of(&part)?;
-            let first: &Hasher = hasher.get_or_insert(own);
-            first.require_same(&own).or_raise(py)?;
+            let part = Part::of(&part)?;
+            let first: &Hasher = hasher.get_or_insert(part.hasher());
+            first.require_same(&part.hasher()).or_raise(py)?;
             parts.push(part);
         }
         let hasher = hasher.unwrap_or(Hasher::Xxh3 { seed: 0 });
@@ -115,10 +112,10 @@ impl Intake {
     #[pyo3(signature = (block, *, newest=None, history=None))]
     fn apply<'py>(
         &self,
-        block: &Bound<'py, PyAny>,
+        block: &Object<'py>,
         newest: Option<i64>,
         history: Option<&Bound<'py, HistoryBuffer>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Answer<'py> {
         let py = block.py();
         let chunk = Chunk::of(block)?;
         let block = Block::parse(chunk.bytes()).or_raise(py)?;
@@ -127,15 +124,8 @@ impl Intake {
         }
         let passed = self.pass(py, &block, newest, history.map(Bound::get))?;
         let Passed { events, new, late, first, newest } = passed;
-        record(py, "Applied", |fields| {
-            fields.set_item("events", events)?;
-            fields.set_item("new", new)?;
-            fields.set_item("late", late)?;
-            fields.set_item("first", first)?;
-            fields.set_item("newest", newest)?;
-            fields.set_item("arrived", block.arrived)?;
-            fields.set_item("note", PyBytes::new(py, block.note))
-        })
+        let (arrived, note) = (block.arrived, PyBytes::new(py, block.note));
+        new_record!(py, "Applied" => events, new, late, first, newest, arrived, note)
     }
 }
 
@@ -158,7 +148,7 @@ impl Intake {
         });
         let registered = registered.collect::<PyResult<Vec<_>>>()?;
         let outcome = py.detach(|| {
-            let _turn = crate::logs::locked(&self.turn);
+            let _turn = locked(&self.turn);
             let held = self.into.iter().map(|part| match part {
                 Part::Bloom(filter) => Held::Bloom(filter.get().core()),
                 Part::Url(filter) => Held::Url(filter.get().write()),

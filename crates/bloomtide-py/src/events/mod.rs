@@ -5,15 +5,14 @@ mod intake;
 pub(crate) use intake::Intake;
 
 use crate::errors::{OrRaise, nothing_added};
-use crate::instants::{Micros, instant, micros};
+use crate::instants::{Instants, instant, micros};
 use crate::key::with_key;
 use crate::keys::{self, Needs, Options, Part, Verb};
-use crate::logs::locked;
+use crate::python::*;
 use crate::{params, weights};
 use bloomtide_core::events::{Ceiling, Events as Core};
 use bloomtide_core::history::microseconds;
 use bloomtide_core::{Crew, Error, Hasher};
-use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, MutexGuard};
 
@@ -39,11 +38,7 @@ impl Events {
 
     /// Events after `latest` count as of `instead`; None believes every time.
     #[pyo3(signature = (latest, instead=None))]
-    fn believe(
-        &self,
-        latest: Option<&Bound<'_, PyAny>>,
-        instead: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
+    fn believe(&self, latest: Option<&Object<'_>>, instead: Option<&Object<'_>>) -> PyResult<()> {
         let ceiling = match (latest, instead.or(latest)) {
             (Some(latest), Some(instead)) => Some(Ceiling {
                 latest: microseconds(instant(latest, "latest")?),
@@ -57,13 +52,8 @@ impl Events {
 
     /// One more event.
     #[pyo3(signature = (key, count=None, *, at), text_signature = "($self, key, count=1, *, at)")]
-    fn add(
-        &self,
-        key: &Bound<'_, PyAny>,
-        count: Option<&Bound<'_, PyAny>>,
-        at: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let count = params::maybe_whole("count", count)?.unwrap_or(1);
+    fn add(&self, key: &Object<'_>, count: Option<&Object<'_>>, at: &Object<'_>) -> PyResult<()> {
+        let count = params::times(count)?;
         let at = microseconds(instant(at, "at")?);
         with_key(key, None, |key| self.write().push(key, count, at))?.or_raise(key.py())
     }
@@ -75,21 +65,18 @@ impl Events {
     )]
     fn pack<'py>(
         &self,
-        keys: &Bound<'py, PyAny>,
-        counts: Option<&Bound<'py, PyAny>>,
-        at: &Bound<'py, PyAny>,
-        arrived: &Bound<'py, PyAny>,
+        keys: &Object<'py>,
+        counts: Option<&Object<'py>>,
+        at: &Object<'py>,
+        arrived: &Object<'py>,
         note: Option<&[u8]>,
         nulls: &str,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let py = keys.py();
-        let options = Options::parse(py, nulls, 1)?;
+        let options = Options::parse(py, nulls)?;
         let (at, arrived) = (micros(at, "at")?, microseconds(instant(arrived, "arrived")?));
         let (keys, counts) = weights::of(keys, counts)?;
-        let keys = match &at {
-            Micros::Each(all) => weights::beside("at", &keys, all.len())?,
-            Micros::One(_) => keys,
-        };
+        let keys = at.fit(&keys)?;
         let events = Mutex::new(self.write().another());
         let push = |part: Part<'_>, _: &mut [()], _: &mut Crew| {
             let mut events = locked(&events);
@@ -97,8 +84,8 @@ impl Events {
                 let (row, Some(key)) = (part.row(i), part.keys.key(i)) else { continue };
                 let count = counts.as_ref().map_or(1, |all| all[row]);
                 let instant = match &at {
-                    Micros::One(at) => *at,
-                    Micros::Each(all) => all[row],
+                    Instants::One(at) => *at,
+                    Instants::Each(all) => all[row],
                 };
                 events
                     .push(key, count, instant)
@@ -118,7 +105,7 @@ impl Events {
     #[pyo3(signature = (arrived, note=None), text_signature = "($self, arrived, note=b'')")]
     fn take<'py>(
         &self,
-        arrived: &Bound<'py, PyAny>,
+        arrived: &Object<'py>,
         note: Option<&[u8]>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let py = arrived.py();

@@ -4,21 +4,22 @@
 //! deadlock.
 
 use super::digests::Digests;
-use super::naming::{self, Marks, locked};
+use super::naming::{self, Marks};
 use super::sealed;
 use super::segment::row_arrays;
 use crate::errors::{OrRaise, parameter};
-use crate::instants::{Micros, micros};
+use crate::instants::{Instants, micros};
 use crate::key::{hash_key, to_object, with_key};
 use crate::keys::{Options, to_numpy};
 use crate::logs::Chunk;
-use crate::records::record;
-use crate::structure::getters;
-use crate::{params, weights};
+use crate::python::*;
+use crate::records::new_record;
+use crate::structure::{by_words, getters};
+use crate::weights;
+use crate::words::Words;
 use bloomtide_core::Hasher;
 use bloomtide_core::history::{Buffer, BufferPlan, JournalReport, Mark, Moments, RowsBy, Seen};
-use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 use std::sync::{Mutex, MutexGuard};
 
 /// What a history has not sealed yet: exact counts by key and row, and the records of them.
@@ -34,23 +35,14 @@ impl HistoryBuffer {
     }
 }
 
-#[pymethods]
-impl HistoryBuffer {
+by_words!(
+    HistoryBuffer,
     #[new]
-    #[pyo3(signature = (*, window=None, arrivals=None, rows, hash="xxh3", seed=0, secret=None, names=256, level=0))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
-    fn py_new(
-        py: Python<'_>,
-        window: Option<i64>,
-        arrivals: Option<u64>,
-        rows: u32,
-        hash: &str,
-        seed: i128,
-        secret: Option<&Bound<'_, PyAny>>,
-        names: usize,
-        level: u8,
-    ) -> PyResult<Self> {
-        let rows_by = match (window, arrivals) {
+    py_new,
+    "(*, window=None, arrivals=None, rows, hash='xxh3', seed=0, secret=None, names=256, level=0)",
+    |_cls, words| {
+        let py = words.py;
+        let rows_by = match (words.get("window", None)?, words.get("arrivals", None)?) {
             (Some(window), None) => RowsBy::Time(window),
             (None, Some(arrivals)) => RowsBy::Arrivals(arrivals),
             _ => {
@@ -58,16 +50,20 @@ impl HistoryBuffer {
                 return Err(parameter(py, "window", "both or none", "given, or `arrivals`", hint));
             }
         };
-        let hasher = params::hasher(py, hash, seed, secret)?;
+        let (rows, level) = (words.get("rows", 0)?, words.get("level", 0)?);
+        let (names, hasher) = (words.get("names", 256)?, words.hasher()?);
         let plan = BufferPlan { rows_by, rows, level, names, hasher };
         let core = Mutex::new(Buffer::new(plan).or_raise(py)?);
-        Ok(HistoryBuffer { core, hasher })
+        Ok(Py::new(py, HistoryBuffer { core, hasher })?.into_any())
     }
+);
 
+#[pymethods]
+impl HistoryBuffer {
     // ---- adding
 
     /// Adds `count` occurrences of the key at an instant in microseconds.
-    fn add(&self, key: &Bound<'_, PyAny>, count: u64, at: i64) -> PyResult<()> {
+    fn add(&self, key: &Object<'_>, count: u64, at: i64) -> PyResult<()> {
         with_key(key, None, |key| self.write().add(key, count, at))?.or_raise(key.py())
     }
 
@@ -75,13 +71,13 @@ impl HistoryBuffer {
     #[pyo3(signature = (keys, counts=None, *, at, nulls="refuse"))]
     fn add_many(
         &self,
-        keys: &Bound<'_, PyAny>,
-        counts: Option<&Bound<'_, PyAny>>,
-        at: &Bound<'_, PyAny>,
+        keys: &Object<'_>,
+        counts: Option<&Object<'_>>,
+        at: &Object<'_>,
         nulls: &str,
     ) -> PyResult<usize> {
         let py = keys.py();
-        let options = Options::parse(py, nulls, 1)?;
+        let options = Options::parse(py, nulls)?;
         let at = micros(at, "at")?;
         let (keys, counts) = weights::of(keys, counts)?;
         // Frequent keys are looked up again; what can be gone through only once keeps its names for itself.
@@ -96,12 +92,12 @@ impl HistoryBuffer {
         require_rows(py, &at, &marks)?;
         let counts = counts.map(|counts| marks.chosen(counts));
         let at = match at {
-            Micros::One(at) => Micros::One(at),
-            Micros::Each(all) => Micros::Each(marks.chosen(all)),
+            Instants::One(at) => Instants::One(at),
+            Instants::Each(all) => Instants::Each(marks.chosen(all)),
         };
         let moments = match &at {
-            Micros::One(at) => Moments::All(*at),
-            Micros::Each(all) => Moments::Each(all),
+            Instants::One(at) => Moments::All(*at),
+            Instants::Each(all) => Moments::Each(all),
         };
         let added = py.detach(|| self.write().add_marks(&marks.all, counts.as_deref(), moments));
         let wanted = added.or_raise(py)?;
@@ -129,24 +125,18 @@ impl HistoryBuffer {
     }
 
     /// Adds what a journal has.
-    fn replay<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn replay<'py>(&self, data: &Object<'py>) -> Answer<'py> {
         let py = data.py();
         let chunk = Chunk::of(data)?;
         let report = py.detach(|| self.write().replay(chunk.bytes())).or_raise(py)?;
         let JournalReport { records, events, valid_bytes, torn, damaged } = report;
-        record(py, "JournalReport", |fields| {
-            fields.set_item("records", records)?;
-            fields.set_item("events", events)?;
-            fields.set_item("valid_bytes", valid_bytes)?;
-            fields.set_item("torn", torn)?;
-            fields.set_item("damaged", damaged)
-        })
+        new_record!(py, "JournalReport" => records, events, valid_bytes, torn, damaged)
     }
 
     // ---- segments
 
     /// The open segments, in the order of time.
-    fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Object<'py>>> {
         let found = {
             let core = self.write();
             let about = |(index, open): (i64, &bloomtide_core::history::OpenRows)| {
@@ -156,17 +146,8 @@ impl HistoryBuffer {
             core.segments().map(about).collect::<bloomtide_core::Result<Vec<_>>>()
         };
         let made = found.or_raise(py)?.into_iter().map(|(index, span, complete, entries, seen)| {
-            let Seen { first, last, events } = seen;
-            record(py, "OpenSegment", |fields| {
-                fields.set_item("index", index)?;
-                fields.set_item("begin", span.0)?;
-                fields.set_item("end", span.1)?;
-                fields.set_item("complete", complete)?;
-                fields.set_item("entries", entries)?;
-                fields.set_item("events", events)?;
-                fields.set_item("first", first)?;
-                fields.set_item("last", last)
-            })
+            let (Seen { first, last, events }, (begin, end)) = (seen, span);
+            new_record!(py, "OpenSegment" => index, begin, end, complete, entries, events, first, last)
         });
         made.collect()
     }
@@ -179,7 +160,7 @@ impl HistoryBuffer {
         index: i64,
         error_rate: f64,
         gate_error: Option<f64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Answer<'py> {
         let goal = sealed::goal(error_rate, gate_error, self.hasher);
         sealed::seal(py, &goal, || self.write().contents(index))
     }
@@ -205,12 +186,7 @@ impl HistoryBuffer {
     // ---- asking; all of it is exact
 
     /// The key's count in every row of a segment.
-    fn rows_of<'py>(
-        &self,
-        py: Python<'py>,
-        index: i64,
-        key: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn rows_of<'py>(&self, py: Python<'py>, index: i64, key: &Object<'py>) -> Answer<'py> {
         let mark = hash_key(&self.hasher, key, None)?.mark();
         let counted = {
             let core = self.write();
@@ -220,7 +196,7 @@ impl HistoryBuffer {
                 Ok(rows)
             })
         };
-        to_numpy(py, &counted.or_raise(py)?, "uint64")
+        to_numpy(py, &counted.or_raise(py)?)
     }
 
     /// The key's count in the rows from `first` up to `last`, which is not one of them.
@@ -229,7 +205,7 @@ impl HistoryBuffer {
         &self,
         py: Python<'_>,
         index: i64,
-        key: &Bound<'_, PyAny>,
+        key: &Object<'_>,
         first: u32,
         last: Option<u32>,
     ) -> PyResult<u64> {
@@ -245,11 +221,11 @@ impl HistoryBuffer {
         &self,
         py: Python<'py>,
         index: i64,
-        keys: &Bound<'py, PyAny>,
+        keys: &Object<'py>,
         first: u32,
         last: Option<u32>,
         nulls: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Answer<'py> {
         let digests = Digests::given_or_made(keys, &self.hasher, nulls)?;
         let marks = digests.get().marks();
         let last = last.unwrap_or(u32::MAX);
@@ -259,7 +235,7 @@ impl HistoryBuffer {
             let count = |mark: &Option<Mark>| mark.map_or(0, |mark| open.count(mark, first, last));
             Ok(marks.iter().map(count).collect::<Vec<u64>>())
         });
-        to_numpy(py, &counted.or_raise(py)?, "uint64")
+        to_numpy(py, &counted.or_raise(py)?)
     }
 
     /// A segment's most frequent keys with their counts, and the largest count of all others.
@@ -278,10 +254,10 @@ impl HistoryBuffer {
 }
 
 /// Refuses instants that are not as many as keys.
-fn require_rows(py: Python<'_>, at: &Micros, marks: &Marks) -> PyResult<()> {
+fn require_rows(py: Python<'_>, at: &Instants<i64>, marks: &Marks) -> PyResult<()> {
     let rows = marks.total;
     match at {
-        Micros::Each(all) if all.len() != rows => {
+        Instants::Each(all) if all.len() != rows => {
             let got = format!("{} instants for {rows} keys", all.len());
             let hint = "give one instant for each key";
             Err(parameter(py, "at", got, "as many as keys, or one", hint))

@@ -2,11 +2,13 @@
 
 use crate::errors::OrRaise;
 use crate::keys::{self, Options, Part, Verb, to_numpy};
-use crate::params;
+use crate::python::*;
+use crate::structure::by_words;
+use crate::words::Words;
 use bloomtide_core::history::{Mark, mark_rows};
 use bloomtide_core::positions::reduce;
 use bloomtide_core::{Crew, Hasher};
-use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
 
 /// Keys as a history knows them. Rows without a key have none, if they were skipped.
 #[pyclass(frozen, module = "bloomtide._core")]
@@ -17,7 +19,7 @@ pub(crate) struct Digests {
 
 impl Digests {
     /// The marks of a batch of keys, of whatever kind they are.
-    pub(crate) fn of(keys: &Bound<'_, PyAny>, hasher: Hasher, options: Options) -> PyResult<Self> {
+    pub(crate) fn of(keys: &Object<'_>, hasher: Hasher, options: Options) -> PyResult<Self> {
         let mark = |part: Part<'_>, out: &mut [Option<Mark>], _: &mut Crew| {
             mark_rows(part.keys, &hasher, out);
             Ok(())
@@ -28,12 +30,12 @@ impl Digests {
 
     /// The digests that were given, or those of keys, for segments of that hash.
     pub(super) fn given_or_made<'py>(
-        keys: &Bound<'py, PyAny>,
+        keys: &Object<'py>,
         hasher: &Hasher,
         nulls: &str,
     ) -> PyResult<Bound<'py, Digests>> {
         let py = keys.py();
-        let options = Options::parse(py, nulls, 1)?;
+        let options = Options::parse(py, nulls)?;
         let digests = match keys.cast::<Digests>() {
             Ok(given) => given.clone(),
             Err(_) => Bound::new(py, Digests::of(keys, *hasher, options)?)?,
@@ -52,33 +54,32 @@ impl Digests {
     }
 }
 
+by_words!(
+    Digests,
+    #[new]
+    py_new,
+    "(keys, *, hash='xxh3', seed=0, secret=None, nulls='refuse', threads=1)",
+    |_cls, words| {
+        let threads = words.word("threads")?.map_or(Ok(1), |value| Options::threads(&value))?;
+        let options = Options::parse(words.py, &words.text("nulls", "refuse")?)?;
+        let options = Options { threads, ..options };
+        let made = Digests::of(&words.must("keys")?, words.hasher()?, options)?;
+        Ok(Py::new(words.py, made)?.into_any())
+    }
+);
+
 #[pymethods]
 impl Digests {
-    #[new]
-    #[pyo3(signature = (keys, *, hash="xxh3", seed=0, secret=None, nulls="refuse", threads=1))]
-    fn py_new(
-        keys: &Bound<'_, PyAny>,
-        hash: &str,
-        seed: i128,
-        secret: Option<&Bound<'_, PyAny>>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Self> {
-        let py = keys.py();
-        let hasher = params::hasher(py, hash, seed, secret)?;
-        Digests::of(keys, hasher, Options::parse(py, nulls, threads)?)
-    }
-
     /// How many keys, with the rows that have none.
     fn __len__(&self) -> usize {
         self.marks.len()
     }
 
     /// To which of `count` equal parts of the key space each key belongs; rows without a key to the first.
-    fn shards<'py>(&self, py: Python<'py>, count: u32) -> PyResult<Bound<'py, PyAny>> {
+    fn shards<'py>(&self, py: Python<'py>, count: u32) -> Answer<'py> {
         let count = u64::from(count.max(1));
         let shard = |mark: &Option<Mark>| reduce(mark.unwrap_or(0), count);
         let out: Vec<u32> = self.marks.iter().map(|mark| shard(mark) as u32).collect();
-        to_numpy(py, &out, "uint32")
+        to_numpy(py, &out)
     }
 }

@@ -1,15 +1,14 @@
 //! `HistoryForest` and `HistoryPlan` for Python: which segments answer for a range, and what they say.
 
 use super::digests::Digests;
-use super::naming::locked;
 use super::segment::HistorySegment;
-use crate::errors::{set, to_python};
+use crate::errors::{in_segment, to_python};
 use crate::key::with_key;
 use crate::keys::to_numpy;
+use crate::python::*;
 use crate::structure::getters;
 use bloomtide_core::Error;
 use bloomtide_core::history::{Forest, Known, RangeCounts, RangePlan};
-use pyo3::prelude::*;
 use std::sync::Mutex;
 
 /// Upper, inner and estimate.
@@ -91,7 +90,7 @@ impl HistoryPlan {
     }
 
     /// How often a key came.
-    fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<Triple> {
+    fn count(&self, key: &Object<'_>) -> PyResult<Triple> {
         let counted = with_key(key, None, |key| self.core.count(|hasher| key.hash(hasher).mark()))?;
         counted.map(triple).map_err(|failed| damage(key.py(), failed))
     }
@@ -101,7 +100,7 @@ impl HistoryPlan {
         &self,
         py: Python<'py>,
         keys: &Bound<'py, Digests>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    ) -> PyResult<(Object<'py>, Object<'py>, Object<'py>)> {
         let keys = keys.get();
         self.core.hashers().try_for_each(|hasher| keys.require(py, hasher))?;
         let counted = py.detach(|| -> Result<Vec<RangeCounts>, (u64, Error)> {
@@ -109,25 +108,20 @@ impl HistoryPlan {
             keys.marks().iter().map(|mark| mark.map_or(Ok(RangeCounts::default()), count)).collect()
         });
         let counts = counted.map_err(|failed| damage(py, failed))?;
-        let whole = |of: fn(&RangeCounts) -> u64| {
-            to_numpy(py, &counts.iter().map(of).collect::<Vec<_>>(), "uint64")
-        };
+        let whole =
+            |of: fn(&RangeCounts) -> u64| to_numpy(py, &counts.iter().map(of).collect::<Vec<_>>());
         let estimates: Vec<f64> = counts.iter().map(|counts| counts.estimate).collect();
         Ok((
             whole(|counts| counts.upper)?,
             whole(|counts| counts.inner)?,
-            to_numpy(py, &estimates, "float64")?,
+            to_numpy(py, &estimates)?,
         ))
     }
 }
 
 /// The error that says which segment is damaged.
 fn damage(py: Python<'_>, (id, error): (u64, Error)) -> PyErr {
-    let error = to_python(py, error);
-    match set(error.value(py), "segment", id) {
-        Ok(()) => error,
-        Err(other) => other,
-    }
+    in_segment(py, to_python(py, error), id)
 }
 
 getters!(HistoryPlan, this =>

@@ -4,19 +4,14 @@
 //! which of them are frequent, and these are looked up by their rows.
 
 use super::digests::Digests;
-use crate::errors::{nothing_added, null_key_of_all};
+use crate::errors::{nothing_added, null_key};
 use crate::key::with_key;
 use crate::keys::{self, Needs, Options, Part, Verb};
+use crate::python::*;
 use bloomtide_core::history::{Buffer, Mark, Wanted};
 use bloomtide_core::{Crew, Hasher};
-use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Who panicked while holding it left a whole value behind.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use std::sync::Mutex;
 
 /// The marks of a batch.
 pub(super) struct Marks {
@@ -30,12 +25,12 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Of every row, or of none if one is no key.
-    pub(super) fn of(hasher: Hasher, keys: &Bound<'_, PyAny>, options: Options) -> PyResult<Self> {
+    pub(super) fn of(hasher: Hasher, keys: &Object<'_>, options: Options) -> PyResult<Self> {
         let py = keys.py();
         let hashed = Digests::of(keys, hasher, options).map_err(|error| {
             let null = error.value(py).get_type().name().is_ok_and(|name| name == "NullKeyError");
             match error.value(py).getattr("index").and_then(|row| row.extract()) {
-                Ok(row) if null => null_key_of_all(py, row),
+                Ok(row) if null => null_key(py, row, true),
                 _ => nothing_added(py, error),
             }
         })?;
@@ -64,7 +59,7 @@ impl Marks {
 /// Names the keys that are wanted of a batch that was added.
 pub(super) fn name(
     buffer: &Mutex<Buffer>,
-    keys: &Bound<'_, PyAny>,
+    keys: &Object<'_>,
     marks: &Marks,
     mut wanted: Vec<Wanted>,
     options: Options,

@@ -2,10 +2,12 @@
 
 use crate::errors::OrRaise;
 use crate::params;
-use crate::records::record;
-use bloomtide_core::history::{Contents, Goal, RowOf, Seen, Segment, build, encode_items, roll_up};
+use crate::python::*;
+use crate::records::{fields, new_record};
+use bloomtide_core::history::{
+    Contents, Goal, RowOf, Seen, Segment, Sizes, build, encode_items, roll_up,
+};
 use bloomtide_core::{Hasher, Result};
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 /// What a sealed segment is to achieve.
@@ -18,7 +20,7 @@ pub(super) fn seal<'py>(
     py: Python<'py>,
     goal: &Goal,
     contents: impl FnOnce() -> Result<Contents> + Send,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> Answer<'py> {
     let made = py.detach(|| {
         let contents = contents()?;
         let bytes = build(&contents, goal)?;
@@ -26,31 +28,19 @@ pub(super) fn seal<'py>(
         Ok((Segment::from_vec(bytes)?, items, contents))
     });
     let (segment, items, contents) = made.or_raise(py)?;
-    let seen = contents.rows.iter().fold(Seen::NOTHING, |all, row| all.with(row.seen));
     let about = segment.about();
+    let Sizes { hashes, columns, gate_hashes, gate_bits, .. } = about.sizes;
     let parameters = PyDict::new(py);
-    parameters.set_item("hashes", about.sizes.hashes)?;
-    parameters.set_item("columns", about.sizes.columns)?;
-    parameters.set_item("gate_hashes", about.sizes.gate_hashes)?;
-    parameters.set_item("gate_bits", about.sizes.gate_bits)?;
-    parameters.set_item("error_rate", goal.error_rate)?;
-    parameters.set_item("gate_error", goal.gate_error)?;
-    parameters.set_item("predicted_gate_error", about.predicted_gate_error)?;
-    parameters.set_item("keys", about.keys)?;
-    parameters.set_item("items", about.items)?;
-    record(py, "SealedSegment", |fields| {
-        fields.set_item("segment", PyBytes::new(py, segment.as_bytes()))?;
-        fields.set_item("items", PyBytes::new(py, &items))?;
-        fields.set_item("level", contents.level)?;
-        fields.set_item("begin", contents.begin)?;
-        fields.set_item("end", contents.end)?;
-        fields.set_item("rows", contents.rows.len())?;
-        fields.set_item("events", seen.events)?;
-        fields.set_item("first", (seen.events > 0).then_some(seen.first))?;
-        fields.set_item("last", (seen.events > 0).then_some(seen.last))?;
-        fields.set_item("predicted_error", about.predicted_error)?;
-        fields.set_item("parameters", parameters)
-    })
+    fields!(&parameters =>
+        hashes, columns, gate_hashes, gate_bits, error_rate: goal.error_rate, gate_error: goal.gate_error,
+        predicted_gate_error: about.predicted_gate_error, keys: about.keys, items: about.items)?;
+    let Contents { level, begin, end, rows, .. } = &contents;
+    let seen = rows.iter().fold(Seen::NOTHING, |all, row| all.with(row.seen));
+    let some = |at| (seen.events > 0).then_some(at);
+    new_record!(py, "SealedSegment" =>
+        segment: PyBytes::new(py, segment.as_bytes()), items: PyBytes::new(py, &items), level, begin, end,
+        rows: rows.len(), events: seen.events, first: some(seen.first), last: some(seen.last),
+        predicted_error: about.predicted_error, parameters)
 }
 
 /// The segment above sealed ones, built from their items: a row of it is what began in its span, or, without
@@ -69,9 +59,9 @@ pub(crate) fn history_roll_up<'py>(
     gate_error: Option<f64>,
     hash: &str,
     seed: i128,
-    secret: Option<&Bound<'py, PyAny>>,
+    secret: Option<&Object<'py>>,
     names: usize,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> Answer<'py> {
     let hasher = params::hasher(py, hash, seed, secret)?;
     let goal = goal(error_rate, gate_error, hasher);
     let slices: Vec<&[u8]> = items.iter().map(|item| item.as_bytes()).collect();

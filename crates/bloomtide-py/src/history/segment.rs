@@ -6,10 +6,10 @@ use crate::key::{hash_key, to_object};
 use crate::keys::to_numpy;
 use crate::logs::Chunk;
 use crate::params;
-use crate::records::record;
+use crate::python::*;
+use crate::records::{fields, new_record};
 use bloomtide_core::Result;
-use bloomtide_core::history::{Mark, RowRecord, Seen, Segment};
-use pyo3::prelude::*;
+use bloomtide_core::history::{Mark, RowRecord, Seen, Segment, Sizes};
 use pyo3::types::{PyDict, PyList};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -54,17 +54,14 @@ impl HistorySegment {
 
 /// Begin, end, first, last, events and windows of rows, as arrays.
 pub(super) fn row_arrays<'py>(py: Python<'py>, rows: &[RowRecord]) -> PyResult<Bound<'py, PyDict>> {
-    let out = PyDict::new(py);
-    let times =
-        |of: fn(&RowRecord) -> i64| to_numpy(py, &rows.iter().map(of).collect::<Vec<_>>(), "int64");
-    out.set_item("begin", times(|row| row.begin)?)?;
-    out.set_item("end", times(|row| row.end)?)?;
-    out.set_item("first", times(|row| row.seen.first)?)?;
-    out.set_item("last", times(|row| row.seen.last)?)?;
+    let times = |of: fn(&RowRecord) -> i64| to_numpy(py, &rows.iter().map(of).collect::<Vec<_>>());
     let events: Vec<u64> = rows.iter().map(|row| row.seen.events).collect();
-    out.set_item("events", to_numpy(py, &events, "uint64")?)?;
     let windows: Vec<u32> = rows.iter().map(|row| row.windows).collect();
-    out.set_item("windows", to_numpy(py, &windows, "uint32")?)?;
+    let out = PyDict::new(py);
+    fields!(&out =>
+        begin: times(|row| row.begin)?, end: times(|row| row.end)?,
+        first: times(|row| row.seen.first)?, last: times(|row| row.seen.last)?,
+        events: to_numpy(py, &events)?, windows: to_numpy(py, &windows)?)?;
     Ok(out)
 }
 
@@ -72,7 +69,7 @@ pub(super) fn row_arrays<'py>(py: Python<'py>, rows: &[RowRecord]) -> PyResult<B
 impl HistorySegment {
     /// Maps a segment's file. Only its header, its rows and its checksums are read.
     #[staticmethod]
-    fn open(path: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn open(path: &Object<'_>) -> PyResult<Self> {
         let py = path.py();
         let path = params::path(path)?;
         let opened = py.detach(|| Segment::open(&path));
@@ -82,7 +79,7 @@ impl HistorySegment {
 
     /// The same from bytes, which are copied.
     #[staticmethod]
-    fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn from_bytes(data: &Object<'_>) -> PyResult<Self> {
         let py = data.py();
         let bytes = Chunk::of(data)?;
         let core =
@@ -92,34 +89,18 @@ impl HistorySegment {
 
     /// What it is, how large its parts are, and how often it errs.
     #[getter]
-    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn info<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let about = self.core.about();
         let [bytes, gate, maps, codes, names] = self.core.bytes();
         let seen = about.rows.iter().fold(Seen::NOTHING, |all, row| all.with(row.seen));
-        record(py, "SegmentInfo", |fields| {
-            fields.set_item("level", about.level)?;
-            fields.set_item("begin", about.begin)?;
-            fields.set_item("end", about.end)?;
-            fields.set_item("rows", about.rows.len())?;
-            fields.set_item("events", seen.events)?;
-            fields.set_item("keys", about.keys)?;
-            fields.set_item("items", about.items)?;
-            fields.set_item("hashes", about.sizes.hashes)?;
-            fields.set_item("columns", about.sizes.columns)?;
-            fields.set_item("gate_hashes", about.sizes.gate_hashes)?;
-            fields.set_item("gate_bits", about.sizes.gate_bits)?;
-            fields.set_item("bytes", bytes)?;
-            fields.set_item("gate_bytes", gate)?;
-            fields.set_item("map_bytes", maps)?;
-            fields.set_item("code_bytes", codes)?;
-            fields.set_item("name_bytes", names)?;
-            fields.set_item("error_rate", about.error_rate)?;
-            fields.set_item("gate_error", about.gate_error)?;
-            fields.set_item("predicted_error", about.predicted_error)?;
-            fields.set_item("predicted_gate_error", about.predicted_gate_error)?;
-            fields.set_item("hash", about.hasher.name())?;
-            fields.set_item("seed", about.hasher.seed())
-        })
+        let Sizes { hashes, columns, gate_hashes, gate_bits, .. } = about.sizes;
+        new_record!(py, "SegmentInfo" =>
+            level: about.level, begin: about.begin, end: about.end, rows: about.rows.len(),
+            events: seen.events, keys: about.keys, items: about.items, hashes, columns, gate_hashes,
+            gate_bits, bytes, gate_bytes: gate, map_bytes: maps, code_bytes: codes, name_bytes: names,
+            error_rate: about.error_rate, gate_error: about.gate_error,
+            predicted_error: about.predicted_error, predicted_gate_error: about.predicted_gate_error,
+            hash: about.hasher.name(), seed: about.hasher.seed())
     }
 
     /// What is known of each row besides its counts, as arrays.
@@ -128,14 +109,14 @@ impl HistorySegment {
     }
 
     /// Whether the gate lets the key pass; if not, it never came.
-    fn contains(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn contains(&self, key: &Object<'_>) -> PyResult<bool> {
         let mark = hash_key(&self.core.about().hasher, key, None)?.mark();
         self.answer(key.py(), self.core.contains(mark))
     }
 
     /// At least how often the key came in rows `[first, last)`.
     #[pyo3(signature = (key, first=0, last=None))]
-    fn count(&self, key: &Bound<'_, PyAny>, first: i64, last: Option<i64>) -> PyResult<u64> {
+    fn count(&self, key: &Object<'_>, first: i64, last: Option<i64>) -> PyResult<u64> {
         let rows = self.range(key.py(), first, last)?;
         let mark = hash_key(&self.core.about().hasher, key, None)?.mark();
         self.answer(key.py(), self.core.count(mark, rows))
@@ -145,11 +126,11 @@ impl HistorySegment {
     #[pyo3(signature = (keys, first=0, last=None, *, nulls="refuse"))]
     fn count_many<'py>(
         &self,
-        keys: &Bound<'py, PyAny>,
+        keys: &Object<'py>,
         first: i64,
         last: Option<i64>,
         nulls: &str,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Answer<'py> {
         let py = keys.py();
         let rows = self.range(py, first, last)?;
         let digests = Digests::given_or_made(keys, &self.core.about().hasher, nulls)?;
@@ -157,14 +138,14 @@ impl HistorySegment {
         let count =
             |mark: &Option<Mark>| mark.map_or(Ok(0), |mark| self.core.count(mark, rows.clone()));
         let counted = py.detach(|| marks.iter().map(count).collect::<Result<Vec<u64>>>());
-        to_numpy(py, &self.answer(py, counted)?, "uint64")
+        to_numpy(py, &self.answer(py, counted)?)
     }
 
     /// At least how often the key came in each row.
-    fn rows_of<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn rows_of<'py>(&self, key: &Object<'py>) -> Answer<'py> {
         let py = key.py();
         let mark = hash_key(&self.core.about().hasher, key, None)?.mark();
-        to_numpy(py, &self.answer(py, self.core.counts(mark))?, "uint64")
+        to_numpy(py, &self.answer(py, self.core.counts(mark))?)
     }
 
     /// The most frequent keys with their counts in the whole segment, which are exact; and the most that any
@@ -179,7 +160,7 @@ impl HistorySegment {
     }
 
     /// (bits of the gate, columns of the matrix) of a key.
-    fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<(Vec<u64>, Vec<u64>)> {
+    fn positions(&self, key: &Object<'_>) -> PyResult<(Vec<u64>, Vec<u64>)> {
         Ok(self.core.positions(hash_key(&self.core.about().hasher, key, None)?.mark()))
     }
 

@@ -3,10 +3,9 @@
 //! One lock around the list. Nobody asks for the interpreter while holding it, so waiting for it cannot
 //! deadlock; so what a question answers is copied out before Python objects are made of it.
 
-use crate::instants::{self, Clock, Instants, require_near};
+use crate::instants::{self, Instants, require_near};
 use crate::key::{to_object, with_key};
 use crate::keys::Needs;
-use crate::records::record;
 use crate::structure::prelude::*;
 use bloomtide_core::{HotList as Core, HotPlan, OwnedKey, Times};
 use pyo3::types::PyList;
@@ -21,10 +20,33 @@ pub(crate) struct HotList {
     clock: Clock,
 }
 
-locked!(HotList, Core, |this, py, made| HotList::new(made, this.clock.clone_ref(py)));
+behind_lock!(
+    HotList,
+    Core,
+    Hot,
+    fn clock(&self) -> Option<&Clock> {
+        Some(&self.clock)
+    }
+);
 whole!(HotList);
 merged!(HotList);
 loaded!(HotList, Hot, clock);
+by_words!(
+    HotList,
+    #[new]
+    py_new,
+    "(k, *, half_life=None, clock=None, hash='xxh3', seed=0, secret=None)",
+    |_cls, words| {
+        let half_life = words.word("half_life")?;
+        let half_life = half_life.map(|value| instants::duration(&value, "half_life"));
+        let plan = HotPlan {
+            k: params::whole("k", &words.must("k")?)?,
+            half_life: half_life.transpose()?,
+        };
+        let core = Core::new(plan, words.hasher()?).or_raise(words.py)?;
+        files::to_object(words.py, Loaded::Hot(core), words.word("clock")?.as_ref())
+    }
+);
 
 impl HotList {
     pub(crate) fn new(core: Core, clock: Clock) -> Self {
@@ -33,25 +55,25 @@ impl HotList {
     }
 
     /// The instant that is said, or None for what the clock says.
-    fn said(&self, at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<f64>> {
+    fn said(&self, name: &str, at: Option<&Object<'_>>) -> PyResult<Option<f64>> {
         let Some(value) = at else { return Ok(None) };
-        let at = instants::instant(value, "at")?;
+        let at = instants::instant(value, name)?;
         if let Some(own) = self.read().time() {
-            require_near(value.py(), "at", None, at, own)?;
+            require_near(value.py(), name, None, at, own)?;
         }
         Ok(Some(at))
     }
 
     /// The instant of a question: what is said, or now, but never before the list's time.
-    fn asked(&self, py: Python<'_>, at: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
-        match self.said(at)? {
+    fn asked(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<f64> {
+        match self.said("at", at)? {
             Some(at) => Ok(at),
             None => Ok(self.clock.now(py)?.max(self.read().time().unwrap_or(0.0))),
         }
     }
 
     /// The instants of a batch, each refused as it would be one by one.
-    fn instants(&self, py: Python<'_>, at: Option<&Bound<'_, PyAny>>) -> PyResult<Instants> {
+    fn instants(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<Instants> {
         let Some(at) = at else { return self.clock.now(py).map(Instants::One) };
         let all = instants::instants(at, "at")?;
         let mut own = self.read().time();
@@ -70,37 +92,17 @@ impl HotList {
 
 #[pymethods]
 impl HotList {
-    #[new]
-    #[pyo3(signature = (k, *, half_life=None, clock=None, hash="xxh3", seed=0, secret=None))]
-    fn py_new(
-        py: Python<'_>,
-        k: &Bound<'_, PyAny>,
-        half_life: Option<&Bound<'_, PyAny>>,
-        clock: Option<&Bound<'_, PyAny>>,
-        hash: &str,
-        seed: i128,
-        secret: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let plan = HotPlan {
-            k: params::whole("k", k)?,
-            half_life: half_life.map(|value| instants::duration(value, "half_life")).transpose()?,
-        };
-        let hasher = params::hasher(py, hash, seed, secret)?;
-        let clock = Clock::parse(clock)?;
-        Ok(HotList::new(Core::new(plan, hasher).or_raise(py)?, clock))
-    }
-
     /// Adds `count` occurrences of the key, at an instant or now. A late one weighs what is left of it.
     #[pyo3(signature = (key, count=None, at=None), text_signature = "($self, key, count=1, at=None)")]
     fn add(
         &self,
-        key: &Bound<'_, PyAny>,
-        count: Option<&Bound<'_, PyAny>>,
-        at: Option<&Bound<'_, PyAny>>,
+        key: &Object<'_>,
+        count: Option<&Object<'_>>,
+        at: Option<&Object<'_>>,
     ) -> PyResult<()> {
         let py = key.py();
-        let count = params::maybe_whole("count", count)?.unwrap_or(1);
-        let said = self.said(at)?;
+        let count = params::times(count)?;
+        let said = self.said("at", at)?;
         let now = if said.is_none() { self.clock.now(py)? } else { 0.0 };
         // The lock is taken only around the list, and the key's own code has run before.
         with_key(key, None, |key| {
@@ -115,19 +117,16 @@ impl HotList {
     #[pyo3(signature = (keys, counts=None, at=None, *, nulls="refuse"))]
     fn add_many(
         &self,
-        keys: &Bound<'_, PyAny>,
-        counts: Option<&Bound<'_, PyAny>>,
-        at: Option<&Bound<'_, PyAny>>,
+        keys: &Object<'_>,
+        counts: Option<&Object<'_>>,
+        at: Option<&Object<'_>>,
         nulls: &str,
     ) -> PyResult<()> {
         let py = keys.py();
-        let options = Options::parse(py, nulls, 1)?;
+        let options = Options::parse(py, nulls)?;
         let (keys, counts) = weights::of(keys, counts)?;
         let instants = self.instants(py, at)?;
-        let keys = match &instants {
-            Instants::Each(all) => weights::beside("at", &keys, all.len())?,
-            Instants::One(_) => keys,
-        };
+        let keys = instants.fit(&keys)?;
         // Whether the one instant is what the clock said; if so, what the list made of it.
         let by_clock = at.is_none().then(OnceLock::new);
         let add = |part: Part<'_>, _: &mut [()], _: &mut Crew| {
@@ -151,7 +150,7 @@ impl HotList {
     }
 
     /// Whether the key is listed.
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn __contains__(&self, key: &Object<'_>) -> PyResult<bool> {
         let hash = hash_key(&self.hasher, key, None)?;
         Ok(self.read().contains(hash))
     }
@@ -163,7 +162,7 @@ impl HotList {
 
     /// At least the key's decayed count now, or at a later instant.
     #[pyo3(signature = (key, at=None))]
-    fn count(&self, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+    fn count(&self, key: &Object<'_>, at: Option<&Object<'_>>) -> PyResult<f64> {
         let py = key.py();
         let hash = hash_key(&self.hasher, key, None)?;
         let at = self.asked(py, at)?;
@@ -173,23 +172,13 @@ impl HotList {
 
     /// The count with both bounds, which hold for certain.
     #[pyo3(signature = (key, at=None))]
-    fn estimate<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        at: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn estimate<'py>(&self, key: &Object<'py>, at: Option<&Object<'py>>) -> Answer<'py> {
         let py = key.py();
         let hash = hash_key(&self.hasher, key, None)?;
         let at = self.asked(py, at)?;
         let bounds = self.read().estimate(hash, at);
         let (lower, count) = bounds.or_raise(py)?;
-        record(py, "Estimate", |fields| {
-            fields.set_item("value", count)?;
-            fields.set_item("lower", lower)?;
-            fields.set_item("upper", count)?;
-            fields.set_item("confidence", 1.0)?;
-            fields.set_item("saturated", false)
-        })
+        new_record!(py, "Estimate" => value: count, lower, upper: count, confidence: 1.0, saturated: false)
     }
 
     /// The `n` hottest keys, or all that are listed, the hottest first.
@@ -197,10 +186,11 @@ impl HotList {
     fn top<'py>(
         &self,
         py: Python<'py>,
-        n: Option<&Bound<'py, PyAny>>,
-        at: Option<&Bound<'py, PyAny>>,
+        n: Option<&Object<'py>>,
+        at: Option<&Object<'py>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let n = params::maybe_whole("n", n)?.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let n = n.map(|n| params::many("n", n)).transpose()?;
+        let n = n.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let at = self.asked(py, at)?;
         let answer = py.detach(|| {
             let core = self.read();
@@ -220,7 +210,7 @@ impl HotList {
 
     /// The decayed count of all events together; what is not listed has at most a k-th of it.
     #[pyo3(signature = (at=None))]
-    fn total(&self, py: Python<'_>, at: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+    fn total(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<f64> {
         let at = self.asked(py, at)?;
         let total = self.read().total(at);
         total.or_raise(py)
@@ -228,41 +218,24 @@ impl HotList {
 
     /// Moves the list's time on, to an instant or to now. Counts decay by it, and earlier events are late.
     #[pyo3(signature = (now=None))]
-    fn advance(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let now = match now {
-            Some(now) => {
-                let seconds = instants::instant(now, "now")?;
-                let own = self.read().time();
-                require_near(py, "now", None, seconds, own.unwrap_or(seconds))?;
-                seconds
-            }
-            None => self.clock.now(py)?,
-        };
+    fn advance(&self, py: Python<'_>, now: Option<&Object<'_>>) -> PyResult<()> {
+        let now = self.said("now", now)?.map_or_else(|| self.clock.now(py), Ok)?;
         let moved = self.write().advance(now);
         moved.or_raise(py)
     }
 
     /// Keys listed, late events, clock jumps and memory.
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let (len, bytes, late, jumps) = {
             let core = self.read();
             (core.len(), core.bytes(), core.late(), core.clock_jumps())
         };
-        record(py, "Stats", |fields| {
-            fields.set_item("kind", "hot")?;
-            fields.set_item("items", len as f64)?;
-            fields.set_item("capacity", self.plan.k)?;
-            fields.set_item("error_rate", py.None())?;
-            fields.set_item("predicted_error", 0.0)?;
-            fields.set_item("fill", len as f64 / self.plan.k as f64)?;
-            fields.set_item("cells", self.plan.k)?;
-            fields.set_item("hashes", 1)?;
-            // Two bounds of 64 bits.
-            fields.set_item("counter_bits", 128)?;
-            fields.set_item("bytes", bytes)?;
-            fields.set_item("late", late)?;
-            fields.set_item("clock_jumps", jumps)
-        })
+        let (k, items) = (self.plan.k, len as f64);
+        // A counter is two bounds of 64 bits.
+        new_record!(py, "Stats" =>
+            kind: "hot", items, capacity: k, error_rate: py.None(), predicted_error: 0.0,
+            fill: items / k as f64, cells: k, hashes: 1, counter_bits: 128, bytes, late,
+            clock_jumps: jumps)
     }
 
     fn __repr__(&self) -> String {

@@ -3,13 +3,13 @@
 use super::{Answers, Needs, Options, Verb, sequence};
 use crate::buffer::View;
 use crate::errors;
+use crate::python::*;
 use bloomtide_core::{Key, KeySource};
-use pyo3::prelude::*;
 
 /// Runs the batch over a view of integers or fixed-width bytes; other items go one by one.
 pub(super) fn run<T: Copy + Default + Send>(
     verb: &Verb<'_, T>,
-    keys: &Bound<'_, PyAny>,
+    keys: &Object<'_>,
     view: View,
     options: Options,
 ) -> PyResult<Answers<T>> {
@@ -58,13 +58,13 @@ fn unsupported(py: Python<'_>, got: &str) -> PyErr {
 }
 
 /// Whether NumPy calls it a date or a duration.
-pub(crate) fn is_date(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_date(object: &Object<'_>) -> bool {
     let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
     kind.and_then(|kind| kind.extract::<char>()).is_ok_and(|kind| matches!(kind, 'm' | 'M'))
 }
 
 /// Whether it is one of NumPy's masked arrays.
-pub(super) fn is_masked(keys: &Bound<'_, PyAny>) -> bool {
+pub(super) fn is_masked(keys: &Object<'_>) -> bool {
     keys.get_type().name().is_ok_and(|name| name == "MaskedArray")
 }
 

@@ -6,8 +6,8 @@ use super::arrow_rows::{Fixed, Offsets, Views};
 use super::kept::Chosen;
 use super::{Answers, Needs, Options, Verb};
 use crate::errors::{self, with_added};
+use crate::python::*;
 use bloomtide_core::{Hasher, KeyHash, KeySource};
-use pyo3::prelude::*;
 use std::ffi::CStr;
 
 /// Rows whose digests are collected at once where they cannot be hashed in place.
@@ -16,7 +16,7 @@ const WINDOW: usize = 1 << 16;
 /// Runs the batch if `keys` speaks Arrow.
 pub(super) fn run<T: Copy + Default + Send>(
     verb: &Verb<'_, T>,
-    keys: &Bound<'_, PyAny>,
+    keys: &Object<'_>,
     options: Options,
 ) -> PyResult<Option<Answers<T>>> {
     let py = keys.py();
@@ -128,7 +128,7 @@ unsafe fn run_chunk<T: Copy + Default + Send>(
             let keys = Chosen { source: &*keys, rows: &chosen };
             answers.extend_some(py, verb, &keys, &rows, total)?;
             if total < window.rows {
-                return Err(errors::null_key(py, answers.rows()));
+                return Err(errors::null_key(py, answers.rows(), false));
             }
         }
         Ok(())

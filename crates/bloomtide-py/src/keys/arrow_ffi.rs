@@ -1,8 +1,8 @@
 //! The Arrow C data and stream interfaces, as their specification lays the structures out, and guards
 //! that release what a producer handed over.
 
+use crate::python::*;
 use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -49,7 +49,7 @@ macro_rules! released_on_drop {
 
         impl $guard {
             /// Takes the structure out of a capsule, which keeps an already released shell.
-            fn take(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<Self> {
+            fn take(capsule: &Object<'_>, name: &CStr) -> PyResult<Self> {
                 let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
                 let shell = pointer.as_ptr().cast::<$inner>();
                 // SAFETY: the capsule's name says what it points to; moving it out is what the
@@ -94,7 +94,7 @@ pub(super) enum Arrays {
 }
 
 /// What an object exports, if it speaks Arrow at all.
-pub(super) fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<(Schema, Arrays)>> {
+pub(super) fn export(object: &Object<'_>) -> PyResult<Option<(Schema, Arrays)>> {
     // A class has the attribute too, but unbound.
     if object.is_instance_of::<pyo3::types::PyType>() {
         return Ok(None);
@@ -110,7 +110,7 @@ pub(super) fn export(object: &Bound<'_, PyAny>) -> PyResult<Option<(Schema, Arra
         return Ok(Some((schema, Arrays::Stream(stream))));
     }
     if object.hasattr("__arrow_c_array__")? {
-        let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+        let (schema, array): (Object<'_>, Object<'_>) =
             object.call_method0("__arrow_c_array__")?.extract()?;
         let schema = Schema::take(&schema, c"arrow_schema")?;
         return Ok(Some((schema, Arrays::One(Some(Array::take(&array, c"arrow_array")?)))));

@@ -6,11 +6,11 @@
 //! global lock has no such moment, so there only the thread that was called reads.
 
 use crate::key::hash_plain;
+use crate::python::*;
 use bloomtide_core::batch::split;
 use bloomtide_core::{Crew, Hasher, KeyHash};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +31,7 @@ impl<'a> Items<'a> {
     }
 
     /// Rows of a list or tuple that should still have `len` items.
-    pub(super) fn of(keys: &'a Bound<'_, PyAny>, rows: Range<usize>, len: usize) -> PyResult<Self> {
+    pub(super) fn of(keys: &'a Object<'_>, rows: Range<usize>, len: usize) -> PyResult<Self> {
         let first = first_item(keys, len)?;
         debug_assert!(rows.start <= rows.end && rows.end <= len);
         // SAFETY: the size was compared just now, and the rows are inside.
@@ -41,11 +41,7 @@ impl<'a> Items<'a> {
     /// One item, borrowed, of a list or tuple that should still have `len` of them: a key's own
     /// code, or another thread while the interpreter was let go, may have changed a list.
     #[inline(always)]
-    pub(super) fn item(
-        keys: &Bound<'_, PyAny>,
-        row: usize,
-        len: usize,
-    ) -> PyResult<*mut ffi::PyObject> {
+    pub(super) fn item(keys: &Object<'_>, row: usize, len: usize) -> PyResult<*mut ffi::PyObject> {
         let first = first_item(keys, len)?;
         debug_assert!(row < len);
         // SAFETY: the size was compared just now, and the row is inside.
@@ -78,7 +74,7 @@ impl<'a> Items<'a> {
         split(out, crew, |rows, out| {
             // SAFETY: the caller holds the interpreter until all threads are done.
             let found = unsafe { self.hash_rows(hasher, rows, out) };
-            others.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+            locked(&others).extend(found);
         });
         let mut others = others.into_inner().unwrap_or_else(PoisonError::into_inner);
         others.sort_unstable();
@@ -139,7 +135,7 @@ impl<'a> Items<'a> {
 
 /// Where the items begin, if there are still `len` of them.
 #[inline(always)]
-fn first_item(keys: &Bound<'_, PyAny>, len: usize) -> PyResult<*const *mut ffi::PyObject> {
+fn first_item(keys: &Object<'_>, len: usize) -> PyResult<*const *mut ffi::PyObject> {
     let object = keys.as_ptr();
     // SAFETY: the caller has a list or a tuple.
     unsafe {
@@ -154,7 +150,7 @@ fn first_item(keys: &Bound<'_, PyAny>, len: usize) -> PyResult<*const *mut ffi::
 }
 
 /// Whether hashing the key runs no code but ours: its type is one of Python's own.
-pub(super) fn has_no_code(key: &Bound<'_, PyAny>) -> bool {
+pub(super) fn has_no_code(key: &Object<'_>) -> bool {
     key.is_none()
         || key.is_exact_instance_of::<PyString>()
         || key.is_exact_instance_of::<PyBytes>()

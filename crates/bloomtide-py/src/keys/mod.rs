@@ -18,13 +18,16 @@ mod paged;
 mod sequence;
 
 pub(crate) use array::is_date;
+pub(crate) use sequence::each_item;
 
 use crate::buffer::View;
 use crate::errors::{self, with_added};
 use crate::pages::ParquetPage;
+use crate::params::{self, shown};
+use crate::python::*;
+use crate::words::unexpected;
 use bloomtide_core::{Crew, Error, Hasher, KeySource};
 use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::{
     PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyMemoryView, PyString, PyTuple,
 };
@@ -108,18 +111,14 @@ pub(crate) trait Item: Copy {
     const DTYPE: &'static str;
 }
 
-impl Item for bool {
-    const DTYPE: &'static str = "bool";
+macro_rules! items {
+    ($($type:ty: $name:literal),*) => {
+        $(impl Item for $type {
+            const DTYPE: &'static str = $name;
+        })*
+    };
 }
-impl Item for u32 {
-    const DTYPE: &'static str = "uint32";
-}
-impl Item for u64 {
-    const DTYPE: &'static str = "uint64";
-}
-impl Item for f64 {
-    const DTYPE: &'static str = "float64";
-}
+items!(bool: "bool", u32: "uint32", u64: "uint64", i64: "int64", f64: "float64");
 
 /// How a batch is to be run.
 #[derive(Clone, Copy)]
@@ -129,44 +128,61 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn parse(py: Python<'_>, nulls: &str, threads: i64) -> PyResult<Self> {
-        let skip_nulls = match nulls {
-            "refuse" => false,
-            "skip" => true,
-            _ => {
-                let hint = "\"skip\" answers False (or 0) for rows without a key";
-                return Err(errors::parameter(py, "nulls", nulls, "\"refuse\" or \"skip\"", hint));
-            }
-        };
-        match usize::try_from(threads) {
-            Ok(threads @ 1..=1024) => Ok(Options { skip_nulls, threads }),
-            _ => {
-                let hint = "one per processor core is the most that helps";
-                Err(errors::parameter(py, "threads", threads, "between 1 and 1024", hint))
+    /// The keywords `nulls` and `threads`.
+    pub(crate) fn of(py: Python<'_>, given: Option<&Dict<'_>>) -> PyResult<Self> {
+        let mut options = Options { skip_nulls: false, threads: 1 };
+        for (name, value) in given.iter().flat_map(|given| given.iter()) {
+            match name.cast::<PyString>()?.to_str()? {
+                "nulls" => {
+                    let nulls = value.extract::<String>().unwrap_or_else(|_| shown(&value));
+                    options.skip_nulls = Self::parse(py, &nulls)?.skip_nulls;
+                }
+                "threads" => options.threads = Self::threads(&value)?,
+                other => return Err(unexpected(other)),
             }
         }
+        Ok(options)
+    }
+
+    /// How many threads, from 1 to 1024.
+    pub(crate) fn threads(value: &Object<'_>) -> PyResult<usize> {
+        let threads = params::small("threads", value).ok().filter(|threads| *threads <= 1024);
+        threads.map(|threads| threads as usize).ok_or_else(|| {
+            let (got, allowed) = (shown(value), "a whole number from 1 to 1024");
+            let hint = "one per processor core is the most that helps";
+            errors::parameter(value.py(), "threads", got, allowed, hint)
+        })
+    }
+
+    /// `nulls` alone, for a verb that one thread does.
+    pub(crate) fn parse(py: Python<'_>, nulls: &str) -> PyResult<Self> {
+        let skip_nulls = nulls == "skip";
+        if skip_nulls || nulls == "refuse" {
+            return Ok(Options { skip_nulls, threads: 1 });
+        }
+        let hint = "\"skip\" answers False (or 0) for rows without a key";
+        Err(errors::parameter(py, "nulls", nulls, "\"refuse\" or \"skip\"", hint))
     }
 }
 
 /// Runs the batch over `keys`, of whatever kind they are.
 pub(crate) fn run<'py, T: Item + Default + Send>(
     verb: &Verb<'_, T>,
-    keys: &Bound<'py, PyAny>,
+    keys: &Object<'py>,
     options: Options,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> Answer<'py> {
     let answers = answers(verb, keys, options)?;
-    to_numpy(keys.py(), &answers.values[..answers.rows], T::DTYPE)
+    to_numpy(keys.py(), &answers.values[..answers.rows])
 }
 
 /// Asks one question about every key.
 pub(crate) fn ask<'py, T: Item + Default + Send>(
     hasher: &Hasher,
-    keys: &Bound<'py, PyAny>,
-    nulls: &str,
-    threads: i64,
+    keys: &Object<'py>,
+    options: Option<&Dict<'py>>,
     ask: impl Fn(&dyn KeySource, &mut [T], &mut Crew) + Sync,
-) -> PyResult<Bound<'py, PyAny>> {
-    let options = Options::parse(keys.py(), nulls, threads)?;
+) -> Answer<'py> {
+    let options = Options::of(keys.py(), options)?;
     let ask = |part: Part<'_>, out: &mut [T], crew: &mut Crew| {
         ask(part.keys, out, crew);
         Ok(())
@@ -177,7 +193,7 @@ pub(crate) fn ask<'py, T: Item + Default + Send>(
 /// The same, with the answers still to be taken.
 pub(crate) fn answers<T: Copy + Default + Send>(
     verb: &Verb<'_, T>,
-    keys: &Bound<'_, PyAny>,
+    keys: &Object<'_>,
     options: Options,
 ) -> PyResult<Answers<T>> {
     let py = keys.py();
@@ -313,14 +329,10 @@ impl<T: Copy + Default + Send> Answers<T> {
     }
 }
 
-/// A NumPy array of that type with these values.
-pub(crate) fn to_numpy<'py, T: Copy>(
-    py: Python<'py>,
-    values: &[T],
-    dtype: &str,
-) -> PyResult<Bound<'py, PyAny>> {
+/// A NumPy array of these values.
+pub(crate) fn to_numpy<'py, T: Item>(py: Python<'py>, values: &[T]) -> Answer<'py> {
     let kwargs = PyDict::new(py);
-    kwargs.set_item("dtype", dtype)?;
+    kwargs.set_item("dtype", T::DTYPE)?;
     let array = py.import("numpy")?.call_method("empty", (values.len(),), Some(&kwargs))?;
     let Some(view) = View::of(&array, ffi::PyBUF_WRITABLE) else {
         return Err(PyErr::fetch(py));

@@ -2,8 +2,8 @@
 
 use super::{Answers, Needs, Options, Verb};
 use crate::errors;
+use crate::python::*;
 use bloomtide_core::pages::Page;
-use pyo3::prelude::*;
 
 /// Runs the verb over a page, which has no nulls.
 pub(super) fn run<T: Copy + Default + Send>(

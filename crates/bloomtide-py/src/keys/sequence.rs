@@ -15,9 +15,10 @@ use super::kept::{Chosen, Copies, Hashed};
 use super::{Answers, Needs, Options, Verb};
 use crate::errors::{null_key, with_added};
 use crate::key::{hash_key, with_key, with_text};
+use crate::python::*;
 use bloomtide_core::{Crew, Hasher, Key, KeyHash, KeySource};
-use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
+use std::ops::Range;
 
 /// Keys hashed at once by each thread: their digests stay in the cache, and another Python thread waits
 /// for the interpreter no longer than half a millisecond.
@@ -57,7 +58,7 @@ impl Chunk {
     fn push(
         &mut self,
         hasher: &Hasher,
-        key: &Bound<'_, PyAny>,
+        key: &Object<'_>,
         row: usize,
         options: Options,
     ) -> PyResult<()> {
@@ -82,7 +83,7 @@ impl Chunk {
     /// Notes a row without a key: its place in the chunk and in the batch.
     fn null(&mut self, py: Python<'_>, at: usize, row: usize, options: Options) -> PyResult<()> {
         if !options.skip_nulls {
-            return Err(null_key(py, row));
+            return Err(null_key(py, row, false));
         }
         self.nulls.push(at);
         Ok(())
@@ -155,10 +156,30 @@ impl Chunk {
     }
 }
 
+/// Runs `then` on some items of a list or tuple that should still have `len` of them.
+#[inline(always)]
+pub(crate) fn each_item<'py>(
+    keys: &Bound<'py, PyAny>,
+    rows: Range<usize>,
+    len: usize,
+    mut then: impl FnMut(usize, &Bound<'py, PyAny>) -> PyResult<()>,
+) -> PyResult<()> {
+    let end = rows.end;
+    rows.into_iter().try_for_each(|row| {
+        if row + AHEAD < end {
+            prefetch(Items::item(keys, row + AHEAD, len)?);
+        }
+        // SAFETY: the list holds a reference to the key; `with_key` takes its own one before it calls
+        // anything that could change the list.
+        let key = unsafe { Borrowed::from_ptr(keys.py(), Items::item(keys, row, len)?) };
+        then(row, &key)
+    })
+}
+
 /// A list or a tuple.
 pub(super) fn run<T: Copy + Default + Send>(
     verb: &Verb<'_, T>,
-    keys: &Bound<'_, PyAny>,
+    keys: &Object<'_>,
     options: Options,
 ) -> PyResult<Answers<T>> {
     let py = keys.py();
@@ -186,15 +207,7 @@ pub(super) fn run<T: Copy + Default + Send>(
             }
             chunk.clear();
             let end = len.min(start + CHUNK);
-            (start..end).try_for_each(|row| {
-                if row + AHEAD < end {
-                    prefetch(Items::item(keys, row + AHEAD, len)?);
-                }
-                // SAFETY: the list holds a reference to the key; `with_key` takes its own one before
-                // it calls anything that could change the list.
-                let key = unsafe { Borrowed::from_ptr(py, Items::item(keys, row, len)?) };
-                chunk.push(&hasher, &key, row, options)
-            })
+            each_item(keys, start..end, len, |row, key| chunk.push(&hasher, key, row, options))
         });
         chunk.apply(&mut answers, py, verb, outcome)?;
     }
@@ -204,13 +217,13 @@ pub(super) fn run<T: Copy + Default + Send>(
 /// Anything that can be iterated over. Its own code runs between two keys, so it has no crew.
 pub(super) fn run_iterable<T: Copy + Default + Send>(
     verb: &Verb<'_, T>,
-    keys: &Bound<'_, PyAny>,
+    keys: &Object<'_>,
     options: Options,
 ) -> PyResult<Answers<T>> {
     let py = keys.py();
     let hasher = verb.hasher;
     let mut iterator = keys.try_iter().map_err(|_| {
-        let kind = keys.get_type().qualname().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+        let kind = class_name(&keys.get_type());
         let hint = "give a list, an iterator, a NumPy array or an Arrow array of keys";
         crate::errors::parameter(py, "keys", kind, "an iterable of keys", hint)
     })?;

@@ -1,21 +1,22 @@
 //! `LogCounter` for Python: a log goes into hot lists, fading filters, histories and events, without Python for a line.
 
-use super::{Chunk, Said, format_of, locked};
+use super::{Chunk, Said, format_of};
 use crate::decaying::TimeDecayingBloomFilter;
 use crate::errors::{OrRaise, parameter};
 use crate::events::Events;
 use crate::history::HistoryBuffer;
 use crate::hot::HotList;
 use crate::instants::{Clock, instant};
+use crate::python::*;
 use crate::writers::Registered;
 use bloomtide_core::Result;
 use bloomtide_core::history::Buffer;
 use bloomtide_core::logs::{self, Choice, Field, Sink};
-use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Mutex, MutexGuard, RwLockWriteGuard};
 
 /// What a log is counted into.
+#[derive(FromPyObject)]
 enum Target {
     List(Py<HotList>),
     Filter(Py<TimeDecayingBloomFilter>),
@@ -24,32 +25,13 @@ enum Target {
 }
 
 impl Target {
-    fn of(target: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(list) = target.cast::<HotList>() {
-            return Ok(Target::List(list.clone().unbind()));
-        }
-        if let Ok(filter) = target.cast::<TimeDecayingBloomFilter>() {
-            return Ok(Target::Filter(filter.clone().unbind()));
-        }
-        if let Ok(buffer) = target.cast::<HistoryBuffer>() {
-            return Ok(Target::Buffer(buffer.clone().unbind()));
-        }
-        if let Ok(events) = target.cast::<Events>() {
-            return Ok(Target::Events(events.clone().unbind()));
-        }
-        let got = target.get_type().to_string();
-        let hint = "make one: HotList(1000, half_life=\"10m\")";
-        let allowed = "hot lists, time-decaying filters, events or the buffers of histories";
-        Err(parameter(target.py(), "into", got, allowed, hint))
-    }
-
-    fn address(&self) -> usize {
-        match self {
-            Target::List(list) => list.as_ptr() as usize,
-            Target::Filter(filter) => filter.as_ptr() as usize,
-            Target::Buffer(buffer) => buffer.as_ptr() as usize,
-            Target::Events(events) => events.as_ptr() as usize,
-        }
+    fn of(target: &Object<'_>) -> PyResult<Self> {
+        target.extract().map_err(|_| {
+            let got = target.get_type();
+            let hint = "make one: HotList(1000, half_life=\"10m\")";
+            let allowed = "hot lists, time-decaying filters, events or the buffers of histories";
+            parameter(target.py(), "into", got, allowed, hint)
+        })
     }
 }
 
@@ -86,7 +68,7 @@ impl LogCounter {
         into: &Bound<'_, PyTuple>,
         by: &str,
         query: bool,
-        until: Option<&Bound<'_, PyAny>>,
+        until: Option<&Object<'_>>,
         format: Option<&str>,
         json_map: Option<&str>,
     ) -> PyResult<Self> {
@@ -94,36 +76,36 @@ impl LogCounter {
         let until = until.map(|value| instant(value, "until")).transpose()?;
         let choice = Choice { by: Field::parse(by).or_raise(py)?, query, until };
         let core = logs::LogCounter::new(format_of(py, format, json_map)?, choice);
-        let mut into =
-            into.iter().map(|target| Target::of(&target)).collect::<PyResult<Vec<_>>>()?;
-        into.sort_by_key(Target::address);
-        if into.windows(2).any(|pair| pair[0].address() == pair[1].address()) {
+        let mut into: Vec<Object<'_>> = into.iter().collect();
+        into.sort_by_key(Bound::as_ptr);
+        if into.windows(2).any(|pair| pair[0].is(&pair[1])) {
             return Err(parameter(py, "into", "one twice", "different ones", "name each once"));
         }
+        let into = into.iter().map(Target::of).collect::<PyResult<_>>()?;
         Ok(LogCounter { core: Mutex::new(core), into })
     }
 
     /// Counts the lines that end in these bytes. `now` is the time of lines in logs without times.
     #[pyo3(signature = (data, now=None))]
-    fn feed(&self, data: &Bound<'_, PyAny>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn feed(&self, data: &Object<'_>, now: Option<&Object<'_>>) -> PyResult<()> {
         let chunk = Chunk::of(data)?;
         self.count(data.py(), now, |core, now, sinks| core.feed(chunk.bytes(), now, sinks))
     }
 
     /// Finds the format by the lines held back so far, and counts them.
     #[pyo3(signature = (now=None))]
-    fn settle(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn settle(&self, py: Python<'_>, now: Option<&Object<'_>>) -> PyResult<()> {
         self.count(py, now, logs::LogCounter::settle)
     }
 
     /// Counts a last line without a line end. Another log of the same format may follow.
     #[pyo3(signature = (now=None))]
-    fn finish(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn finish(&self, py: Python<'_>, now: Option<&Object<'_>>) -> PyResult<()> {
         self.count(py, now, logs::LogCounter::finish)
     }
 
     /// What became of the lines so far.
-    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn report<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let said = py.detach(|| {
             let core = locked(&self.core);
             Said::of(core.reader(), core.tally())
@@ -136,7 +118,7 @@ impl LogCounter {
     fn count(
         &self,
         py: Python<'_>,
-        now: Option<&Bound<'_, PyAny>>,
+        now: Option<&Object<'_>>,
         work: impl FnOnce(&mut logs::LogCounter, f64, &mut [&mut dyn Sink]) -> Result<()> + Send,
     ) -> PyResult<()> {
         let now = now.map_or_else(|| Clock::System.now(py), |value| instant(value, "now"))?;

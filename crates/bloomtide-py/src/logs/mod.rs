@@ -6,12 +6,12 @@ pub(crate) use counter::LogCounter;
 
 use crate::buffer::View;
 use crate::errors::{OrRaise, parameter};
-use crate::records::record;
+use crate::python::*;
+use crate::records::new_record;
 use bloomtide_core::logs::{self, FieldMap, Format, Reason, Record, Tally};
 use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// Reads one log: bytes in chunks of any size, a record for each line.
 #[pyclass(module = "bloomtide", frozen)]
@@ -26,7 +26,7 @@ impl LogReader {
     }
 
     /// The records of the lines that end in these bytes.
-    fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    fn feed<'py>(&self, data: &Object<'py>) -> PyResult<Bound<'py, PyList>> {
         let chunk = Chunk::of(data)?;
         self.collect(data.py(), |reader, each| reader.feed(chunk.bytes(), each))
     }
@@ -42,7 +42,7 @@ impl LogReader {
     }
 
     /// What became of the lines so far.
-    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn report<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let said = py.detach(|| Said::of(&locked(&self.0), Tally::default()));
         said.record(py)
     }
@@ -90,11 +90,6 @@ pub(crate) fn format_of(
     }
 }
 
-/// The lock; who panicked while holding it left whole lines behind.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What a reader has read, and what was counted of it, copied out of the lock.
 pub(crate) struct Said {
     format: Option<&'static str>,
@@ -113,33 +108,22 @@ impl Said {
         }
     }
 
-    pub(crate) fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn record<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let bad = self.report.bad.iter().map(|line| {
             let (reason, tried): (_, &[&str]) = match &line.reason {
                 Reason::Format(tried) => ("format", tried),
                 Reason::TooLong => ("length", &[]),
                 Reason::Time => ("time", &[]),
             };
-            record(py, "BadLine", |fields| {
-                fields.set_item("number", line.number)?;
-                fields.set_item("text", PyBytes::new(py, &line.text))?;
-                fields.set_item("reason", reason)?;
-                fields.set_item("tried", PyTuple::new(py, tried)?)
-            })
+            let (text, tried) = (PyBytes::new(py, &line.text), PyTuple::new(py, tried)?);
+            new_record!(py, "BadLine" => number: line.number, text, reason, tried)
         });
         let bad = PyTuple::new(py, bad.collect::<PyResult<Vec<_>>>()?)?;
-        record(py, "LogReport", |fields| {
-            fields.set_item("format", self.format)?;
-            fields.set_item("lines", self.report.lines)?;
-            fields.set_item("parsed", self.report.parsed)?;
-            fields.set_item("skipped", self.report.skipped)?;
-            fields.set_item("bad", bad)?;
-            fields.set_item("latest", self.latest)?;
-            fields.set_item("first", self.tally.first)?;
-            fields.set_item("counted", self.tally.counted)?;
-            fields.set_item("without", self.tally.without)?;
-            fields.set_item("later", self.tally.later)
-        })
+        let logs::Report { lines, parsed, skipped, .. } = self.report;
+        let Tally { first, counted, without, later, .. } = self.tally;
+        new_record!(py, "LogReport" =>
+            format: self.format, lines, parsed, skipped, bad, latest: self.latest, first, counted,
+            without, later)
     }
 }
 
@@ -147,16 +131,14 @@ impl Said {
 pub(crate) struct Chunk(View);
 
 impl Chunk {
-    pub(crate) fn of(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn of(data: &Object<'_>) -> PyResult<Self> {
         View::of(data, ffi::PyBUF_SIMPLE).map(Chunk).ok_or_else(|| {
-            let got =
-                data.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+            let got = class_name(&data.get_type());
             parameter(data.py(), "data", got, "bytes", "open the file with mode \"rb\"")
         })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the view keeps that many bytes in place as long as it lives.
-        unsafe { std::slice::from_raw_parts(self.0.data().cast_const(), self.0.bytes()) }
+        self.0.slice()
     }
 }

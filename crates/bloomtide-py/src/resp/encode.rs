@@ -1,8 +1,8 @@
 //! Python values as replies.
 
+use crate::python::*;
 use bloomtide_resp::wire::reply::Reply;
 use pyo3::exceptions::{PyBaseException, PyRecursionError, PyTypeError};
-use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
 };
@@ -11,7 +11,7 @@ use pyo3::types::{
 const DEPTH: usize = 32;
 
 /// Writes a value: `bytes` as a byte string, `str` as a line or as text of several, an exception as an error.
-pub(super) fn encode(reply: &mut Reply, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+pub(super) fn encode(reply: &mut Reply, value: &Object<'_>, depth: usize) -> PyResult<()> {
     if depth > DEPTH {
         return Err(PyRecursionError::new_err("a reply with too many lists in lists"));
     }

@@ -10,20 +10,17 @@ pub(crate) use session::Session;
 
 use crate::errors::{OrRaise, parameter, to_python, with_path};
 use crate::params;
+use crate::python::*;
+use crate::records::fields;
 use crate::structure::getters;
 use bloomtide_resp::structure::{Kind, Summary};
 use bloomtide_resp::{Keyspace as Core, file};
-use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The same for who may have to wait for long, while all is read or written: others use the interpreter meanwhile.
+/// The lock for who may have to wait for long, while all is read or written: others use the interpreter meanwhile.
 fn waited_for<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
     mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
@@ -108,14 +105,14 @@ impl Keyspace {
     }
 
     /// Writes everything into one file; the bytes it has.
-    fn save(&self, path: &Bound<'_, PyAny>) -> PyResult<u64> {
+    fn save(&self, path: &Object<'_>) -> PyResult<u64> {
         let py = path.py();
         let path = params::path(path)?;
         py.detach(|| file::save(&locked(&self.0).store, &path)).or_raise(py)
     }
 
     /// Reads a file that `save` wrote, into an empty keyspace.
-    fn load(&self, path: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn load(&self, path: &Object<'_>) -> PyResult<()> {
         let py = path.py();
         let path = params::path(path)?;
         py.detach(|| file::load(&mut locked(&self.0).store, &path))
@@ -159,9 +156,7 @@ impl Keyspace {
         for (name, value) in told {
             stats.set_item(name, value)?;
         }
-        stats.set_item("calls", all)?;
-        stats.set_item("errors", errors)?;
-        stats.set_item("commands", commands)?;
+        fields!(&stats => calls: all, errors, commands)?;
         Ok(stats)
     }
 
@@ -176,14 +171,10 @@ impl Keyspace {
             let Some(last) = rows.last() else { break };
             next = last.0 + 1;
             for (_, name, kind, type_name, bytes, summary) in rows {
-                let row = PyDict::new(py);
-                row.set_item("name", PyBytes::new(py, &name))?;
-                row.set_item("kind", kind)?;
-                row.set_item("type", type_name)?;
-                row.set_item("items", summary.items)?;
-                row.set_item("bytes", bytes)?;
-                row.set_item("fill", summary.fill)?;
-                row.set_item("predicted_error", summary.error)?;
+                let (row, Summary { items, fill, error, .. }) = (PyDict::new(py), summary);
+                fields!(&row =>
+                    name: PyBytes::new(py, &name), kind, type: type_name, items, bytes, fill,
+                    predicted_error: error)?;
                 list.append(row)?;
             }
         }

@@ -1,12 +1,11 @@
 //! One client of a keyspace.
 
 use super::encode::encode;
-use super::locked;
 use crate::errors::parameter;
+use crate::python::*;
 use crate::structure::getters;
 use bloomtide_resp::wire::reply::Reply;
 use bloomtide_resp::{Keyspace as Core, Session as CoreSession};
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::sync::{Arc, Mutex};
 
@@ -60,7 +59,7 @@ impl Session {
     fn resume<'py>(
         &self,
         py: Python<'py>,
-        reply: &Bound<'py, PyAny>,
+        reply: &Object<'py>,
         now: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         if locked(&self.core).state.foreign.is_none() {

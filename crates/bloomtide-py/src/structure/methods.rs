@@ -15,7 +15,7 @@ macro_rules! whole {
                 self.copy(py)
             }
 
-            fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+            fn __deepcopy__(&self, py: Python<'_>, memo: &Object<'_>) -> PyResult<Py<PyAny>> {
                 let _ = memo;
                 self.copy(py)
             }
@@ -42,11 +42,12 @@ macro_rules! whole {
             }
 
             /// Replaces the file by a snapshot, atomically and durably.
-            fn save(&self, path: &Bound<'_, PyAny>) -> PyResult<()> {
+            fn save(&self, path: &Object<'_>) -> PyResult<()> {
                 let py = path.py();
                 self.require_open(py)?;
                 let path = params::path(path)?;
-                py.detach(|| self.frozen(|core| files::save(core, &path))).or_raise(py)
+                py.detach(|| self.frozen(|core| snapshot::save(core, &path, &RealDisk)))
+                    .or_raise(py)
             }
 
             /// The snapshot as bytes.
@@ -58,7 +59,7 @@ macro_rules! whole {
 
             fn __reduce__<'py>(
                 this: &Bound<'py, Self>,
-            ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+            ) -> PyResult<(Object<'py>, (Bound<'py, PyBytes>,))> {
                 let bytes = this.get().to_bytes(this.py())?;
                 Ok((this.get_type().getattr("from_bytes")?, (bytes,)))
             }
@@ -82,16 +83,16 @@ macro_rules! merged {
         #[pymethods]
         impl $class {
             /// Takes in what the other holds, as if all of it had been added here.
-            fn merge(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-                let other = other.get();
+            fn merge(&self, other: &Object<'_>) -> PyResult<()> {
+                let (py, other) = (other.py(), same_class::<Self>(other)?.get());
                 self.require_writable(py)?;
                 other.require_open(py)?;
                 let _registered = self.register();
                 py.detach(|| other.aside(|theirs| self.write().merge(theirs))).or_raise(py)
             }
 
-            fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
-                self.merge(py, other)
+            fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+                self.merge(other)
             }
 
             fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
@@ -122,8 +123,8 @@ macro_rules! loaded {
             #[pyo3(signature = (path $(, *, $clock=None)?))]
             fn load(
                 cls: &Bound<'_, PyType>,
-                path: &Bound<'_, PyAny>,
-                $($clock: Option<&Bound<'_, PyAny>>)?
+                path: &Object<'_>,
+                $($clock: Option<&Object<'_>>)?
             ) -> PyResult<Py<PyAny>> {
                 let loaded = files::load(path, Some(Kind::$kind))?;
                 files::to_object(cls.py(), loaded, None$(.or($clock))?)
@@ -134,8 +135,8 @@ macro_rules! loaded {
             #[pyo3(signature = (data $(, *, $clock=None)?))]
             fn from_bytes(
                 cls: &Bound<'_, PyType>,
-                data: &Bound<'_, PyAny>,
-                $($clock: Option<&Bound<'_, PyAny>>)?
+                data: &Object<'_>,
+                $($clock: Option<&Object<'_>>)?
             ) -> PyResult<Py<PyAny>> {
                 let loaded = files::from_bytes(data, Some(Kind::$kind))?;
                 files::to_object(cls.py(), loaded, None$(.or($clock))?)
@@ -145,52 +146,47 @@ macro_rules! loaded {
 }
 pub(crate) use loaded;
 
-/// The class has the keywords `SIZING`, and `plan_of` them, `plan_record` and `plan_of_record`. Both literals
-/// are what `inspect.signature` shows.
-macro_rules! planned {
-    ($class:ident, $core:ident, $new:tt, $plan:tt) => {
+/// A class method, or the constructor as `#[new]`, that reads its arguments by the literal: `inspect.signature` shows it.
+macro_rules! by_words {
+    ($class:ident, $(#[$attribute:meta])* $name:ident, $signature:tt, |$cls:ident, $words:ident| $do:expr) => {
         #[pymethods]
         impl $class {
-            #[new]
-            #[pyo3(signature = (capacity=None, error_rate=None, **words), text_signature = $new)]
-            fn py_new<'py>(
-                py: Python<'py>,
-                capacity: Option<&Bound<'py, PyAny>>,
-                error_rate: Option<&Bound<'py, PyAny>>,
-                words: Option<&Bound<'py, PyDict>>,
-            ) -> PyResult<Self> {
-                let words = Words::new(py, words, &[SIZING, HASHING])?;
-                let plan = plan_of(&words, capacity, error_rate)?;
-                Ok(Self::new($core::new(plan, words.hasher()?).or_raise(py)?))
+            $(#[$attribute])*
+            #[classmethod]
+            #[pyo3(signature = (*places, **words), text_signature = $signature)]
+            fn $name<'py>(
+                $cls: &Bound<'py, PyType>,
+                places: &Bound<'py, PyTuple>,
+                words: Option<&Dict<'py>>,
+            ) -> PyResult<Py<PyAny>> {
+                let $words = Words::new($signature, places, words)?;
+                $do
             }
+        }
+    };
+}
+pub(crate) use by_words;
 
+/// The file has `plan_of` a class and its words, and `plan_record`. The literals belong to the constructor, to
+/// `plan` and to `from_plan`.
+macro_rules! planned {
+    ($class:ident, $core:ident, $new:tt, $plan:tt, $from:tt) => {
+        by_words!($class, #[new] py_new, $new, |cls, words| Self::made(cls, &words));
+        by_words!(
+            $class,
             /// Sizes, memory and predicted error for a goal; allocates nothing.
-            #[classmethod]
-            #[pyo3(signature = (capacity=None, error_rate=None, **words), text_signature = $plan)]
-            fn plan<'py>(
-                cls: &Bound<'py, PyType>,
-                capacity: Option<&Bound<'py, PyAny>>,
-                error_rate: Option<&Bound<'py, PyAny>>,
-                words: Option<&Bound<'py, PyDict>>,
-            ) -> PyResult<Bound<'py, PyAny>> {
-                let words = Words::new(cls.py(), words, &[SIZING])?;
-                plan_record(cls.py(), &plan_of(&words, capacity, error_rate)?)
-            }
-
+            plan, $plan, |cls, words| plan_record(words.py, &plan_of(cls, &words)?).map(Bound::unbind)
+        );
+        by_words!(
+            $class,
             /// An empty filter of a plan's sizes.
-            #[classmethod]
-            #[pyo3(signature = (plan, *, hash="xxh3", seed=0, secret=None))]
-            fn from_plan(
-                cls: &Bound<'_, PyType>,
-                plan: &Bound<'_, PyAny>,
-                hash: &str,
-                seed: i128,
-                secret: Option<&Bound<'_, PyAny>>,
-            ) -> PyResult<Self> {
-                let py = cls.py();
-                let plan = plan_of_record(plan)?;
-                let hasher = params::hasher(py, hash, seed, secret)?;
-                Ok(Self::new($core::new(plan, hasher).or_raise(py)?))
+            from_plan, $from, |cls, words| Self::made(cls, &words)
+        );
+
+        impl $class {
+            fn made(cls: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<Py<PyAny>> {
+                let made = $core::new(plan_of(cls, words)?, words.hasher()?).or_raise(words.py)?;
+                files::to_object(words.py, Self::loaded(made), words.word("clock")?.as_ref())
             }
         }
     };
@@ -202,15 +198,15 @@ macro_rules! asked {
         #[pymethods]
         impl $class {
             /// `key in filter` for every key, as a NumPy array.
-            #[pyo3(signature = (keys, *, nulls="refuse", threads=1))]
+            #[pyo3(signature = (keys, **options))]
+            #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
             fn contains_many<'py>(
                 &self,
-                keys: &Bound<'py, PyAny>,
-                nulls: &str,
-                threads: i64,
-            ) -> PyResult<Bound<'py, PyAny>> {
+                keys: &Object<'py>,
+                options: Option<&Dict<'py>>,
+            ) -> Answer<'py> {
                 self.require_open(keys.py())?;
-                keys::ask(self.hasher(), keys, nulls, threads, |keys, out, crew| {
+                keys::ask(self.hasher(), keys, options, |keys, out, crew| {
                     self.read().contains_many(keys, out, crew);
                 })
             }
@@ -225,7 +221,7 @@ macro_rules! counted {
         impl $class {
             /// `add` of one occurrence, which `short_calls.rs` puts on the class.
             #[inline(always)]
-            pub(crate) fn add_one(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+            pub(crate) fn add_one(&self, key: &Object<'_>) -> PyResult<bool> {
                 self.add_times(key, 1)
             }
         }
@@ -236,25 +232,21 @@ macro_rules! counted {
             ///
             /// Calls with the key alone take a shorter way, see `short_calls.rs`.
             #[pyo3(signature = (key, count=None), text_signature = "($self, key, count=1)")]
-            fn add(
-                &self,
-                key: &Bound<'_, PyAny>,
-                count: Option<&Bound<'_, PyAny>>,
-            ) -> PyResult<bool> {
-                self.add_times(key, params::maybe_whole("count", count)?.unwrap_or(1))
+            fn add(&self, key: &Object<'_>, count: Option<&Object<'_>>) -> PyResult<bool> {
+                self.add_times(key, params::times(count)?)
             }
 
             /// Adds every key, once or as often as `counts` says, in order; a NumPy array of what `add`
             /// would have answered.
-            #[pyo3(signature = (keys, counts=None, *, nulls="refuse", threads=1))]
+            #[pyo3(signature = (keys, counts=None, **options))]
+            #[pyo3(text_signature = "($self, keys, counts=None, *, nulls='refuse', threads=1)")]
             fn add_many<'py>(
                 &self,
-                keys: &Bound<'py, PyAny>,
-                counts: Option<&Bound<'py, PyAny>>,
-                nulls: &str,
-                threads: i64,
-            ) -> PyResult<Bound<'py, PyAny>> {
-                let options = Options::parse(keys.py(), nulls, threads)?;
+                keys: &Object<'py>,
+                counts: Option<&Object<'py>>,
+                options: Option<&Dict<'py>>,
+            ) -> Answer<'py> {
+                let options = Options::of(keys.py(), options)?;
                 let (keys, counts) = weights::of(keys, counts)?;
                 let add = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
                     let counts = counts.as_deref().map(|all| part.of(all));
@@ -266,12 +258,8 @@ macro_rules! counted {
 
             /// Takes `count` occurrences away again, from all of the key's counters or from none.
             #[pyo3(signature = (key, count=None), text_signature = "($self, key, count=1)")]
-            fn remove(
-                &self,
-                key: &Bound<'_, PyAny>,
-                count: Option<&Bound<'_, PyAny>>,
-            ) -> PyResult<()> {
-                let count = params::maybe_whole("count", count)?.unwrap_or(1);
+            fn remove(&self, key: &Object<'_>, count: Option<&Object<'_>>) -> PyResult<()> {
+                let count = params::times(count)?;
                 let hash = hash_key(self.hasher(), key, None)?;
                 self.core.remove(hash, count).or_raise(key.py())
             }
@@ -280,12 +268,16 @@ macro_rules! counted {
             #[pyo3(signature = (keys, counts=None, *, nulls="refuse"))]
             fn remove_many(
                 &self,
-                keys: &Bound<'_, PyAny>,
-                counts: Option<&Bound<'_, PyAny>>,
+                keys: &Object<'_>,
+                counts: Option<&Object<'_>>,
                 nulls: &str,
             ) -> PyResult<()> {
-                let options = Options::parse(keys.py(), nulls, 1)?;
+                let options = Options::parse(keys.py(), nulls)?;
                 let (keys, counts) = weights::of(keys, counts)?;
+                if self.policy() == "conservative" {
+                    let error = Error::Unsupported { verb: "remove", policy: "conservative" };
+                    return Err(with_added(keys.py(), to_python(keys.py(), error), 0));
+                }
                 let remove = |part: Part<'_>, _: &mut [()], _: &mut Crew| {
                     let counts = counts.as_deref().map(|all| part.of(all));
                     self.core.remove_many(part.keys, counts.as_deref())
@@ -294,35 +286,31 @@ macro_rules! counted {
                 keys::answers(&verb, &keys, options).map(drop)
             }
 
-            fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+            fn __contains__(&self, key: &Object<'_>) -> PyResult<bool> {
                 Ok(self.count_one(key)? != 0)
             }
 
             /// How often the key was added: never too small, unless a counter is stuck, see `estimate`.
-            fn count(&self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+            fn count(&self, key: &Object<'_>) -> PyResult<u64> {
                 self.count_one(key)
             }
 
             /// `count` for every key, as a NumPy array.
-            #[pyo3(signature = (keys, *, nulls="refuse", threads=1))]
+            #[pyo3(signature = (keys, **options))]
+            #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
             fn count_many<'py>(
                 &self,
-                keys: &Bound<'py, PyAny>,
-                nulls: &str,
-                threads: i64,
-            ) -> PyResult<Bound<'py, PyAny>> {
-                keys::ask(self.hasher(), keys, nulls, threads, |keys, out: &mut [$count], crew| {
+                keys: &Object<'py>,
+                options: Option<&Dict<'py>>,
+            ) -> Answer<'py> {
+                keys::ask(self.hasher(), keys, options, |keys, out: &mut [$count], crew| {
                     self.core.count_many(keys, out, crew);
                 })
             }
 
             /// The count with its bounds: at most `upper` for certain, at least `lower` with `confidence`.
             #[pyo3(signature = (key, *, confidence=0.95))]
-            fn estimate<'py>(
-                &self,
-                key: &Bound<'py, PyAny>,
-                confidence: f64,
-            ) -> PyResult<Bound<'py, PyAny>> {
+            fn estimate<'py>(&self, key: &Object<'py>, confidence: f64) -> Answer<'py> {
                 let py = key.py();
                 params::check_confidence(py, confidence)?;
                 let hash = hash_key(self.hasher(), key, None)?;
@@ -336,14 +324,14 @@ macro_rules! counted {
             }
 
             /// The counters of a key, each once, in the order they are derived.
-            fn positions(&self, key: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+            fn positions(&self, key: &Object<'_>) -> PyResult<Vec<u64>> {
                 Ok(self.core.positions(hash_key(self.hasher(), key, None)?))
             }
 
             /// Every counter's value, as a NumPy array.
-            fn cells<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+            fn cells<'py>(&self, py: Python<'py>) -> Answer<'py> {
                 let values: Vec<$count> = py.detach(|| self.core.values());
-                keys::to_numpy(py, &values, <$count as keys::Item>::DTYPE)
+                keys::to_numpy(py, &values)
             }
         }
     };

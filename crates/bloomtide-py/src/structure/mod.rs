@@ -6,6 +6,7 @@
 //!   whole!        copy, clear, equality, validate, save, to_bytes, pickling, hash and seed
 //!   merged!       merge, `|` and `|=`
 //!   loaded!       load and from_bytes, with a clock where the class has one
+//!   by_words!     a class method whose arguments are read by their signature
 //!   planned!      the constructor, plan and from_plan
 //!   asked!        contains_many
 //!   counted!      add, remove, count_many, estimate: for counters without a time
@@ -13,28 +14,31 @@
 
 mod methods;
 
+pub(crate) use methods::by_words;
+
 use crate::writers::Registered;
-use bloomtide_core::snapshot::Snapshot;
 use bloomtide_core::{Hasher, Result};
 use prelude::*;
+use pyo3::PyClass;
 use std::ops::Deref;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// What the macros name, for the files of the classes.
 pub(crate) mod prelude {
-    pub(crate) use super::methods::{asked, counted, loaded, merged, planned, whole};
-    pub(crate) use super::{Done, Locked, Structure, getters, locked, shared};
-    pub(crate) use crate::errors::{OrRaise, parameter, to_python};
+    pub(crate) use super::methods::{asked, by_words, counted, loaded, merged, planned, whole};
+    pub(crate) use super::{Done, Locked, Structure, behind_lock, getters, same_class, shared};
+    pub(crate) use crate::errors::{OrRaise, parameter, to_python, with_added};
+    pub(crate) use crate::instants::Clock;
     pub(crate) use crate::key::hash_key;
     pub(crate) use crate::keys::{self, Options, Part, Verb};
-    pub(crate) use crate::params::{self, field};
-    pub(crate) use crate::records::{self, Sizes, shown_goal};
-    pub(crate) use crate::words::{HASHING, Words, placement_of};
+    pub(crate) use crate::params;
+    pub(crate) use crate::python::*;
+    pub(crate) use crate::records::{self, Sizes, fields, new_record, shown_goal};
+    pub(crate) use crate::words::Words;
     pub(crate) use crate::{files, weights, writers};
-    pub(crate) use bloomtide_core::snapshot::{self, Kind, Snapshot};
-    pub(crate) use bloomtide_core::{Crew, Hasher, Result};
-    pub(crate) use pyo3::prelude::*;
-    pub(crate) use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+    pub(crate) use bloomtide_core::snapshot::{self, Kind, Loaded, RealDisk, Snapshot};
+    pub(crate) use bloomtide_core::{Crew, Error, Hasher, Result};
+    pub(crate) use pyo3::types::{PyBytes, PyTuple, PyType};
     pub(crate) use std::ops::Deref;
     pub(crate) use std::sync::RwLockWriteGuard;
     pub(crate) use std::sync::atomic::AtomicUsize;
@@ -56,8 +60,19 @@ pub(crate) trait Structure: Sized {
     /// Runs `work` on what a snapshot of this moment is written from.
     fn frozen<T>(&self, work: impl FnOnce(&(dyn Snapshot + Sync)) -> Result<T>) -> Result<T>;
 
-    /// The Python object of another core, with this one's clock if it has one.
-    fn like(&self, py: Python<'_>, core: Self::Core) -> PyResult<Py<PyAny>>;
+    /// The core as files are read, which tells its class.
+    fn loaded(core: Self::Core) -> Loaded;
+
+    /// The clock, if the class has one.
+    fn clock(&self) -> Option<&Clock> {
+        None
+    }
+
+    /// The Python object of another core, with this one's clock.
+    fn like(&self, py: Python<'_>, core: Self::Core) -> PyResult<Py<PyAny>> {
+        let clock = self.clock().and_then(|clock| clock.given(py));
+        files::to_object(py, Self::loaded(core), clock.as_ref())
+    }
 
     /// Counts those that write without holding the interpreter; None if a lock orders all writers.
     fn writers(&self) -> Option<&AtomicUsize> {
@@ -100,8 +115,8 @@ impl<C> Locked<C> {
 }
 
 /// `Structure` for a class whose `core` is `Locked`, with a `hasher` beside it.
-macro_rules! locked {
-    ($class:ident, $core:ty, |$this:ident, $py:ident, $made:ident| $like:expr) => {
+macro_rules! behind_lock {
+    ($class:ident, $core:ty, $kind:ident $(, $more:item)*) => {
         impl Structure for $class {
             type Core = $core;
 
@@ -125,10 +140,11 @@ macro_rules! locked {
                 self.aside(|core| work(core))
             }
 
-            fn like(&self, $py: Python<'_>, $made: $core) -> PyResult<Py<PyAny>> {
-                let $this = self;
-                Ok(Py::new($py, $like)?.into_any())
+            fn loaded(core: $core) -> Loaded {
+                Loaded::$kind(core.into())
             }
+
+            $($more)*
         }
 
         impl $class {
@@ -138,13 +154,12 @@ macro_rules! locked {
         }
     };
 }
-pub(crate) use locked;
+pub(crate) use behind_lock;
 
 /// `Structure` for a class whose `core` orders its writers itself, with `writers` beside it. What a snapshot
 /// is written from is the core, or what its `freeze` answers.
 macro_rules! shared {
-    ($class:ident, $core:ty, |$this:ident, $py:ident, $made:ident| $like:expr,
-     |$own:ident| $frozen:expr $(, $more:item)*) => {
+    ($class:ident, $core:ty, |$made:ident| $loaded:expr, |$own:ident| $frozen:expr $(, $more:item)*) => {
         impl Structure for $class {
             type Core = $core;
 
@@ -175,9 +190,8 @@ macro_rules! shared {
                 work(&$frozen)
             }
 
-            fn like(&self, $py: Python<'_>, $made: $core) -> PyResult<Py<PyAny>> {
-                let $this = self;
-                $like
+            fn loaded($made: $core) -> Loaded {
+                $loaded
             }
 
             fn writers(&self) -> Option<&AtomicUsize> {
@@ -196,6 +210,20 @@ macro_rules! shared {
     };
 }
 pub(crate) use shared;
+
+/// The other one of a merge, which must be of this class.
+pub(crate) fn same_class<'a, 'py, C: PyClass>(
+    other: &'a Object<'py>,
+) -> PyResult<&'a Bound<'py, C>> {
+    let (own, theirs) = (other.py().get_type::<C>(), other.get_type());
+    other.cast::<C>().map_err(|error| match theirs.module() {
+        Ok(module) if module == "bloomtide" => {
+            let error = Error::incompatible("kind", class_name(&own), class_name(&theirs));
+            to_python(other.py(), error)
+        }
+        _ => error.into(),
+    })
+}
 
 /// What a verb comes to that fails in some cores and cannot fail in others.
 pub(crate) trait Done<E> {

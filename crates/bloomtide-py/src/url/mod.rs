@@ -10,8 +10,10 @@ use crate::keys::Needs;
 use crate::records::stats_record;
 use crate::structure::prelude::*;
 use bloomtide_core::filters::{PrefixCount, READ_FIRST};
-use bloomtide_core::{Canon, Key, UrlFilter as Core, UrlPlan, canonical};
-use goal::{SIZING, from_record, plan_of, sizes_object, to_record};
+use bloomtide_core::url::check;
+use bloomtide_core::{Key, UrlFilter as Core, UrlPlan};
+use goal::{plan_of, plan_record, sizes_object};
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyList;
 use std::sync::{Mutex, PoisonError};
 
@@ -26,10 +28,17 @@ pub(crate) struct UrlFilter {
     hasher: Hasher,
 }
 
-locked!(UrlFilter, Core, |_this, py, made| UrlFilter::new(made));
+behind_lock!(UrlFilter, Core, Url);
 whole!(UrlFilter);
 merged!(UrlFilter);
 loaded!(UrlFilter, Url);
+planned!(
+    UrlFilter,
+    Core,
+    "(capacity, error_rate=0.01, max_layers=8, *, layer_sizes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity, error_rate=0.01, max_layers=8, *, layer_sizes=None, paper=None)",
+    "($type, plan, *, hash='xxh3', seed=0, secret=None)"
+);
 
 impl UrlFilter {
     pub(crate) fn new(core: Core) -> Self {
@@ -39,7 +48,7 @@ impl UrlFilter {
 }
 
 /// What `then` makes of a URL's bytes.
-fn with_url<T>(url: &Bound<'_, PyAny>, then: impl FnOnce(&[u8]) -> Result<T>) -> PyResult<T> {
+fn with_url<T>(url: &Object<'_>, then: impl FnOnce(&[u8]) -> Result<T>) -> PyResult<T> {
     let outcome = with_text(url, None, |key| match key {
         Key::Text(bytes) | Key::Bytes(bytes) => then(bytes),
         _ => then(&[]),
@@ -47,94 +56,43 @@ fn with_url<T>(url: &Bound<'_, PyAny>, then: impl FnOnce(&[u8]) -> Result<T>) ->
     outcome.or_raise(url.py())
 }
 
-fn is_sequence(keys: &Bound<'_, PyAny>) -> bool {
+fn is_sequence(keys: &Object<'_>) -> bool {
     keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>()
 }
 
 /// Refuses the first item of a list or tuple that is no URL. Reads the items where they are, while a batch that
 /// lets go of the interpreter would copy them.
-fn check_items(keys: &Bound<'_, PyAny>, options: Options) -> PyResult<()> {
+fn check_items(keys: &Object<'_>, options: Options) -> PyResult<()> {
     /// Items after which other Python threads may go on.
     const TURN: usize = 1 << 15;
     let py = keys.py();
     let mut buffer = Vec::new();
-    for (row, key) in keys.try_iter()?.enumerate() {
-        let key = key?;
+    let len = keys.len()?;
+    let mut check_item = |row: usize, key: &Object<'_>| {
         if key.is_none() && options.skip_nulls {
-            continue;
+            return Ok(());
         }
-        let outcome = with_text(&key, Some(row), |key| match key {
-            Key::Text(url) | Key::Bytes(url) => {
-                canonical(url, &Canon::default(), &mut buffer).map(|_| ())
-            }
+        let outcome = with_text(key, Some(row), |key| match key {
+            Key::Text(url) | Key::Bytes(url) => check(url, &mut buffer),
             _ => Ok(()),
         })?;
         outcome.map_err(|error| in_row(py, to_python(py, error), row))?;
         if row % TURN == TURN - 1 {
             py.detach(|| ());
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    with_critical_section(keys, || keys::each_item(keys, 0..len, len, &mut check_item))
 }
 
 #[pymethods]
 impl UrlFilter {
-    #[new]
-    #[pyo3(
-        signature = (capacity, error_rate=None, max_layers=None, **words),
-        text_signature = "(capacity, error_rate=0.01, max_layers=8, *, layer_sizes=None, paper=None, hash='xxh3', seed=0, secret=None)"
-    )]
-    fn py_new<'py>(
-        py: Python<'py>,
-        capacity: &Bound<'py, PyAny>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-        max_layers: Option<&Bound<'py, PyAny>>,
-        words: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Self> {
-        let words = Words::new(py, words, &[SIZING, HASHING])?;
-        let plan = plan_of(&words, capacity, error_rate, max_layers)?;
-        Ok(UrlFilter::new(Core::new(plan, words.hasher()?).or_raise(py)?))
-    }
-
-    /// Sizes and predicted error for a goal, with every layer there may be; allocates nothing.
-    #[classmethod]
-    #[pyo3(
-        signature = (capacity, error_rate=None, max_layers=None, **words),
-        text_signature = "($type, capacity, error_rate=0.01, max_layers=8, *, layer_sizes=None, paper=None)"
-    )]
-    fn plan<'py>(
-        cls: &Bound<'py, PyType>,
-        capacity: &Bound<'py, PyAny>,
-        error_rate: Option<&Bound<'py, PyAny>>,
-        max_layers: Option<&Bound<'py, PyAny>>,
-        words: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let words = Words::new(cls.py(), words, &[SIZING])?;
-        to_record(cls.py(), &plan_of(&words, capacity, error_rate, max_layers)?)
-    }
-
-    /// An empty filter with a plan's goals.
-    #[classmethod]
-    #[pyo3(signature = (plan, *, hash="xxh3", seed=0, secret=None))]
-    fn from_plan(
-        cls: &Bound<'_, PyType>,
-        plan: &Bound<'_, PyAny>,
-        hash: &str,
-        seed: i128,
-        secret: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let py = cls.py();
-        let plan = from_record(py, plan)?;
-        let hasher = params::hasher(py, hash, seed, secret)?;
-        Ok(UrlFilter::new(Core::new(plan, hasher).or_raise(py)?))
-    }
-
     /// Distinct prefixes of each depth among these URLs, counted exactly: a list for `layer_sizes`.
     #[staticmethod]
     #[pyo3(signature = (urls, max_layers=None, *, nulls="refuse"), text_signature = "(urls, max_layers=8, *, nulls='refuse')")]
     fn measure(
-        urls: &Bound<'_, PyAny>,
-        max_layers: Option<&Bound<'_, PyAny>>,
+        urls: &Object<'_>,
+        max_layers: Option<&Object<'_>>,
         nulls: &str,
     ) -> PyResult<Vec<u64>> {
         let py = urls.py();
@@ -142,17 +100,16 @@ impl UrlFilter {
         let counted = PrefixCount::new(max_layers).or_raise(py)?;
         let counted = Mutex::new(counted);
         let count = |part: Part<'_>, _: &mut [()], _: &mut Crew| {
-            let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
-            counted.add_many(part.keys).map_err(|error| (0, error))
+            locked(&counted).add_many(part.keys).map_err(|error| (0, error))
         };
         let verb = Verb::new(&NO_HASHER, &count).needs(Needs::Texts);
-        keys::answers(&verb, urls, Options::parse(py, nulls, 1)?)?;
+        keys::answers(&verb, urls, Options::parse(py, nulls)?)?;
         Ok(counted.into_inner().unwrap_or_else(PoisonError::into_inner).counts())
     }
 
     /// Adds the URL with all its prefixes; True iff it was certainly absent before.
     #[pyo3(signature = (url, /))]
-    fn add(&self, url: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn add(&self, url: &Object<'_>) -> PyResult<bool> {
         with_url(url, |url| self.write().add(url))
     }
 
@@ -160,15 +117,11 @@ impl UrlFilter {
     ///
     /// A batch with something that is no URL changes nothing; one that can be gone through only once is
     /// taken in parts, and what went in before the part with the bad URL stays.
-    #[pyo3(signature = (keys, *, nulls="refuse", threads=1))]
-    fn add_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (keys, **options))]
+    #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
+    fn add_many<'py>(&self, keys: &Object<'py>, options: Option<&Dict<'py>>) -> Answer<'py> {
         let py = keys.py();
-        let options = Options::parse(py, nulls, threads)?;
+        let options = Options::of(py, options)?;
         let checked = keys.len().is_ok();
         let check = |part: Part<'_>, _: &mut [()], crew: &mut Crew| {
             Core::check_many(part.keys, crew).map_err(|error| (0, error))
@@ -184,7 +137,9 @@ impl UrlFilter {
         if let Err(error) = outcome {
             // A null or what is no text ends the batch where it is, as in every filter: what comes before
             // it goes in. That is for the adding itself to find.
-            if error.value(py).getattr("code")?.eq("parameter")? {
+            // So is a list that has changed meanwhile.
+            let code = error.value(py).getattr("code");
+            if code.and_then(|code| code.eq("parameter")).unwrap_or(false) {
                 return Err(nothing_added(py, error));
             }
         }
@@ -197,33 +152,29 @@ impl UrlFilter {
         keys::run(&Verb::new(&self.hasher, &add).needs(Needs::Texts), keys, options)
     }
 
-    fn __contains__(&self, url: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn __contains__(&self, url: &Object<'_>) -> PyResult<bool> {
         with_url(url, |url| self.read().contains(url))
     }
 
     /// `url in filter` for every URL, as a NumPy array.
-    #[pyo3(signature = (keys, *, nulls="refuse", threads=1))]
-    fn contains_many<'py>(
-        &self,
-        keys: &Bound<'py, PyAny>,
-        nulls: &str,
-        threads: i64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (keys, **options))]
+    #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
+    fn contains_many<'py>(&self, keys: &Object<'py>, options: Option<&Dict<'py>>) -> Answer<'py> {
         let ask = |part: Part<'_>, out: &mut [bool], crew: &mut Crew| {
             self.read().contains_many(part.keys, out, crew).map_err(|error| (0, error))
         };
-        let options = Options::parse(keys.py(), nulls, threads)?;
+        let options = Options::of(keys.py(), options)?;
         keys::run(&Verb::new(&self.hasher, &ask).needs(Needs::Texts), keys, options)
     }
 
     /// Whether a URL may have been added that begins with the first `depth` segments of this one.
-    fn seen_prefix(&self, url: &Bound<'_, PyAny>, depth: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn seen_prefix(&self, url: &Object<'_>, depth: &Object<'_>) -> PyResult<bool> {
         let depth = params::small("depth", depth)?;
         with_url(url, |url| self.read().seen_prefix(url, depth))
     }
 
     /// Whether any URL of this host may have been added: "example.org", "example.org:8080".
-    fn seen_host(&self, host: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn seen_host(&self, host: &Object<'_>) -> PyResult<bool> {
         with_url(host, |host| self.read().seen_host(host))
     }
 
@@ -233,7 +184,7 @@ impl UrlFilter {
     }
 
     /// Memory and fill of all cells, URLs and error of X; each layer in `layers`, from the root on.
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let (whole, layers, plans, hashes, bytes, warnings) = py.detach(|| {
             let core = self.read();
             let (whole, layers) = core.measure();
@@ -249,14 +200,12 @@ impl UrlFilter {
         let mut sizes =
             Sizes { kind: "url", capacity, error_rate, bytes, ..Sizes::of_bloom(&hashes) };
         sizes.placement.cells += plans.iter().map(|plan| plan.bits).sum::<u64>();
-        sizes.stats(py, &whole, |fields| {
-            fields.set_item("layers", PyTuple::new(py, records)?)?;
-            fields.set_item("warnings", PyTuple::new(py, warnings)?)
-        })
+        let (layers, warnings) = (PyTuple::new(py, records)?, PyTuple::new(py, warnings)?);
+        sizes.stats(py, &whole, |dict| fields!(dict => layers, warnings))
     }
 
     /// The cells of a URL: in each of its layers, from the root on, and at last in X.
-    fn positions(&self, url: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u64>>> {
+    fn positions(&self, url: &Object<'_>) -> PyResult<Vec<Vec<u64>>> {
         with_url(url, |url| self.read().positions(url))
     }
 
@@ -271,7 +220,7 @@ impl UrlFilter {
     }
 
     #[getter]
-    fn layer_sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn layer_sizes<'py>(&self, py: Python<'py>) -> Answer<'py> {
         sizes_object(py, &self.plan.layer_sizes)
     }
 }
