@@ -12,7 +12,7 @@ A date and time without a zone is refused: which instant it means depends on whe
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from typing import Any
 
@@ -199,6 +199,10 @@ def split_table(table: Any) -> tuple[Any, Any] | None:
 
 def read_counts(counts: Any) -> NDArray[np.uint64]:
     """Whole numbers from 1 up: an array of integers, an Arrow column, or any other iterable."""
+    if isinstance(counts, Mapping | Set):
+        # Which row a number belongs to would be a guess.
+        hint = "give a list, or one mapping of keys to their counts instead of both arguments"
+        raise refusal("counts", f"a {type(counts).__name__}", "numbers in the order of keys", hint)
     arrow = _is_arrow(counts)
     try:
         column = _from_arrow(counts) if arrow else counts

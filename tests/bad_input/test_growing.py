@@ -123,6 +123,13 @@ def test_counts_are_as_many_whole_numbers_as_keys(filled: Any, counts: Any) -> N
         refused(errors.ParameterError, verb, ["a", "b"], counts, name="counts")
 
 
+@each("counts", [{"a": 1, "b": 2}, {1, 2}, frozenset({1, 2}), {1: 5, 2: 6}.keys()])
+def test_counts_without_an_order_are_refused(filled: Any, counts: Any) -> None:
+    for verb in (filled.add_many, filled.remove_many):
+        found = refused(errors.ParameterError, verb, ["a", "b"], counts, name="counts")
+        assert "instead of both" in found.hint
+
+
 @each("counts", [5, 1.5, object()])
 def test_what_cannot_be_iterated_is_no_counts(filled: Any, counts: Any) -> None:
     for verb in (filled.add_many, filled.remove_many):

@@ -268,6 +268,14 @@ def test_tightening(value: float) -> None:
     refused(errors.ParameterError, lambda: ScalableBloomFilter(tightening=value), name="tightening")
 
 
+@pytest.mark.parametrize("number", [2**127, -(2**127) - 1, 10**400])
+def test_a_number_that_no_type_holds_is_refused_by_name(number: int) -> None:
+    for kind in KINDS:
+        refused(errors.ParameterError, partial(kind, 100, 0.01, seed=number), name="seed")
+    growing = partial(ScalableBloomFilter, growth=number)
+    refused(errors.ParameterError, growing, name="growth")
+
+
 def test_a_plan_of_another_kind_is_refused() -> None:
     for kind in KINDS:
         for other in KINDS:

@@ -89,9 +89,18 @@ def test_lines_may_be_hashed_ahead_of_the_filter(ahead: int) -> None:
     assert reader.without_key == 0
 
 
-@pytest.mark.parametrize("words", [{"format": "xml"}, {"key": "a"}, {"format": "csv", "key": "0"},
-                                   {"format": "csv", "key": ""}])  # fmt: skip
-def test_parameters_that_make_no_sense_are_refused(words: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"format": "xml"},
+        {"key": "a"},
+        {"format": "csv", "key": "0"},
+        {"format": "csv", "key": ""},
+        {"threads": "x"},
+        {"threads": 0},
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(words: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
         Dedup(BloomFilter(10, 0.1), **words)  # type: ignore[arg-type]
 

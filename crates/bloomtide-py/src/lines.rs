@@ -2,6 +2,7 @@
 
 use crate::bloom::BloomFilter;
 use crate::errors::{OrRaise, parameter};
+use crate::keys::Options;
 use crate::logs::Chunk;
 use crate::python::locked;
 use crate::records::record;
@@ -64,7 +65,10 @@ pub(crate) struct Dedup {
 impl Dedup {
     #[new]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
-    #[pyo3(signature = (seen=None, *, format="lines", key=None, time=None, url=false, invert=false, threads=1))]
+    #[pyo3(
+        signature = (seen=None, *, format="lines", key=None, time=None, url=false, invert=false, threads=None),
+        text_signature = "(seen=None, *, format='lines', key=None, time=None, url=False, invert=False, threads=1)"
+    )]
     fn new(
         py: Python<'_>,
         seen: Option<&Bound<'_, PyAny>>,
@@ -73,12 +77,13 @@ impl Dedup {
         time: Option<&str>,
         url: bool,
         invert: bool,
-        threads: usize,
+        threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let url = url.then(Canon::default);
         let keys = Form::parse(format).and_then(|form| Keys::new(form, key, time, url));
         let keys = keys.or_raise(py)?;
-        let reader = Mutex::new(Reader::new(keys, Crew::new(threads.max(1))));
+        let threads = threads.map_or(Ok(1), Options::threads)?;
+        let reader = Mutex::new(Reader::new(keys, Crew::new(threads)));
         let core = Mutex::new(lines::Dedup::new(invert));
         let seen = Memory::of(py, seen)?;
         Ok(Dedup { reader, core, hasher: seen.hasher(), seen })

@@ -112,7 +112,11 @@ impl<'py> Words<'py> {
                 true => {
                     PyTypeError::new_err(format!("argument '{name}': {}", error.value(self.py)))
                 }
-                false => error,
+                // A number that its type does not hold.
+                false => {
+                    let hint = "the class's documentation says which numbers make sense";
+                    parameter(self.py, name, shown(&value), "a number in range", hint)
+                }
             }
         })
     }
