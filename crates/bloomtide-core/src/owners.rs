@@ -30,8 +30,8 @@ const SHARE: usize = 1 << 9;
 /// The same where items are picked. The memory of a piece should have left the other thread's cache before it is
 /// written again.
 const SHARE_OF_FEW: usize = 1 << 13;
-/// Rows that are picked from at once: what is picked stays in the nearest cache.
-const WINDOW: usize = 1 << 10;
+/// Items that a thread picks from at once: what it picks stays in the nearest cache.
+const HAND: usize = 1 << 10;
 /// Up to so many threads pick their items out of all instead of sorting them.
 const FEW: usize = 3;
 /// Pieces of one thread that wait for their owners.
@@ -58,6 +58,14 @@ impl Owners {
     #[inline(always)]
     fn of(self, unit: u64) -> usize {
         ((u128::from(unit) * u128::from(self.per_unit)) >> 63) as usize
+    }
+
+    /// The units of one owner.
+    fn units(self, owner: usize) -> Range<u64> {
+        let first =
+            |owner: usize| ((owner as u128) << 63).div_ceil(u128::from(self.per_unit.max(1)));
+        let least = |owner| u64::try_from(first(owner)).unwrap_or(u64::MAX);
+        least(owner)..least(owner + 1)
     }
 }
 
@@ -139,25 +147,20 @@ impl<T: Copy> Part<'_, T> {
     }
 }
 
-/// What a thread has in its hands of a piece, in the order of the rows.
+/// What a thread has picked, in the order of the rows.
 struct Hand<T> {
-    /// For sorting: whose each item is.
-    owners: Vec<u32>,
-    /// The items that were picked, each with its row in the window and whether it was new.
-    items: Vec<T>,
-    rows: Vec<u32>,
-    new: Vec<AtomicBool>,
+    items: Box<[T; HAND]>,
+    /// The row of each item, and whether the item was new.
+    rows: Box<[u32; HAND]>,
+    new: Box<[AtomicBool; HAND]>,
 }
 
 impl<T: Copy + Default> Hand<T> {
-    fn new(threads: usize, rows: usize, per_key: usize) -> Self {
-        let (sorted, picked) =
-            if threads > FEW { (rows * per_key, 0) } else { (0, WINDOW * per_key) };
+    fn new() -> Self {
         Hand {
-            owners: vec![0; sorted],
-            items: vec![T::default(); picked],
-            rows: vec![0; picked],
-            new: falses(picked),
+            items: Box::new([T::default(); HAND]),
+            rows: Box::new([0; HAND]),
+            new: Box::new([const { AtomicBool::new(false) }; HAND]),
         }
     }
 }
@@ -208,13 +211,26 @@ where
     /// The rows of `out`, of which `first` is the first.
     fn turn(&self, first: usize, out: &[AtomicBool], pieces: &[Vec<Piece<T>>], hands: &Hands<'_>) {
         let (threads, rows) = (hands.count(), self.rows_of_a_piece(hands.count()));
+        if threads <= FEW
+            && let Some(digests) = self.keys.digests()
+        {
+            // Nothing to deal: each thread picks its own out of all.
+            let digests = &digests[first..first + out.len()];
+            return hands.run(|thread| {
+                let mut hand = Hand::new();
+                self.pick(first, thread, digests, &mut hand, out);
+            });
+        }
         let dealt: Vec<OnceLock<&Piece<T>>> =
             (0..out.len().div_ceil(rows)).map(|_| OnceLock::new()).collect();
         let taken = AtomicUsize::new(0);
         let answers = |number: usize| &out[number * rows..out.len().min((number + 1) * rows)];
         hands.run(|thread| {
             let own = &pieces[thread];
-            let mut hand = Hand::new(threads, rows, self.per_key);
+            let mut hand = Hand::new();
+            // For sorting: whose each item is.
+            let sorted = if threads > FEW { rows * self.per_key } else { 0 };
+            let mut whose = vec![0; sorted];
             // The numbers of the pieces that this thread dealt and whose answers it has not taken.
             let mut numbers = [None; WAITING];
             let (mut next, mut spins) = (0, 0);
@@ -225,7 +241,9 @@ where
                 if let Some(piece) = dealt.get(next).and_then(OnceLock::get) {
                     let dealt = piece.read();
                     if threads <= FEW {
-                        self.pick(first + next * rows, thread, &dealt, &mut hand, answers(next));
+                        let out = answers(next);
+                        let digests = &dealt.digests[..out.len()];
+                        self.pick(first + next * rows, thread, digests, &mut hand, out);
                     } else {
                         let own = dealt.share(thread);
                         let (items, new) = (&dealt.items[own.clone()], &dealt.new[own]);
@@ -249,7 +267,7 @@ where
                         self.keys.fill(self.hasher, start, &mut piece.digests[..mine.len()]);
                     }
                     if threads > FEW {
-                        self.sort(mine, threads as u32, &mut piece, &mut hand);
+                        self.sort(mine, threads as u32, &mut piece, &mut whose);
                     }
                     drop(piece);
                     own[at].left.store(threads, Ordering::Relaxed);
@@ -266,13 +284,13 @@ where
     }
 
     /// Sorts the items of a piece, which has these rows, by owner.
-    fn sort(&self, rows: Range<usize>, nobody: u32, piece: &mut Dealt<T>, hand: &mut Hand<T>) {
+    fn sort(&self, rows: Range<usize>, nobody: u32, piece: &mut Dealt<T>, whose: &mut [u32]) {
         let start = rows.start;
         let digests = match self.keys.digests() {
             Some(all) => &all[rows.clone()],
             None => &piece.digests[..rows.len()],
         };
-        let owners = &mut hand.owners[..rows.len() * self.per_key];
+        let owners = &mut whose[..rows.len() * self.per_key];
         // A row with fewer items than others has some of nobody.
         owners.fill(nobody);
         for (row, digest) in rows.clone().zip(digests) {
@@ -309,27 +327,26 @@ where
         &self,
         start: usize,
         thread: usize,
-        piece: &Dealt<T>,
+        digests: &[KeyHash],
         hand: &mut Hand<T>,
         out: &[AtomicBool],
     ) {
-        for (window, out) in out.chunks(WINDOW).enumerate() {
-            let first = start + window * WINDOW;
-            let digests = match self.keys.digests() {
-                Some(all) => &all[first..first + out.len()],
-                None => &piece.digests[first - start..first - start + out.len()],
-            };
+        let units = self.owners.units(thread);
+        let more = units.end - units.start;
+        let rows = (HAND / self.per_key).max(1);
+        for (window, (digests, out)) in digests.chunks(rows).zip(out.chunks(rows)).enumerate() {
+            let first = start + window * rows;
             let mut own = 0;
             for (at, digest) in digests.iter().enumerate() {
                 for (unit, item) in (self.items)(first + at, *digest) {
                     // Overwritten by the next item unless it is our own, which is a coin toss to a branch.
-                    hand.items[own] = item;
-                    hand.rows[own] = at as u32;
-                    own += usize::from(self.owners.of(unit) == thread);
+                    hand.items[own & (HAND - 1)] = item;
+                    hand.rows[own & (HAND - 1)] = at as u32;
+                    own += usize::from(unit.wrapping_sub(units.start) < more);
                 }
             }
-            (self.apply)(Part { items: &hand.items[..own], new: &hand.new });
-            for (row, new) in hand.rows[..own].iter().zip(&hand.new) {
+            (self.apply)(Part { items: &hand.items[..own], new: &hand.new[..] });
+            for (row, new) in hand.rows[..own].iter().zip(&hand.new[..]) {
                 let new = new.load(Ordering::Relaxed);
                 // Other items of the row may have other owners: nobody takes back that it is new.
                 if self.per_key == 1 || new {
@@ -395,6 +412,22 @@ mod tests {
     /// Rows whose digests end in other digits have other numbers of items, and none where it is zero.
     fn items(hash: KeyHash, per_key: u64) -> impl Iterator<Item = u64> {
         (0..hash.h1 % (per_key + 1)).map(move |i| (hash.h1 >> 32).rotate_left(i as u32) % 1000)
+    }
+
+    #[test]
+    fn an_owner_has_the_units_that_are_its_own() {
+        for (owners, units) in [(1, 1), (2, 3), (3, 1000), (16, 17), (1024, 1 << 54)] {
+            let all = Owners::new(owners, units);
+            let mut next = 0;
+            for owner in 0..owners {
+                let own = all.units(owner);
+                assert_eq!(own.start, next);
+                next = own.end;
+                let last = own.end.min(units) - 1;
+                assert_eq!((all.of(own.start), all.of(last)), (owner, owner), "{own:?} of {units}");
+            }
+            assert!(next >= units);
+        }
     }
 
     #[test]

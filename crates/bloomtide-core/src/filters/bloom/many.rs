@@ -92,13 +92,21 @@ impl BloomFilter {
     pub fn contains_many(&self, keys: &dyn KeySource, out: &mut [bool], crew: &mut Crew) {
         batch::split(out, crew, |rows, out| {
             let first = rows.start;
-            batch::pipeline(
-                keys,
-                &self.hasher,
-                rows,
-                |h| self.prefetch(h),
-                |row, group| self.contains_group(group, &mut out[row - first..][..group.len()]),
-            );
+            match self.plan.layout {
+                Layout::Blocked => {
+                    let lines = self.lines();
+                    let probe = |row: usize, group: &[KeyHash]| {
+                        lines.contains_group(group, &mut out[row - first..][..group.len()]);
+                    };
+                    batch::pipeline(keys, &self.hasher, rows, |h| lines.prefetch(h), probe);
+                }
+                Layout::Classic => {
+                    let probe = |row: usize, group: &[KeyHash]| {
+                        self.contains_group(group, &mut out[row - first..][..group.len()]);
+                    };
+                    batch::pipeline(keys, &self.hasher, rows, |h| self.prefetch(h), probe);
+                }
+            }
         });
     }
 
