@@ -28,7 +28,7 @@ from bloomtide.integrations.spark import build, build_files, semi_filter
 SPREAD = 0.8
 """Distinct keys of all rows."""
 TINY = 10_000
-AT = 1_800_000_000
+AT = 1_700_000_000
 KINDS = ("counting", "sbf", "dcf", "psbf", "pdcf", "tbf", "url")
 """Kinds whose merging is measured beside that of a plain Bloom filter."""
 PAYLOAD = "sha2(string(id), 256) as payload"

@@ -12,7 +12,7 @@ from bloomtide import TimeDecayingBloomFilter
 from docs.plots.style import BLUE, GREEN, GREY, ORANGE, save, two_plots
 
 HOUR = 3600
-DAY = 1_800_000_000 // 86_400 * 86_400
+DAY = 1_700_000_000 // 86_400 * 86_400
 LAYOUTS: tuple[Literal["basic", "optimized"], ...] = ("basic", "optimized")
 
 figure, (left, right) = two_plots()

@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
         Loaded::Dynamic(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
         Loaded::Spectral(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
         Loaded::Url(filter) => (filter.validate(), to_bytes(&**filter)),
-        Loaded::Hot(list) => (list.validate(), to_bytes(list)),
+        Loaded::Hot(list) => (list.validate(), to_bytes(&**list)),
         Loaded::Decaying(filter) => (filter.validate(), filter.freeze().and_then(|f| to_bytes(&f))),
     };
     sound.expect("what was read is sound");

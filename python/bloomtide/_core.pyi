@@ -45,6 +45,7 @@ _Storage: TypeAlias = Literal["dynamic", "spectral"]
 _OnFull: TypeAlias = Literal["grow", "saturate"]
 _Rounding: TypeAlias = Literal["strict", "expiring"]
 _Clock: TypeAlias = Callable[[], _Instant]
+_KeptTime: TypeAlias = tuple[int | None, list[int], list[int], list[int], list[int]]
 _Path: TypeAlias = str | os.PathLike[str]
 
 _Filter: TypeAlias = (
@@ -84,6 +85,7 @@ __all__ = [
     "ScalableBloomFilter",
     "Session",
     "SpectralBloomFilter",
+    "StreamTime",
     "TimeDecayingBloomFilter",
     "UrlFilter",
     "__version__",
@@ -742,6 +744,7 @@ class TimeDecayingBloomFilter:
         counter_bits: int = 32,
         fraction_bits: int = 8,
         origin: _Instant = 0,
+        max_jump: _Duration | None = None,
         clock: _Clock | None = None,
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -766,6 +769,7 @@ class TimeDecayingBloomFilter:
         counter_bits: int = 32,
         fraction_bits: int = 8,
         origin: _Instant = 0,
+        max_jump: _Duration | None = None,
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
         hashes: SupportsIndex | None = None,
@@ -854,6 +858,8 @@ class TimeDecayingBloomFilter:
     @property
     def half_life(self) -> float | None: ...
     @property
+    def max_jump(self) -> float | None: ...
+    @property
     def decay(self) -> float: ...
     @property
     def epoch(self) -> float: ...
@@ -888,6 +894,9 @@ class HotList:
         k: SupportsIndex,
         *,
         half_life: _Duration | None = None,
+        epoch: _Duration | None = None,
+        origin: _Instant | None = None,
+        max_jump: _Duration | None = None,
         clock: _Clock | None = None,
         hash: _HashName = "xxh3",
         seed: int = 0,
@@ -932,11 +941,44 @@ class HotList:
     @property
     def half_life(self) -> float | None: ...
     @property
+    def epoch(self) -> float | None: ...
+    @property
+    def origin(self) -> float | None: ...
+    @property
+    def max_jump(self) -> float | None: ...
+    @property
     def time(self) -> float | None: ...
     @property
     def hash(self) -> str: ...
     @property
     def seed(self) -> int: ...
+
+@final
+class StreamTime:
+    """The time of a stream, in whole microseconds since 1970, and which times are believed."""
+
+    def __new__(cls, far: float, kept: _KeptTime | None = None) -> Self: ...
+    def clock_is_at(self, now: int) -> None: ...
+    def note(self, at: int, events: int = 1) -> int: ...
+    def note_now(self, now: int) -> int: ...
+    def note_many(
+        self, at: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+    def advance(self, now: int) -> None: ...
+    @property
+    def kept(self) -> _KeptTime: ...
+    @property
+    def now(self) -> int | None: ...
+    @property
+    def presumed(self) -> int | None: ...
+    @property
+    def late(self) -> int: ...
+    @property
+    def clock_jumps(self) -> int: ...
+    @property
+    def ahead(self) -> int: ...
+    @property
+    def aside(self) -> int: ...
 
 @final
 class Dedup:
@@ -1017,10 +1059,15 @@ class HistoryBuffer:
         nulls: _Nulls = "refuse",
     ) -> npt.NDArray[np.uint64]: ...
     def names(self, index: int) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
+    def clock_is_at(self, seconds: float) -> None: ...
     @property
     def entries(self) -> int: ...
     @property
     def nbytes(self) -> int: ...
+    @property
+    def ahead(self) -> int: ...
+    @property
+    def aside(self) -> int: ...
     @property
     def newest(self) -> int | None: ...
 
@@ -1047,7 +1094,6 @@ class Events:
     """Events that have come and are not in a block yet."""
 
     def __new__(cls, *, urls: bool = False) -> Self: ...
-    def believe(self, latest: _Instant | None, instead: _Instant | None = None) -> None: ...
     def add(self, key: _Key, count: int = 1, *, at: _Instant) -> None: ...
     def pack(
         self,
@@ -1063,8 +1109,6 @@ class Events:
     def clear(self) -> None: ...
     def __len__(self) -> int: ...
     @property
-    def ahead(self) -> int: ...
-    @property
     def refused(self) -> int: ...
 
 @final
@@ -1072,11 +1116,13 @@ class Intake:
     """Counts blocks of events into structures in one pass; each key is hashed once."""
 
     def __new__(
-        cls, *into: BloomFilter | UrlFilter | CountFilter | TimeDecayingBloomFilter | HotList
+        cls,
+        *into: BloomFilter | UrlFilter | CountFilter | TimeDecayingBloomFilter | HotList,
+        time: _KeptTime | None = None,
     ) -> Self: ...
-    def apply(
-        self, block: Buffer, *, newest: int | None = None, history: HistoryBuffer | None = None
-    ) -> Applied: ...
+    @property
+    def time(self) -> _KeptTime: ...
+    def apply(self, block: Buffer, *, history: HistoryBuffer | None = None) -> Applied: ...
 
 @final
 class LogReader:

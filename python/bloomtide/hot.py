@@ -1,8 +1,8 @@
 """`HotFilter`: a filter that decays and a hot list, kept in step.
 
 The filter answers for every key, in bounded memory; the list says which keys are hottest. Every
-event goes to both, so what one of them calls late is late for the other. The filter's counts fade
-from epoch to epoch, the list's all the time. `TimeDecayingBloomFilter.with_hot_list(k)` makes one.
+event goes to both, and both fade at the ends of the same epochs and believe the same times, so they
+count alike. `TimeDecayingBloomFilter.with_hot_list(k)` makes one.
 
 A file is the filter's snapshot followed by the list's, under a header of their own.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from bloomtide._core import HotList, TimeDecayingBloomFilter, replace_file
+from bloomtide.errors import IncompatibleError
 from bloomtide.format import seal, unseal
 from bloomtide.records import Estimate, HotItem
 
@@ -25,6 +26,9 @@ class HotFilter:
     """A filter whose counts decay, and the keys that are hottest in it."""
 
     def __init__(self, filter: TimeDecayingBloomFilter, hot: HotList) -> None:
+        """Two that fade alike; the list starts empty, whatever the filter holds."""
+        _require_alike("epoch", filter.epoch, hot.epoch)
+        _require_alike("origin", filter.origin, hot.origin)
         self.filter = filter
         self.hot = hot
 
@@ -119,3 +123,12 @@ class HotFilter:
 
     def __repr__(self) -> str:
         return f"<HotFilter {self.filter!r} {self.hot!r}>"
+
+
+def _require_alike(field: str, filter: float, hot: float | None) -> None:
+    if filter != hot:
+        raise IncompatibleError(
+            f"the filter fades with {field}={filter:g}, the list with {field}={hot}",
+            hint="`filter.with_hot_list(k)` makes a list that fades alike",
+            field=field, expected=filter, got=hot,
+        )  # fmt: skip

@@ -9,8 +9,10 @@ first key comes, and the last `generations` pieces are asked beside the present 
    each filter gets an equal share of the error. A piece of time that brings more keys than expected
    makes its filter grow (`ScalableBloomFilter`) and not lie.
 
-Time is the latest instant given, or that of the clock; it never goes back. A late event is kept in
-its own piece of time, while that is remembered. Instants are kept to the microsecond.
+Time is the latest instant given that is believed (`StreamTime`), or that of the clock. An event is
+judged by its own time: it is new if it was not seen within `within` before that, nor after it. A
+late one is kept in its own piece of time, while that is remembered: for `lateness` longer than a
+question about now needs it. Instants are kept to the microsecond.
 
 Use `TimeDecayingBloomFilter` for how often, `BloomFilter` for seen ever.
 """
@@ -32,6 +34,7 @@ import numpy.typing as npt
 from bloomtide._core import (
     BloomFilter,
     ScalableBloomFilter,
+    StreamTime,
     digest,
     parse_duration,
     parse_instant,
@@ -49,6 +52,8 @@ from bloomtide.records import Stats
 
 _KIND = "recent"
 _MICRO = 1_000_000
+_DAY = 86_400 * _MICRO
+_MOST_AHEAD = 128
 
 _ANY_KEY = BloomFilter(bits=64, hashes=1)
 """A full filter. Asked about a batch before anything changes, it refuses what is no key, with its
@@ -66,9 +71,12 @@ class RecentFilter:
         *,
         within: Any = "7d",
         generations: int = 8,
+        lateness: Any = 0,
         clock: Callable[[], Any] | None = None,
     ) -> None:
-        """`capacity`: distinct keys expected in `within` of time."""
+        """`capacity`: distinct keys expected in `within` of time; `lateness`: how late events may
+        be that are judged by all that came within `within` of their own time.
+        """
         whole = type(generations) is int
         require(
             "generations", generations, "a whole number from 1 to 1024",
@@ -81,62 +89,108 @@ class RecentFilter:
         self.generations = generations
         # One microsecond more than asked for: instants are cut to whole ones.
         self._span = ceil((ceil(self.within * _MICRO) + 1) / generations)
+        self.lateness = 0.0 if lateness == 0 else parse_duration(lateness, "lateness")
+        self._late_pieces = ceil(self.lateness * _MICRO / self._span)
         self._clock = clock or time.time
-        self._now: int | None = None
         self._filters: dict[int, ScalableBloomFilter] = {}
-        self._late = 0
-        self._clock_jumps = 0
+        self._begin(None)
 
     # --- time ---------------------------------------------------------------------------------
 
+    def _begin(self, kept: Any) -> None:
+        """Starts the time, or goes on with what was kept of it."""
+        self._time = StreamTime(2 * self._span, kept)
+        self._now: int | None = self._time.now
+        """The stream's time as of the last event that went in."""
+        self._allowed = -1
+        """The latest instant that needs no look at the clock."""
+
     @property
     def time(self) -> float | None:
-        """The latest instant, in seconds since 1970; None before the first."""
-        return None if self._now is None else self._now / _MICRO
+        """The latest instant that is believed, in seconds since 1970; None before the first."""
+        now = self._time.presumed
+        return None if now is None else now / _MICRO
 
     def _instant(self, at: Any) -> int:
         return int(parse_instant(self._clock() if at is None else at) * _MICRO // 1)
 
-    def _after(self, instant: int) -> int:
-        """The filter's time after an event of that instant: it never goes back."""
-        return instant if self._now is None else max(instant, self._now)
-
     def _arrive(self, at: Any, events: int = 1) -> int:
-        """Moves the time on to that of some events; the instant they belong to."""
+        """Lets the time follow some events of one instant; the piece of time they belong to."""
         instant = self._instant(at)
-        now = self._after(instant)
-        if instant < now:
+        if at is None:
             # A clock that was set back says nothing about when the event was.
-            if at is None:
-                self._clock_jumps += 1
-                instant = now
-            else:
-                self._late += events
-        self._move(now)
-        return instant
+            instant = self._time.note_now(instant)
+        else:
+            self._look_at_clock(instant)
+            instant = self._time.note(instant, events)
+        self._move(self._time.now)
+        return self._piece(instant)
 
-    def _move(self, now: int) -> None:
+    def _look_at_clock(self, latest: int) -> None:
+        """Before an event that may be ahead of the clock."""
+        if latest > self._allowed:
+            now = self._instant(None)
+            self._time.clock_is_at(now)
+            self._allowed = now
+
+    def _piece(self, instant: int) -> int:
+        """The number of the piece of time that an instant belongs to.
+
+        Wrong times could be in any number of pieces to come: more than `_MOST_AHEAD` of them are
+        not kept, and an event of another one counts as of now.
+        """
+        number = instant // self._span
+        present = instant if self._now is None else self._now // self._span
+        ahead = sum(other > present for other in self._filters)
+        if number > present and number not in self._filters and ahead >= _MOST_AHEAD:
+            return present
+        return number
+
+    def _oldest(self, now: int) -> int:
+        """The number of the oldest piece that is remembered."""
+        return now // self._span - self.generations - self._late_pieces
+
+    def _move(self, now: int | None) -> None:
+        """Moves the time on, and drops the pieces that are too old then."""
         self._now = now
-        oldest = now // self._span - self.generations
-        for number in [number for number in self._filters if number < oldest]:
-            del self._filters[number]
+        if now is not None:
+            oldest = self._oldest(now)
+            for number in [number for number in self._filters if number < oldest]:
+                del self._filters[number]
 
     def advance(self, now: Any = None) -> None:
         """Moves the time on, to the clock's if none is given, and forgets what is too old."""
-        self._move(self._after(self._instant(now)))
+        instant = self._instant(now)
+        if now is not None:
+            clock = self._instant(None)
+            require(
+                "now", now, "not later than the clock by more than a day",
+                instant <= clock + _DAY, hint="to work with a time of your own, give its `clock`",
+            )  # fmt: skip
+        self._time.advance(instant)
+        self._move(self._time.now)
 
-    def _live(self, at: Any) -> Iterator[ScalableBloomFilter]:
-        """The filters that are not too old at that instant."""
-        oldest = self._after(self._instant(at)) // self._span - self.generations
-        return (part for number, part in self._filters.items() if number >= oldest)
+    def _around(self, number: int) -> Iterator[tuple[int, ScalableBloomFilter]]:
+        """The pieces within `within` of one of them, before and after it."""
+        for other, part in self._filters.items():
+            if abs(other - number) <= self.generations:
+                yield other, part
+
+    def _asked(self, at: Any) -> Iterator[ScalableBloomFilter]:
+        """The pieces to be asked about an instant, or about now."""
+        now, instant = self._now, self._instant(at)
+        if at is None and now is not None:
+            instant = max(instant, now)
+        return (part for _, part in self._around(instant // self._span))
 
     def _part(self, number: int) -> ScalableBloomFilter | None:
         """The filter of a piece of time; None if that is forgotten already."""
-        if self._now is None or number < self._now // self._span - self.generations:
+        if self._now is None or number < self._oldest(self._now):
             return None
         if number not in self._filters:
             expected = ceil(self.capacity / self.generations)
-            share = max(self.error_rate / (self.generations + 1), 1e-15)
+            asked = self.generations + 1 + min(self.generations, self._late_pieces)
+            share = max(self.error_rate / asked, 1e-15)
             self._filters[number] = ScalableBloomFilter(expected, share)
         return self._filters[number]
 
@@ -149,8 +203,8 @@ class RecentFilter:
         new again after `within`, however often it is asked for meanwhile.
         """
         digest(key)  # refuses what is no key before anything changes
-        number = self._arrive(at) // self._span
-        seen = any(key in part for other, part in self._filters.items() if other != number)
+        number = self._arrive(at)
+        seen = any(key in part for other, part in self._around(number) if other != number)
         if seen and not refresh:
             return False
         part = self._part(number)
@@ -168,23 +222,22 @@ class RecentFilter:
         instants: Any = None if at is None else parse_instant(at)
         if np.ndim(instants) == 0:  # None, or one instant for all
             if len(answers):
-                number = self._arrive(instants, len(answers)) // self._span
+                number = self._arrive(instants, len(answers))
                 answers[:] = self._add_run(keys, number, refresh, words)
             return answers
         require("at", len(instants), "one instant, or one for each key", len(instants) == len(keys))
         if len(answers) == 0:
             return answers
         own = np.floor(instants * _MICRO).astype(np.int64)
-        start = own[0] if self._now is None else max(own[0], self._now)
-        moved = np.maximum.accumulate(np.concatenate([[start], own[1:]]))
+        self._look_at_clock(int(own.max()))
+        own, after = self._time.note_many(own)
         # Neighbours of one piece of time, at one piece of time, go together.
-        change = (np.diff(own // self._span) != 0) | (np.diff(moved // self._span) != 0)
+        change = (np.diff(own // self._span) != 0) | (np.diff(after // self._span) != 0)
         edges = chain([0], (np.flatnonzero(change) + 1).tolist(), [len(own)])
         for first, end in pairwise(edges):
-            self._move(int(moved[end - 1]))
-            number = int(own[first]) // self._span
+            self._move(int(after[end - 1]))
+            number = self._piece(int(own[first]))
             answers[first:end] = self._add_run(keys[first:end], number, refresh, words)
-        self._late += int(np.count_nonzero(own < moved))
         return answers
 
     def _add_run(
@@ -192,7 +245,7 @@ class RecentFilter:
     ) -> npt.NDArray[np.bool_]:
         """Adds keys of one piece of time."""
         seen = np.zeros(len(keys), dtype=np.bool_)
-        for other, part in self._filters.items():
+        for other, part in self._around(number):
             if other != number:
                 seen |= part.contains_many(keys, **words)
         if not refresh and seen.all():
@@ -208,9 +261,11 @@ class RecentFilter:
         return answers
 
     def contains(self, key: str | bytes | int, at: Any = None) -> bool:
-        """Whether the key was seen within the time before `at`, or before now. Changes nothing."""
+        """Whether the key was seen within the time before `at`, or after it, or before now. Changes
+        nothing.
+        """
         digest(key)
-        return any(key in part for part in self._live(at))
+        return any(key in part for part in self._asked(at))
 
     def __contains__(self, key: str | bytes | int) -> bool:
         return self.contains(key)
@@ -219,7 +274,7 @@ class RecentFilter:
         """What `contains` answers for each key, at one instant."""
         keys = keys if hasattr(keys, "__len__") else list(keys)
         seen = np.zeros(len(_ANY_KEY.contains_many(keys, **words)), dtype=np.bool_)
-        for part in self._live(at):
+        for part in self._asked(at):
             seen |= part.contains_many(keys, **words)
         return seen
 
@@ -244,20 +299,20 @@ class RecentFilter:
             bytes=sum(layer.bytes for layer in layers),
             rebuilds=sum(layer.rebuilds for layer in layers),
             layers=layers,
-            late=self._late,
-            clock_jumps=self._clock_jumps,
+            late=self._time.late,
+            clock_jumps=self._time.clock_jumps,
+            ahead=self._time.ahead,
+            aside=self._time.aside,
         )
 
     def validate(self) -> None:
         """Raises `InvariantError` if a filter is damaged or belongs to no remembered time."""
         for part in self._filters.values():
             part.validate()
-        if self._filters:
-            newest = (self._now or 0) // self._span
-            if not newest - self.generations <= min(self._filters) <= max(self._filters) <= newest:
-                raise InvariantError(
-                    "a filter belongs to a time that is not remembered", invariant="generations"
-                )
+        if self._filters and (self._now is None or min(self._filters) < self._oldest(self._now)):
+            raise InvariantError(
+                "a filter belongs to a time that is not remembered", invariant="generations"
+            )
 
     # --- files --------------------------------------------------------------------------------
 
@@ -269,9 +324,8 @@ class RecentFilter:
             "error_rate": self.error_rate,
             "within": self.within,
             "generations": self.generations,
-            "now": self._now,
-            "late": self._late,
-            "clock_jumps": self._clock_jumps,
+            "lateness": self.lateness,
+            "time": self._time.kept,
             "parts": [[number, len(data)] for number, data in parts.items()],
         }
         return seal(_KIND, json.dumps(about).encode(), *parts.values())
@@ -286,7 +340,14 @@ class RecentFilter:
         added, body = unseal(data, _KIND, path)
         try:
             return cls._read(json.loads(added), body, clock)
-        except (InvariantError, ParameterError, KeyError, TypeError, ValueError) as error:
+        except (
+            InvariantError,
+            LookupError,
+            OverflowError,
+            ParameterError,
+            TypeError,
+            ValueError,
+        ) as error:
             if isinstance(error, SnapshotError):
                 raise
             raise SnapshotError(
@@ -303,10 +364,10 @@ class RecentFilter:
             about["error_rate"],
             within=about["within"],
             generations=about["generations"],
+            lateness=about["lateness"],
             clock=clock,
         )
-        made._now, made._late = about["now"], about["late"]
-        made._clock_jumps = about["clock_jumps"]
+        made._begin(tuple(about["time"]))
         offset = 0
         for number, length in about["parts"]:
             part = ScalableBloomFilter.from_bytes(body[offset : offset + length])

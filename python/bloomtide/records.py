@@ -68,6 +68,8 @@ class Plan:
     """Time-decaying only: seconds of an epoch, the paper's T."""
     origin: float | None = None
     """Time-decaying only: when epoch zero begins, in seconds since 1970."""
+    max_jump: float | None = None
+    """Time-decaying only: seconds that one event may move the time on, if that was given."""
     rounding: str | None = None
     """Time-decaying only: `"strict"` or `"expiring"`."""
     fraction_bits: int | None = None
@@ -128,6 +130,13 @@ class Stats:
     """Structures that decay only: events that came with an instant before the structure's time."""
     clock_jumps: int = 0
     """Structures that decay only: how often the clock was behind the structure's time."""
+    ahead: int = 0
+    """Structures that decay only: events later than the clock by more than a day, whose times are
+    wrong, and events set aside for which there was no room. They count as of the clock's time, or
+    the structure's."""
+    aside: int = 0
+    """Structures that decay only: events far after all others that are set aside until their times
+    are believed."""
     warnings: tuple[str, ...] = ()
     """URL filters only: parts that hold more than they were made for and err more often."""
 
@@ -248,12 +257,16 @@ class Applied:
     """All occurrences."""
     new: int
     """Events whose key was certainly not there before."""
-    late: int
-    """Events before one that had come already."""
     first: int | None
     """The earliest instant of the block, in microseconds since 1970."""
     newest: int | None
-    """The latest instant so far."""
+    """The latest instant so far that is believed."""
+    late: int
+    """Events before one that had come already."""
+    ahead: int
+    """Events later than the clock by more than a day; they count as of it."""
+    aside: int
+    """Events far after all others that wait until their times are believed."""
     arrived: int
     """When the block came, in microseconds since 1970."""
     note: bytes

@@ -16,7 +16,7 @@ from bloomtide import (
 )
 from bloomtide.distributed import Recipe
 
-NOW = 1_800_000_000
+NOW = 1_700_000_000
 SIZE = {"capacity": 3000, "error_rate": 0.01}
 
 EXACT: dict[str, Recipe] = {

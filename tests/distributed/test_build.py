@@ -177,10 +177,10 @@ def test_a_hot_list_that_is_too_small_keeps_its_bounds(half_life: str | None) ->
         for i in range(5)
     ]
     made = finish(tree(parts, 2))
-    for item in made.top():
+    for item in made.top(at=at):
         assert item.lower <= exact[item.key] * (1 + 1e-9)
         assert exact[item.key] <= item.count * (1 + 1e-9)
-    listed = {item.key for item in made.top()}
+    listed = {item.key for item in made.top(at=at)}
     assert {key for key, count in exact.items() if count > sum(exact.values()) / 40} <= listed
 
 

@@ -24,7 +24,8 @@ PARAMETERS = {
     "epoch": (REST + 16, [NAN, INFINITE, bytes(8), struct.pack("<d", 0.01)]),
     "origin": (REST + 24, [NAN, INFINITE, struct.pack("<d", -1)]),
     "half_life": (REST + 32, [NAN, INFINITE, struct.pack("<d", -1)]),
-    "now": (REST + 40, [struct.pack("<q", 2**62), struct.pack("<q", -(2**62))]),
+    "max_jump": (REST + 40, [NAN, struct.pack("<d", -1)]),
+    "now": (REST + 48, [struct.pack("<q", 2**62), struct.pack("<q", -(2**62))]),
     "layout": (PRELUDE + 2, [b"\0", b"\3"]),
     "policy": (PRELUDE + 3, [b"\0", b"\3"]),
     "counter_bits": (PRELUDE + 4, [b"\0", b"\4", b"\x08", b"\x40"]),
@@ -66,7 +67,7 @@ def test_a_stamp_of_an_empty_block_or_beyond_the_last_is_refused(name: str) -> N
 
 def test_values_without_a_time_are_refused() -> None:
     data = path_of("tbf-basic-blocked").read_bytes()
-    changed = with_header(with_header(data, REST + 40, bytes(8)), REST + 3, b"\0")
+    changed = with_header(with_header(data, REST + 48, bytes(8)), REST + 3, b"\0")
     assert "no time yet" in _refused(changed)
 
 

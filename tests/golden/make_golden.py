@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -130,7 +131,7 @@ def _fill_fading(made: Any) -> Any:
     return made
 
 
-FADE: dict[str, Any] = {"decay": 0.75, "epoch": 10_000_000}
+FADE: dict[str, Any] = {"decay": 0.75, "epoch": 10_000_000, "max_jump": inf}
 SIZES: dict[str, Any] = {"bits": 2048, "hashes": 5}
 
 MAKERS: dict[str, Callable[[], Filter]] = {
@@ -236,6 +237,9 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "tbf-optimized-blocked": lambda: _fill_fading(
         TimeDecayingBloomFilter(60, 0.02, storage="optimized", **FADE)
     ),
+    "tbf-aside": lambda: _fill_fading(
+        TimeDecayingBloomFilter(60, 0.02, half_life="90d", storage="optimized")
+    ),
     "tbf-optimized-classic": lambda: _fill_fading(
         TimeDecayingBloomFilter(cells=400, hashes=5, storage="optimized", **FADE)
     ),
@@ -260,8 +264,11 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "url-xor": lambda: _fill_urls(UrlFilter(40, 0.02, 3, paper={"bind": "xor"}, seed=7)),
     "hot-empty": lambda: HotList(10, half_life=60),
     "hot": lambda: _fill_hot(HotList(40)),
-    "hot-decaying": lambda: _fill_hot(HotList(40, half_life="10m", seed=7)),
-    "hot-full-keyed": lambda: _fill_hot(HotList(20, half_life=86_400, hash="keyed", secret=SECRET)),
+    "hot-decaying": lambda: _fill_hot(HotList(40, half_life="10m", max_jump=inf, seed=7)),
+    "hot-full-keyed": lambda: _fill_hot(
+        HotList(20, half_life=86_400, max_jump=inf, hash="keyed", secret=SECRET)
+    ),
+    "hot-steps-aside": lambda: _fill_hot(HotList(40, half_life="10m", epoch="1m", origin=7)),
 }
 
 

@@ -13,7 +13,7 @@ from bloomtide.errors import BloomtideError, IncompatibleError, ParameterError
 from bloomtide.history.batches import BufferRecipe, dump, replay_all
 from tests.history_store.faults import FailingDisk, PowerCut
 
-START = 1_800_000_000
+START = 1_700_000_000
 BATCHES = [[(f"key-{(n * 7 + b) % 50}", START + 600 * b + n) for n in range(400)] for b in range(6)]
 
 

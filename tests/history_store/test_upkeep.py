@@ -115,14 +115,29 @@ def test_events_of_the_future_wait_for_the_clock_and_nothing_is_looked_for_meanw
     monkeypatch.setattr(store_module, "due_segments", look)
     now = [START + 0.0]
     store = opened(window="1m", clock=lambda: now[0])
-    for hour in range(50):
-        store.add("tomorrow", at=START + DAY + hour * HOUR)
+    for hour in range(24):
+        store.add("later", at=START + hour * HOUR)
     assert len(looks) <= 2
     assert store.stats().segments == 0
     now[0] = START + 4 * DAY
-    store.add("tomorrow", at=START + 3 * DAY + 2 * HOUR)
-    assert store.stats().segments == 50
-    assert store.count("tomorrow").upper == 51
+    store.add("later")
+    assert store.stats().segments == 24
+    assert store.count("later").upper == 25
+
+
+def test_one_wrong_time_seals_nothing_and_is_found_at_its_own_time(opened: Opener) -> None:
+    store = opened(window="1m", clock=lambda: START + 400 * DAY)
+    for minute in range(30):
+        store.add("/a", at=START + minute * 60)
+    store.add("/wrong", at=START + 300 * DAY)
+    store.add("/ahead", at=START + 500 * DAY)
+    for minute in range(30, 50):
+        store.add("/a", at=START + minute * 60)
+    told = store.stats()
+    assert (told.segments, told.aside, told.ahead) == (0, 2, 1)
+    assert store.count("/wrong", START + 299 * DAY, START + 301 * DAY).upper == 1
+    assert store.count("/ahead", START + 399 * DAY, START + 401 * DAY).upper == 1
+    assert store.count("/a", START, START + HOUR).upper == 50
 
 
 def test_late_events_are_found_in_their_own_window(opened: Opener) -> None:

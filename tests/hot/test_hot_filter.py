@@ -63,8 +63,8 @@ def test_counts_of_one_epoch_alone_have_no_list() -> None:
 
 def test_time_moves_on_in_both() -> None:
     both = made()
-    both.advance(360_000)
-    assert both.filter.time == both.hot.time == 360_000
+    both.advance(108_000)
+    assert both.filter.time == both.hot.time == 108_000
 
 
 def test_a_merge_takes_both_parts_or_neither() -> None:

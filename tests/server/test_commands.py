@@ -145,7 +145,7 @@ def test_a_history_that_another_process_writes_is_read(tmp_path: Path) -> None:
     with History.open(path, "1m") as store, running(tmp_path) as server, server.client() as client:
         for number in (1, 2):
             store.add_batch(
-                "stream", number, lambda buffer: buffer.add("/a", 3, 1_800_000_000_000_000)
+                "stream", number, lambda buffer: buffer.add("/a", 3, 1_700_000_000_000_000)
             )
             words = client.execute_command("HISTORY.COUNT", "web", "/a")
             assert dict(zip(*[iter(words)] * 2, strict=True))[b"upper"] == 3 * number

@@ -130,7 +130,7 @@ def test_the_list_has_the_most_frequent_keys(talk: Talk) -> None:
 @pytest.mark.parametrize("layout", ["basic", "optimized"])
 def test_faded_counts_are_those_of_the_filter_in_python(talk: Talk, layout: Any) -> None:
     filter = TimeDecayingBloomFilter(1000, 0.01, half_life="10m", storage=layout)
-    hot = HotList(50, half_life="10m")
+    hot = HotList(50, half_life="10m", epoch=filter.epoch)
     talk("DECAY.RESERVE", "d", 1000, 0.01, "HALFLIFE", "10m", "TOP", 50, "STORAGE", layout)
     for number, item in enumerate(stream(1500)):
         talk.now = START + number * 3

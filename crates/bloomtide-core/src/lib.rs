@@ -19,6 +19,7 @@ pub mod batch;
 pub mod cells;
 pub mod crew;
 pub mod error;
+pub mod event_time;
 pub mod events;
 pub mod filters;
 pub mod format;
@@ -45,7 +46,7 @@ pub use crossbeam_epoch as epoch;
 pub use error::{Error, Result};
 pub use filters::{
     BloomFilter, BloomPlan, CountingBloomFilter, CountingPlan, DecayingPlan, Estimate, HotItem,
-    HotList, HotPlan, LayerPlan, Policy, ScalableBloomFilter, ScalablePlan,
+    HotList, HotPlan, LayerPlan, Policy, ScalableBloomFilter, ScalablePlan, Steps,
     TimeDecayingBloomFilter, Times, UrlFilter, UrlPlan,
 };
 pub use hash::{Hasher, KeyHash};

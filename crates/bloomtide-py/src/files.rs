@@ -54,6 +54,6 @@ pub(crate) fn to_object(
             Py::new(py, TimeDecayingBloomFilter::new(*core, clock))?.into_any()
         }
         Loaded::Url(core) => Py::new(py, UrlFilter::new(*core))?.into_any(),
-        Loaded::Hot(core) => Py::new(py, HotList::new(core, clock))?.into_any(),
+        Loaded::Hot(core) => Py::new(py, HotList::new(*core, clock))?.into_any(),
     })
 }

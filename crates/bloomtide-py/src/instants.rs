@@ -29,6 +29,15 @@ pub(crate) fn duration(value: &Object<'_>, name: &str) -> PyResult<f64> {
     })
 }
 
+/// How far one event may move a time on; infinity is a length, too.
+pub(crate) fn max_jump(value: Option<Object<'_>>) -> PyResult<Option<f64>> {
+    let jump = |value: Object<'_>| match value.extract::<f64>() {
+        Ok(f64::INFINITY) => Ok(f64::INFINITY),
+        _ => duration(&value, "max_jump"),
+    };
+    value.map(jump).transpose()
+}
+
 fn seconds_of(value: &Object<'_>) -> Option<f64> {
     if let Ok(text) = value.cast::<PyString>() {
         return bloomtide_core::instants::duration(text.to_str().ok()?);
@@ -86,6 +95,12 @@ pub(crate) fn require_near(
     let got = format!("{seconds} while the filter is at {own}{place}");
     let hint = "give seconds since 1970, not milliseconds";
     Err(parameter(py, name, got, "within 100 years of the filter's own time", hint))
+}
+
+/// Refuses to advance to a time that the clock does not allow.
+pub(crate) fn beyond_clock(py: Python<'_>, now: f64) -> PyErr {
+    let hint = "to work with a time of your own, give its `clock`";
+    parameter(py, "now", now, "not later than the clock by more than a day", hint)
 }
 
 // ---- the instants of a batch

@@ -29,6 +29,7 @@ mod records;
 mod resp;
 mod scalable;
 mod short_calls;
+mod stream_time;
 mod structure;
 mod url;
 mod weights;
@@ -74,6 +75,8 @@ mod _core {
     use super::resp::{Keyspace, Session};
     #[pymodule_export]
     use super::scalable::ScalableBloomFilter;
+    #[pymodule_export]
+    use super::stream_time::StreamTime;
     #[pymodule_export]
     use super::url::UrlFilter;
     use super::*;

@@ -115,7 +115,7 @@ pub(crate) fn estimate_record<'py, T: IntoPyObject<'py>>(
     confidence: f64,
     count: impl Fn(u64) -> T,
 ) -> Answer<'py> {
-    let upper = (!found.saturated).then(|| count(found.value));
+    let upper = (!found.saturated).then(|| count(found.upper));
     new_record!(py, "Estimate" => value: count(found.value), lower: count(found.lower), upper, confidence,
             saturated: found.saturated)
 }

@@ -37,8 +37,8 @@ def down_at_last(decay: float) -> Pass:
     strict = up(decay)
 
     def fade(values: Floats) -> Floats:
-        left = np.minimum(strict(values), values - 1)
-        return np.where(left > 1, left, 0.0)
+        rounded = strict(values)
+        return np.where(rounded > 1, np.minimum(rounded, values - 1), 0.0)
 
     return fade
 

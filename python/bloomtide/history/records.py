@@ -122,6 +122,12 @@ class HistoryStats:
     """The largest of any segment: chance that a count over rows within it is not exact."""
     late: int
     """Events since the store was opened that came after their segment was sealed."""
+    ahead: int
+    """Events since the store was opened that were later than the clock by more than a day: their
+    times are wrong, and they count as of the clock."""
+    aside: int
+    """Events far after all others: in their own rows, but nothing is sealed or rolled up by their
+    times until these are believed."""
     clock_jumps: int
     """How often the clock was behind the time it had told before."""
     damaged: tuple[str, ...]

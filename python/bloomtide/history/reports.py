@@ -56,6 +56,8 @@ def store_stats(state: State) -> HistoryStats:
         last=max((part.last / MICRO for part in parts), default=None),
         predicted_error=max((entry.predicted_error for entry in entries), default=0.0),
         late=state.late,
+        ahead=state.buffer.ahead,
+        aside=state.buffer.aside,
         clock_jumps=state.clock_jumps,
         damaged=tuple(state.forest.damaged.values()),
         failure=state.failure,

@@ -63,6 +63,8 @@ class State:
     keep: Callable[[], object] | None = None
     """Makes the caller's record of those events safe, before a transaction names the mark."""
     _told: int = 0
+    _looked: int = -1
+    """The clock's time when the buffer heard of it last."""
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -77,6 +79,12 @@ class State:
             self.clock_jumps += 1
         self._told = instant
         return instant
+
+    def look_at_clock(self, instant: int | None = None) -> None:
+        """Tells the buffer the time, unless the event is before the last look."""
+        if instant is None or instant > self._looked:
+            self._looked = self.now()
+            self.buffer.clock_is_at(self._looked / MICRO)
 
     def newest(self) -> int | None:
         """The latest event that the store ever saw."""

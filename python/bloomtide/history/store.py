@@ -148,6 +148,7 @@ class History:
         """Adds occurrences of a key at an instant, or now."""
         with self._writing() as state:
             instant = state.now() if at is None else to_micros(at, "at")
+            state.look_at_clock(instant)
             require("count", count, "at least 1", 1 <= count < 2**62)
             state.buffer.add(key, count, instant)
             self._acknowledge(1, instant)
@@ -161,6 +162,7 @@ class History:
         """
         with self._writing() as state:
             moments = state.now() / MICRO if at is None else at
+            state.look_at_clock()
             added = state.buffer.add_many(keys, counts, at=moments, nulls=nulls)
             self._acknowledge(_DRAIN, state.buffer.newest)
             return added
@@ -174,6 +176,7 @@ class History:
         `keep`, given to `open`, must make what it keeps safe; it is called before a mark counts.
         """
         with self._writing() as state:
+            state.look_at_clock()
             answer = work(state.buffer)
             state.mark = state.mark if mark is None else mark
             self._acknowledge(_DRAIN, state.buffer.newest)

@@ -63,9 +63,6 @@ class LogFeed:
 
     def _run(self, work: Callable[[float], None], position: Any) -> int:
         with self._lock:
-            self._monitor.believe(self._events)
-            before = self._events.ahead
             work(self._monitor.arrival())
             applied: Applied | None = self._monitor.take(self._events, self.source, position)
-            self._monitor.note_ahead(self._events.ahead - before)
             return 0 if applied is None else applied.new

@@ -80,13 +80,12 @@ class Monitor(Answers):
         self._totals = totals
         self._ledger = ledger
         self._clock = clock
-        self._intake = structures.intake()
+        self._intake = structures.intake(totals.time)
         self._pulse = PulseRing()
         # Taken in this order. Who saves holds the second one only while it copies.
         self._saving = threading.Lock()
         self._lock = threading.RLock()
         self._events = self.events()
-        self._ahead = 0
         self._failure: str | None = None
         self._rewrite_at = _REWRITE
         self._closed = False
@@ -112,8 +111,8 @@ class Monitor(Answers):
         `capacity` (1,000,000) distinct keys with `error_rate` (0.01); `seen` is "bloom", "url" or
         None; `counts` (True); `hot` (1000) places of the hot list, whose counts halve every
         `half_life` ("10m"), or None; `history` (True, in a directory) by `window` ("1m") with its
-        `retention`. Events more than `ahead` ("5m") after the clock count as of now. `sync` is
-        "always", "everysec" or "no": when an acknowledged event is safe from a power cut. It is
+        `retention`. `sync` is "always", "everysec" or "no": when an acknowledged event is safe from
+        a power cut. It is
         safe from a crash of this process at once. With `background=False` the history is rolled up
         only by its own `compact()`, and who adds waits for a snapshot that is due.
 
@@ -164,15 +163,12 @@ class Monitor(Answers):
         """Counts a key's occurrences at an instant, or now; True iff it was certainly new."""
         with self._lock:
             events = self._events
-            self.believe(events)
-            before = events.ahead
             try:
                 events.add(key, count, at=self.arrival() if at is None else at)
             except BaseException:
                 events.clear()
                 raise
             applied = self.take(events)
-            self._ahead += events.ahead - before
             return applied is not None and applied.new == 1
 
     def add_many(
@@ -186,7 +182,6 @@ class Monitor(Answers):
         """
         new = 0
         with self._lock:
-            self.believe(self._events)
             moments = self.arrival() if at is None else at
             parts = in_parts(keys, counts, moments)
             part = next(parts, None)
@@ -194,12 +189,10 @@ class Monitor(Answers):
                 some, weights, instants = part
                 part = next(parts, None)
                 note = _note(source, position) if part is None else b""
-                before = self._events.ahead
                 block = self._events.pack(
                     some, weights, at=instants, arrived=self.clock(), note=note
                 )
                 new += self._journal(block).new
-                self._ahead += self._events.ahead - before
         return new
 
     def log(
@@ -225,7 +218,8 @@ class Monitor(Answers):
         with self._lock:
             totals = self._totals
             return MonitorStats(
-                events=totals.events, new=totals.new, late=totals.late, ahead=self._ahead,
+                events=totals.events, new=totals.new, late=totals.late, ahead=totals.ahead,
+                aside=totals.aside,
                 per_second=self._pulse.rate(int(self.clock())), since=totals.since,
                 time=None if totals.newest is None else totals.newest / MICRO, now=self.now(),
                 structures=tuple(measured), bytes=sum(each.bytes for each in measured),
@@ -320,16 +314,6 @@ class Monitor(Answers):
         newest = self._totals.newest
         return max(self.clock(), 0.0 if newest is None else newest / MICRO)
 
-    def believe(self, events: Events) -> None:
-        """Events far after the clock count as of now: one would let all else decay."""
-        arrival = self.arrival()
-        events.believe(max(self.clock() + self.settings.ahead, arrival), arrival)
-
-    def note_ahead(self, events: int) -> None:
-        """Counts events whose time was not believed."""
-        with self._lock:
-            self._ahead += events
-
     def take(
         self, events: Events, source: str | None = None, position: Any = None
     ) -> Applied | None:
@@ -397,20 +381,20 @@ class Monitor(Answers):
         write(write_all)
 
     def _apply(self, block: bytes, sequence: int) -> Applied:
-        newest, history = self._totals.newest, self.history
+        history = self.history
         try:
             if history is not None and sequence > history.mark:
                 applied = history.feed(
-                    lambda buffer: self._intake.apply(block, newest=newest, history=buffer),
+                    lambda buffer: self._intake.apply(block, history=buffer),
                     mark=sequence,
                 )
             else:
-                applied = self._intake.apply(block, newest=newest)
+                applied = self._intake.apply(block)
         except BloomtideError as error:
             # Some structures may have it and others not: what is on the disk is the truth now.
             self._fail(f"a block of events was not counted: {error.message}")
             raise
-        self._totals.count(applied)
+        self._totals.count(applied, self._intake.time)
         self._pulse.add(applied.arrived // MICRO, applied.events, applied.new)
         return applied
 

@@ -36,7 +36,10 @@ class MonitorStats:
     late: int
     """Events that came after a later one."""
     ahead: int
-    """Events since the monitor was opened whose time was not believed, and taken as now."""
+    """Events later than the clock by more than a day: their times are wrong, and they count as of
+    the clock."""
+    aside: int
+    """Events far after all others that are set aside until their times are believed."""
     per_second: float
     """Events a second, over the last ten."""
     since: float

@@ -23,7 +23,6 @@ class Given(TypedDict, total=False):
     history: bool
     window: Any
     retention: str | None
-    ahead: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,6 @@ class Settings:
     history: bool = True
     window: float = 60.0
     retention: str | None = None
-    ahead: float = 300.0
 
     @classmethod
     def create(cls, given: Given, stored: dict[str, Any] | None, *, on_disk: bool) -> Self:
@@ -52,7 +50,7 @@ class Settings:
                     f"a monitor has no setting `{name}`", hint=f"it has {', '.join(known)}",
                     name=name, got=name, allowed="one of its settings",
                 )  # fmt: skip
-        for name in ("half_life", "window", "ahead"):
+        for name in ("half_life", "window"):
             if name in asked:
                 asked[name] = parse_duration(asked[name], name)
         require("seen", asked.get("seen"), '"bloom", "url" or None',
@@ -62,7 +60,7 @@ class Settings:
                 require("history", True, "in a directory only", False, hint="give a path")
             return cls(**asked)
         for name, value in asked.items():
-            if name not in ("retention", "ahead") and value != stored[name]:
+            if name != "retention" and value != stored[name]:
                 raise IncompatibleError(
                     f"the monitor was made with {name}={stored[name]!r}, not {value!r}",
                     hint="leave it out to open the monitor as it is",

@@ -26,18 +26,25 @@ class Totals:
     events: int = 0
     new: int = 0
     late: int = 0
+    ahead: int = 0
+    aside: int = 0
     first: int | None = None
     """The earliest event."""
     newest: int | None = None
     lag: float = 0.0
     """How many seconds after its own time the newest event came."""
     positions: dict[str, Any] = field(default_factory=dict)
+    time: Any = None
+    """What is known of the times of events: `Intake.time`."""
 
-    def count(self, applied: Applied) -> None:
+    def count(self, applied: Applied, time: Any) -> None:
         """One more block."""
+        self.time = time
         self.events += applied.events
         self.new += applied.new
         self.late += applied.late
+        self.ahead += applied.ahead
+        self.aside = applied.aside
         newest = applied.newest
         if newest is not None and (self.newest is None or newest > self.newest):
             self.lag = (applied.arrived - newest) / 1e6

@@ -58,7 +58,9 @@ class Structures:
             capacity, error_rate, half_life=half_life, storage="optimized"
         )
         hot = HotList(settings.hot, half_life=half_life)
-        return cls(seen, counts, heat, hot, HotList(settings.hot, half_life=SLOWER * half_life))
+        # All believe the same times, or one would be ahead of the others.
+        slow = HotList(settings.hot, half_life=SLOWER * half_life, max_jump=2 * half_life)
+        return cls(seen, counts, heat, hot, slow)
 
     @classmethod
     def load(cls, directory: Path, settings: Settings) -> Structures:
@@ -78,9 +80,13 @@ class Structures:
         for name, structure in self:
             structure.save(directory / _file(name))
 
-    def intake(self) -> Intake:
-        """What counts blocks of events into all of them. The first one tells which keys are new."""
-        return Intake(*(structure for _, structure in self))
+    def intake(self, time: Any) -> Intake:
+        """What counts blocks of events into all of them. The first one tells which keys are new.
+
+        `time`: what the intake before knew of the times of events.
+        """
+        kept = None if time is None else tuple(time)
+        return Intake(*(structure for _, structure in self), time=kept)
 
     def stats(self) -> list[StructureStats]:
         """Of each."""

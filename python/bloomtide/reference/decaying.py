@@ -12,8 +12,9 @@ Idea     A counting Bloom filter whose counters are all multiplied by lambda (`d
 Differs  Rounding. The paper multiplies integers and does not say how; rounding down undercounts
          most keys. Cells are fixed point numbers with `fraction_bits` bits behind the point, and
            strict     rounds up: never too small, but the last unit stays for ever
-           expiring   the same, but at least one unit less every epoch, and the last unit at once:
-                      reaches zero; at most 2^-fraction_bits / (1 - lambda) too small
+           expiring   the same, but at least one unit less every epoch, and nothing where a unit
+                      or less is left: reaches zero, at most 2^-fraction_bits / (1 - lambda) too
+                      small
          Laziness. The paper's pass over all cells (`eager=True`) stops everything for as long as it
          takes. Here each block of 128 cells has a stamp, the epoch it was last brought up to, and
          is decayed by lambda^age when it is touched: rounded once instead of `age` times, so
@@ -122,8 +123,7 @@ class ReferenceTimeDecayingBloomFilter:
         rounded = up(value, power(self.decay, age))
         if self.rounding == "strict":
             return rounded
-        left = min(rounded, value - age)
-        return left if left > 1 else 0
+        return max(min(rounded, value - age), 0) if rounded > 1 else 0
 
     def enter(self, epoch: int) -> None:
         """Let the filter's time be `epoch`, if that is later."""

@@ -114,6 +114,7 @@ def an_estimate_is_the_count_with_bounds_around_it(subject: Subject) -> None:
         estimate = filled.estimate(key, confidence=0.9)
         assert estimate.value == filled.count(key)
         assert estimate.confidence == 0.9
+        # Nothing has faded yet, so nothing was taken too much.
         assert estimate.upper is None if estimate.saturated else estimate.upper == estimate.value
         assert 0 <= estimate.lower <= estimate.value
 

@@ -18,8 +18,8 @@ EPOCH = 100
 
 
 def at(epoch: float) -> float:
-    """An instant, so many epochs after one in 2027."""
-    return (18_000_000 + epoch) * EPOCH
+    """An instant, so many epochs after one in 2023."""
+    return (17_000_000 + epoch) * EPOCH
 
 
 START = at(5)

@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning"),
     pytest.mark.timeout(300),  # a JVM starts slowly on a machine that has other work
 ]
-START = 1_800_000_000
+START = 1_700_000_000
 SCHEMA = "url string, at double"
 NOW: dict[str, Any] = {"trigger": {"availableNow": True}}
 

@@ -7,6 +7,7 @@ use super::Block;
 use crate::batch::{GROUP, KeySource};
 use crate::crew::Crew;
 use crate::error::{Error, Result};
+use crate::event_time::{ClockView, StreamTime};
 use crate::filters::{Epochs, When};
 use crate::hash::{Hasher, KeyHash};
 use crate::history::{Buffer, Mark, Moments};
@@ -51,13 +52,6 @@ impl<'a> Piece<'a> {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// How many events came after one that is later, and the latest of all.
-    fn late(&self, newest: Option<i64>) -> (u64, Option<i64>) {
-        self.micros.iter().fold((0, newest), |(late, newest), at| {
-            (late + u64::from(Some(*at) < newest), newest.max(Some(*at)))
-        })
-    }
-
     fn hash_all(&mut self, hasher: &Hasher) {
         self.digests.resize(self.keys.len(), KeyHash::default());
         for (group, digests) in self.digests.chunks_mut(GROUP).enumerate() {
@@ -94,6 +88,9 @@ pub trait Target {
     fn tells(&self) -> bool {
         true
     }
+
+    /// What the clock showed when the piece came, in seconds since 1970.
+    fn clock_is_at(&mut self, _seconds: f64) {}
 }
 
 impl Target for &BloomFilter {
@@ -123,6 +120,10 @@ impl Target for &TimeDecayingBloomFilter {
         self.add_many(piece, piece.counts(), times, new);
         Ok(())
     }
+
+    fn clock_is_at(&mut self, seconds: f64) {
+        TimeDecayingBloomFilter::clock_is_at(self, seconds);
+    }
 }
 
 impl Target for HotList {
@@ -133,6 +134,10 @@ impl Target for HotList {
 
     fn tells(&self) -> bool {
         false
+    }
+
+    fn clock_is_at(&mut self, seconds: f64) {
+        HotList::clock_is_at(self, seconds);
     }
 }
 
@@ -148,6 +153,10 @@ impl Target for Buffer {
     fn tells(&self) -> bool {
         false
     }
+
+    fn clock_is_at(&mut self, seconds: f64) {
+        Buffer::clock_is_at(self, seconds);
+    }
 }
 
 /// What a pass came to.
@@ -157,24 +166,24 @@ pub struct Passed {
     pub events: u64,
     /// Events whose key was certainly not there before, by the first structure that tells.
     pub new: u64,
-    /// Events before one that had come already.
-    pub late: u64,
     /// The earliest instant of the block, in microseconds since 1970.
     pub first: Option<i64>,
-    /// The latest instant so far.
-    pub newest: Option<i64>,
 }
 
-/// Takes the events of a block into all targets. `newest` is the latest instant before it. A block that is
-/// damaged changes nothing; after any other error, which only a lack of memory is, the rest is not taken.
+/// Takes the events of a block into all targets. `time` is that of the stream, in microseconds since 1970; the clock
+/// was at `arrived` then. A block that is damaged changes nothing; after any other error, which only a lack of memory
+/// is, the rest is not taken.
 pub fn pass(
     block: &Block<'_>,
     hasher: &Hasher,
     targets: &mut [&mut dyn Target],
-    newest: Option<i64>,
+    time: &mut StreamTime,
 ) -> Result<Passed> {
     block.check()?;
-    let mut passed = Passed { newest, ..Passed::default() };
+    let mut passed = Passed::default();
+    let arrived = block.arrived as f64;
+    time.clock_is_at(ClockView::at(arrived / 1e6, |seconds| (seconds * 1e6).round()));
+    targets.iter_mut().for_each(|target| target.clock_is_at(arrived / 1e6));
     let (mut cursor, mut piece) = (block.cursor(), Piece::default());
     let (mut new, mut scratch) = ([false; PIECE], [false; PIECE]);
     loop {
@@ -185,6 +194,7 @@ pub fn pass(
             piece.keys.push(event.key);
             piece.counts.push(event.count);
             piece.weighted |= event.count != 1;
+            time.note(event.at as f64);
             piece.micros.push(event.at);
             piece.seconds.push(event.at as f64 / 1e6);
         }
@@ -202,10 +212,7 @@ pub fn pass(
         }
         passed.events = passed.events.saturating_add(piece.events());
         passed.new += new[..rows].iter().map(|new| u64::from(*new)).sum::<u64>();
-        let (late, newest) = piece.late(passed.newest);
-        passed.late += late;
         passed.first = piece.micros.iter().copied().chain(passed.first).min();
-        passed.newest = newest;
     }
 }
 

@@ -36,15 +36,6 @@ const LAST_TIME: i64 = 253_402_300_800_000_000;
 const HEAD_TIME: u64 = 1 << 2;
 const HEAD_COUNT: u64 = 1 << 3;
 
-/// Events of a time that cannot be: those after `latest` count as of `instead`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ceiling {
-    /// The last instant that is believed.
-    pub latest: i64,
-    /// When an event after it counts.
-    pub instead: i64,
-}
-
 /// Events that have come and are not in a block yet.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -55,8 +46,6 @@ pub struct Events {
     /// Keys must be URLs, since a structure behind this takes nothing else.
     urls: bool,
     canonical: Vec<u8>,
-    ceiling: Option<Ceiling>,
-    ahead: u64,
     refused: u64,
 }
 
@@ -68,7 +57,7 @@ impl Events {
 
     /// None yet, under the same rules.
     pub fn another(&self) -> Self {
-        Events { urls: self.urls, ceiling: self.ceiling, ..Events::default() }
+        Events::new(self.urls)
     }
 
     /// How many.
@@ -79,21 +68,6 @@ impl Events {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
-    }
-
-    /// From when on a time is not believed.
-    pub fn set_ceiling(&mut self, ceiling: Option<Ceiling>) {
-        self.ceiling = ceiling;
-    }
-
-    /// Events whose time was not believed, ever since.
-    pub fn ahead(&self) -> u64 {
-        self.ahead
-    }
-
-    /// More of them, which others have met.
-    pub fn note_ahead(&mut self, more: u64) {
-        self.ahead += more;
     }
 
     /// Keys of logs that are no URLs, ever since.
@@ -115,13 +89,6 @@ impl Events {
         if self.urls {
             self.require_url(key)?;
         }
-        let at = match self.ceiling {
-            Some(Ceiling { latest, instead }) if at > latest => {
-                self.ahead += 1;
-                instead
-            }
-            _ => at,
-        };
         self.write(key, count, at);
         Ok(())
     }

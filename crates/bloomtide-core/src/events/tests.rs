@@ -1,4 +1,5 @@
 use super::*;
+use crate::event_time::StreamTime;
 use crate::history::{BufferPlan, RowsBy};
 use crate::{BloomFilter, BloomPlan, Hasher, HotList, HotPlan, Layout};
 
@@ -56,8 +57,9 @@ fn a_block_that_was_cut_or_grew_is_refused_before_anything_changes() {
     let mut longer = data.clone();
     longer.push(0);
     for bad in (0..data.len()).map(|len| &data[..len]).chain([&longer[..]]) {
-        let passed = Block::parse(bad)
-            .and_then(|block| pass(&block, &HASHER, &mut [&mut &filter], None).map(|_| ()));
+        let passed = Block::parse(bad).and_then(|block| {
+            pass(&block, &HASHER, &mut [&mut &filter], &mut StreamTime::new(1e9)).map(|_| ())
+        });
         assert!(passed.is_err(), "{} of {} bytes", bad.len(), data.len());
     }
     assert_eq!(filter.measure().fill, 0.0);
@@ -78,15 +80,24 @@ fn what_no_structure_takes_is_refused() {
 }
 
 #[test]
-fn an_event_from_the_future_counts_as_of_now() {
-    let mut events = Events::new(false);
-    events.set_ceiling(Some(Ceiling { latest: 10, instead: 7 }));
-    for at in [9, 10, 11] {
-        events.push(Key::Text(b"a"), 1, at).unwrap();
-    }
-    let times: Vec<i64> = read(&events.take(0, b"")).unwrap().iter().map(|e| e.2).collect();
-    assert_eq!(times, [9, 10, 7]);
-    assert_eq!(events.ahead(), 1);
+fn an_event_ahead_of_the_clock_takes_its_time_in_all_structures() {
+    let day = 86_400 * SECOND;
+    let key = |name: &'static str| Key::Text(name.as_bytes());
+    let events = [
+        Event { key: key("/a"), count: 1, at: 10 * day },
+        Event { key: key("/b"), count: 1, at: 400 * day },
+    ];
+    let mut made = Events::new(false);
+    events.iter().for_each(|event| made.push(event.key, event.count, event.at).unwrap());
+    let data = made.take(10 * day + SECOND, b"");
+    let plan = HotPlan { k: 50, half_life: Some(60.0), steps: None, max_jump: None };
+    let mut list = HotList::new(plan, HASHER).unwrap();
+    let mut time = StreamTime::new(120e6);
+    pass(&Block::parse(&data).unwrap(), &HASHER, &mut [&mut list], &mut time).unwrap();
+    assert_eq!((time.odd().ahead, time.now()), (1, Some((10 * day + SECOND) as f64)));
+    let top = list.top(None, list.time().unwrap()).unwrap();
+    assert_eq!(top.len(), 2);
+    assert!(top.iter().all(|item| item.count > 0.9));
 }
 
 #[test]
@@ -101,7 +112,7 @@ fn a_pass_is_the_same_as_adding_to_each_structure() {
     let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
     let events: Vec<Event<'_>> = names.into_iter().enumerate().map(event).collect();
 
-    let plan = HotPlan { k: 50, half_life: Some(60.0) };
+    let plan = HotPlan { k: 50, half_life: Some(60.0), steps: None, max_jump: None };
     let bits = BloomPlan::for_sizes(1 << 16, 5, None, crate::Derivation::Enhanced).unwrap();
     let rows = BufferPlan {
         rows_by: RowsBy::Time(10 * SECOND),
@@ -118,7 +129,8 @@ fn a_pass_is_the_same_as_adding_to_each_structure() {
     let (filter, mut list, mut buffer) = fresh();
     let data = block_of(&events, b"");
     let targets: &mut [&mut dyn Target] = &mut [&mut &filter, &mut list, &mut buffer];
-    let passed = pass(&Block::parse(&data).unwrap(), &HASHER, targets, None).unwrap();
+    let mut time = StreamTime::new(f64::INFINITY);
+    let passed = pass(&Block::parse(&data).unwrap(), &HASHER, targets, &mut time).unwrap();
 
     let (one, mut hot, mut open) = fresh();
     let (mut new, mut late, mut newest) = (0, 0, None);
@@ -131,7 +143,8 @@ fn a_pass_is_the_same_as_adding_to_each_structure() {
     }
     let all = events.iter().map(|event| event.count).sum::<u64>();
     let first = events.iter().map(|event| event.at).min();
-    assert_eq!(passed, Passed { events: all, new, late, first, newest });
+    assert_eq!(passed, Passed { events: all, new, first });
+    assert_eq!((time.odd().late, time.now().map(|now| now as i64)), (late, newest));
     assert!(filter.same_as(&one));
     let now = list.time().unwrap();
     assert_eq!(list.top(None, now).unwrap(), hot.top(None, now).unwrap());

@@ -9,6 +9,8 @@ pub struct Estimate {
     pub value: u64,
     /// The true count is at least this with the confidence asked for.
     pub lower: u64,
+    /// The true count is at most this, unless a counter of the key is stuck.
+    pub upper: u64,
     /// A counter of the key is stuck, so the true count may be larger.
     pub saturated: bool,
 }
@@ -36,7 +38,7 @@ impl Estimate {
                 t = middle + 1;
             }
         }
-        Estimate { value, lower: value - t, saturated }
+        Estimate { value, lower: value - t, upper: value, saturated }
     }
 }
 

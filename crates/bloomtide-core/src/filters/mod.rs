@@ -17,13 +17,15 @@ pub use count::{
     dynamic_bytes,
 };
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
-pub(crate) use decaying::Frozen as FrozenCells;
 pub use decaying::{
     DecayStorage, DecayingPlan, Epochs, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, When,
 };
+pub(crate) use decaying::{
+    Deficit, Frozen as FrozenCells, KeptArrivals, Occurrence, check_max_jump,
+};
 pub use estimate::Estimate;
-pub(crate) use hot::HotState;
-pub use hot::{HotItem, HotList, HotPlan, Times};
+pub use hot::{HotItem, HotList, HotPlan, Steps, Times};
+pub(crate) use hot::{HotState, Occurrence as HotOccurrence};
 pub(crate) use scalable::{Cells, Layer, Part, Shape};
 pub use scalable::{LayerPlan, ScalableBloomFilter, ScalablePlan};
 pub use url::{Bind, LayerSizes, MAX_LAYERS, PrefixCount, READ_FIRST, UrlFilter, UrlPlan};

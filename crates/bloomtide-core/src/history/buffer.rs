@@ -16,6 +16,7 @@ use super::names::affordable;
 use super::open::{OpenRows, Seen};
 use super::{Contents, MAX_ROWS, Mark, RowRecord};
 use crate::error::{Error, Result};
+use crate::event_time::{ClockView, FAR, Oddities, StreamTime};
 use crate::hash::Hasher;
 use crate::key::{Key, OwnedKey};
 use crate::logs::Sink;
@@ -62,6 +63,14 @@ pub struct BufferPlan {
 }
 
 impl BufferPlan {
+    /// Microseconds that one event may move the time on: two segments.
+    pub(super) fn far(&self) -> f64 {
+        match self.rows_by {
+            RowsBy::Time(window) => FAR * window as f64 * f64::from(self.rows),
+            RowsBy::Arrivals(_) => f64::INFINITY,
+        }
+    }
+
     fn checked(self) -> Result<Self> {
         if self.rows == 0 || self.rows as usize > MAX_ROWS {
             let hint = "a segment of 60 rows of a minute is an hour";
@@ -133,8 +142,9 @@ pub struct Buffer {
     pub(super) plan: BufferPlan,
     pub(super) open: BTreeMap<i64, OpenRows>,
     pub(super) journal: Journal,
-    /// The latest event, of dropped segments too.
-    pub(super) newest: Option<i64>,
+    /// The time of the stream, in microseconds: of dropped segments too. It decides what is sealed; events whose times
+    /// are not believed are in their own rows all the same.
+    pub(super) time: StreamTime,
     /// The row of the next arrival; not used by time.
     pub(super) next_row: i64,
 }
@@ -144,7 +154,8 @@ impl Buffer {
     pub fn new(plan: BufferPlan) -> Result<Self> {
         let plan = plan.checked()?;
         let (open, journal) = (BTreeMap::new(), Journal::default());
-        let mut this = Buffer { plan, open, journal, newest: None, next_row: 0 };
+        let time = StreamTime::new(plan.far());
+        let mut this = Buffer { plan, open, journal, time, next_row: 0 };
         this.journal.start(&this.state());
         Ok(this)
     }
@@ -175,6 +186,13 @@ impl Buffer {
     ) -> Result<Vec<Wanted>> {
         let batch = Batch { marks, counts, at };
         check(&batch)?;
+        let believed = self.note_times(at, marks.len());
+        let at = match (&believed, at) {
+            (None, at) => at,
+            (Some(times), Moments::All(_)) => Moments::All(times[0]),
+            (Some(times), Moments::Each(_)) => Moments::Each(times),
+        };
+        let batch = Batch { at, ..batch };
         let mut wanted = Vec::new();
         for start in (0..marks.len()).step_by(PIECE) {
             let rows = start..marks.len().min(start + PIECE);
@@ -187,6 +205,43 @@ impl Buffer {
         let listed = |each: &Wanted| self.open[&each.segment].table.is_settled(each.mark);
         wanted.retain(listed);
         Ok(wanted)
+    }
+
+    /// Lets the stream's time follow a batch; the times of its rows if some are not what they say.
+    fn note_times(&mut self, at: Moments<'_>, rows: usize) -> Option<Vec<i64>> {
+        let times = match &at {
+            Moments::All(at) => std::slice::from_ref(at),
+            Moments::Each(times) => times,
+        };
+        let mut believed = Vec::new();
+        for (row, at) in times.iter().enumerate() {
+            let noted = self.time.note(*at as f64);
+            if noted != *at as f64 {
+                believed = if believed.is_empty() { times.to_vec() } else { believed };
+                believed[row] = noted as i64;
+            }
+        }
+        if let Moments::All(at) = at {
+            for _ in 1..rows {
+                self.time.note(at as f64);
+            }
+        }
+        (!believed.is_empty()).then_some(believed)
+    }
+
+    /// What the clock shows, in seconds since 1970. Until then every time is possible.
+    pub fn clock_is_at(&mut self, seconds: f64) {
+        self.time.clock_is_at(ClockView::at(seconds, |seconds| (seconds * 1e6).round()));
+    }
+
+    /// How often times were not taken as they were.
+    pub fn oddities(&self) -> Oddities {
+        self.time.odd()
+    }
+
+    /// How many events wait until their times are believed; they are in their rows all the same.
+    pub fn aside(&self) -> usize {
+        self.time.aside()
     }
 
     fn add_by_time(
@@ -273,7 +328,6 @@ impl Buffer {
             seen.events = seen.events.saturating_add(count);
             Ok(())
         });
-        self.newest = self.newest.max(Some(seen.last));
         // What went in before an error is seen, too.
         open.see(within, seen).and(outcome)
     }
@@ -309,9 +363,9 @@ impl Buffer {
         (row.div_euclid(rows), row.rem_euclid(rows) as u32)
     }
 
-    /// The latest event so far.
+    /// The time of the stream: its latest event, but for those whose times are not believed.
     pub fn newest(&self) -> Option<i64> {
-        self.newest
+        self.time.now().map(|now| now as i64)
     }
 
     /// Pairs of key and row that are held.
@@ -352,7 +406,7 @@ impl Buffer {
     /// Whether events in their order can no longer reach the segment.
     pub fn is_complete(&self, index: i64) -> Result<bool> {
         Ok(match self.plan.rows_by {
-            RowsBy::Time(_) => self.newest >= Some(self.span(index)?.1),
+            RowsBy::Time(_) => self.newest() >= Some(self.span(index)?.1),
             RowsBy::Arrivals(full) => {
                 let last = (index + 1) * i64::from(self.plan.rows) - 1;
                 last < self.next_row || last == self.next_row && self.arrived(last) >= full

@@ -37,7 +37,7 @@ impl Buffer {
             rows: self.plan.rows,
             fingerprint: fingerprint(&self.plan.hasher),
             next_row: self.next_row,
-            newest: self.newest,
+            newest: self.newest(),
         }
     }
 
@@ -104,7 +104,7 @@ impl Buffer {
                     open.table.add(*mark, within, *count)?;
                 }
                 open.see(within, seen)?;
-                self.newest = self.newest.max(Some(seen.last));
+                self.time.note(seen.last as f64);
                 self.next_row = self.next_row.max(row);
                 Ok(seen.events)
             }
@@ -129,7 +129,7 @@ impl Buffer {
             return Err(Error::Field { name: "next row", got: other.next_row.to_string() });
         }
         self.next_row = self.next_row.max(other.next_row);
-        self.newest = self.newest.max(other.newest);
+        other.newest.into_iter().for_each(|newest| self.time.advance(newest as f64, false));
         Ok(())
     }
 

@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn hot(text: &str, choice: Choice) -> (Vec<(String, f64)>, (u64, u64, u64)) {
-        let plan = HotPlan { k: 10, half_life: Some(3600.0) };
+        let plan = HotPlan { k: 10, half_life: Some(3600.0), steps: None, max_jump: None };
         let mut list = HotList::new(plan, Hasher::Xxh3 { seed: 0 }).expect("a good plan");
         let mut counter = LogCounter::new(None, choice);
         counter.feed(text.as_bytes(), 3600.0, &mut [&mut list]).expect("times are good");

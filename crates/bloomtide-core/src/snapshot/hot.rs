@@ -1,9 +1,13 @@
 //! Hot lists as snapshots: their keys and weights, in the order of their places.
 //!
 //! ```text
-//! parameters  record (64 bytes, k as its cells) | half-life | shift | time | total | late | clock jumps
-//!             | keys | bytes of all keys together
-//! sections    three words a key: its weight's lower and upper bound, its kind and length in bytes
+//! parameters  record (64 bytes, k as its cells) | half-life | epoch (0: no steps) | origin | longest jump
+//!             | shift | time | total
+//!             | late | clock jumps | ahead | keys | events set aside | first events | votes
+//!             | bytes of all keys together
+//! sections    three words a key: its weight's lower and upper bound, its kind and length in bytes; then the same of
+//!             events set aside and first events (`event_time.rs`), with instant and count instead of bounds; then
+//!             votes, with the instant alone
 //!             the keys themselves, one after the other
 //! ```
 //!
@@ -16,40 +20,56 @@ use super::record::{RECORD, Record};
 use super::write::{Frozen, Section, Snapshot};
 use crate::cells::{Words, bytes_for};
 use crate::error::{Error, Result};
-use crate::filters::{HotList, HotPlan, HotState};
-use crate::key::Key;
+use crate::event_time::{Event, EventTime, Kept, MOST_ASIDE, Oddities};
+use crate::filters::{HotList, HotOccurrence as Occurrence, HotPlan, HotState, Steps};
+use crate::key::{Key, OwnedKey};
 use std::sync::atomic::Ordering;
 
-const PARAMETERS: usize = RECORD + 8 * 8;
-/// Bytes of a key's row.
+const PARAMETERS: usize = RECORD + 15 * 8;
+/// Bytes of a row.
 const ROW: usize = 24;
 
 impl Snapshot for HotList {
     fn freeze(&self) -> Result<Frozen<'_>> {
-        let HotState { shift, time, total, late, clock_jumps } = *self.state();
+        let HotState { shift, total } = *self.state();
+        let Kept { now, odd, aside, first, votes } = self.event_time().kept();
+        let Oddities { late, clock_jumps, ahead } = odd;
         let mut parameters = Record::of_hasher(self.hasher(), self.plan().k).encode().to_vec();
+        let steps = self.plan().steps.unwrap_or(Steps { epoch: 0.0, origin: 0.0 });
         let numbers = [
             self.plan().half_life.unwrap_or(0.0).to_bits(),
+            steps.epoch.to_bits(),
+            steps.origin.to_bits(),
+            self.plan().max_jump.unwrap_or(0.0).to_bits(),
             shift as u64,
-            time.to_bits(),
+            now.unwrap_or(f64::NEG_INFINITY).to_bits(),
             total.to_bits(),
             late,
             clock_jumps,
+            ahead,
             self.len() as u64,
+            aside.len() as u64,
+            first.len() as u64,
+            votes.len() as u64,
             self.key_bytes(),
         ];
         parameters.extend(numbers.map(u64::to_le_bytes).concat());
         let refuse = |_| Error::Capacity { needed: self.key_bytes(), limit: isize::MAX as u64 };
         let (mut rows, mut keys) = (Vec::new(), Vec::new());
-        rows.try_reserve_exact(self.len() * ROW).map_err(refuse)?;
+        rows.try_reserve_exact((self.len() + aside.len()) * ROW).map_err(refuse)?;
         keys.try_reserve_exact(self.key_bytes() as usize).map_err(refuse)?;
-        for (low, high, key) in self.rows() {
+        let mut row = |first: u64, second: u64, key: &OwnedKey| {
             let before = keys.len();
             let kind = key.encode(&mut keys);
-            rows.extend(low.to_le_bytes());
-            rows.extend(high.to_le_bytes());
+            rows.extend(first.to_le_bytes());
+            rows.extend(second.to_le_bytes());
             rows.extend((u64::from(kind) | ((keys.len() - before) as u64) << 8).to_le_bytes());
-        }
+        };
+        self.rows().for_each(|(low, high, key)| row(low.to_bits(), high.to_bits(), key));
+        aside.iter().chain(&first).for_each(|event| {
+            row(event.at.to_bits(), event.what.count, &event.what.key);
+        });
+        rows.extend(votes.iter().flat_map(|at| [at.to_bits(), 0, 0]).flat_map(u64::to_le_bytes));
         let sections = vec![Section::Made(words(&rows)?), Section::Made(words(&keys)?)];
         Ok(Frozen { kind: Kind::Hot, parameters, sections })
     }
@@ -58,7 +78,10 @@ impl Snapshot for HotList {
 impl HotList {
     /// Bytes of all keys together, as they are written.
     fn key_bytes(&self) -> u64 {
-        self.rows().map(|(_, _, key)| key.encoded_len() as u64).sum()
+        let Kept { aside, first, .. } = self.event_time().kept();
+        let waiting = aside.iter().chain(&first).map(|event| &event.what.key);
+        let listed = self.rows().map(|(_, _, key)| key);
+        listed.chain(waiting).map(|key| key.encoded_len() as u64).sum()
     }
 }
 
@@ -96,45 +119,66 @@ pub(super) fn promised(header: &Header) -> Result<Build> {
     }
     let word = |i: usize| u64_at(parameters, RECORD + 8 * i);
     let (k, hasher) = Record::decode(&parameters[..RECORD])?.hasher_alone()?;
-    let half_life = Some(word(0)).filter(|bits| *bits != 0).map(f64::from_bits);
-    let state = HotState {
-        shift: word(1) as i64,
-        time: f64::from_bits(word(2)),
-        total: f64::from_bits(word(3)),
-        late: word(4),
-        clock_jumps: word(5),
-    };
+    let some = |number: u64| Some(number).filter(|bits| *bits != 0).map(f64::from_bits);
+    let steps = some(word(1)).map(|epoch| Steps { epoch, origin: f64::from_bits(word(2)) });
+    let plan = HotPlan { k, half_life: some(word(0)), steps, max_jump: some(word(3)) }.checked()?;
+    let state = HotState { shift: word(4) as i64, total: f64::from_bits(word(6)) };
     // No time divided by a half-life is larger.
-    if state.shift.unsigned_abs() > 1 << 50 {
+    if state.shift.unsigned_abs() > 1 << 50 || (steps.is_none() && word(2) != 0) {
         return wrong("shift", state.shift.to_string());
     }
-    let plan = HotPlan { k, half_life }.checked()?;
-    let (count, key_bytes) = (word(6), word(7));
+    let now = Some(f64::from_bits(word(5))).filter(|now| *now != f64::NEG_INFINITY);
+    let odd = Oddities { late: word(7), clock_jumps: word(8), ahead: word(9) };
+    let [count, aside, first, votes, key_bytes] = [10, 11, 12, 13, 14].map(word);
+    if [aside, first, votes].iter().any(|events| *events > MOST_ASIDE as u64) {
+        return wrong("events", format!("{aside}, {first}, {votes}"));
+    }
+    let all = count.saturating_add(aside + first + votes);
     let room = |bytes: u64| bytes.checked_mul(8).map(bytes_for);
-    let expected = [count.checked_mul(ROW as u64).and_then(room), room(key_bytes)];
+    let expected = [all.checked_mul(ROW as u64).and_then(room), room(key_bytes)];
     if !header.sections.iter().copied().map(Some).eq(expected) {
-        let got = format!("{:?} bytes for {count} keys of {key_bytes}", header.sections);
+        let got = format!("{:?} bytes for {all} keys of {key_bytes}", header.sections);
         return wrong("sections", got);
     }
     Ok(Box::new(move |sections| {
         let wrong =
             || Error::Field { name: "cells", got: "a key that is never written".to_owned() };
         let [rows, keys] = <[Words; 2]>::try_from(sections).map_err(|_| wrong())?;
-        let rows = bytes(&rows, count * ROW as u64)?;
+        let rows = bytes(&rows, all * ROW as u64)?;
         let keys = bytes(&keys, key_bytes)?;
         let mut rest = &keys[..];
-        let rows = rows.chunks_exact(ROW).map(|row| {
+        let (rows, voters) = rows.split_at(rows.len() - votes as usize * ROW);
+        let mut rows = rows.chunks_exact(ROW).map(|row| {
             let about = u64_at(row, 16);
             let len = usize::try_from(about >> 8).map_err(|_| wrong())?;
             let (key, behind) = rest.split_at_checked(len).ok_or_else(wrong)?;
             rest = behind;
             let key = Key::decode(about as u8, key).ok_or_else(wrong)?;
-            Ok((f64::from_bits(u64_at(row, 0)), f64::from_bits(u64_at(row, 8)), key))
+            Ok((f64::from_bits(u64_at(row, 0)), u64_at(row, 8), key))
         });
-        let list = HotList::over(plan, hasher, state, rows)?;
+        let places: Vec<_> = rows.by_ref().take(count as usize).collect();
+        let event = |row: Result<(f64, u64, Key<'_>)>| {
+            let (at, count, key) = row?;
+            let what = Occurrence { hash: key.hash(&hasher), key: OwnedKey::of(key)?, count };
+            Ok(Event { at, what })
+        };
+        let aside = rows.by_ref().take(aside as usize).map(event).collect::<Result<_>>()?;
+        let first = rows.map(event).collect::<Result<_>>()?;
+        let votes = voters.chunks_exact(ROW).map(|row| f64::from_bits(u64_at(row, 0))).collect();
+        let kept = Kept { now, odd, aside, first, votes };
+        let bare = voters.chunks_exact(ROW).all(|row| row[8..].iter().all(|byte| *byte == 0));
+        if !bare || !kept.is_sound(f64::is_finite) {
+            let got = "times that cannot have been".to_owned();
+            return Err(Error::Field { name: "events", got });
+        }
+        let time = EventTime::restored(plan.far(), kept);
+        let places = places
+            .into_iter()
+            .map(|row| row.map(|(low, high, key)| (low, f64::from_bits(high), key)));
+        let list = HotList::over(plan, hasher, state, time, places)?;
         if list.key_bytes() != key_bytes {
             return Err(wrong());
         }
-        Ok(Loaded::Hot(list))
+        Ok(Loaded::Hot(Box::new(list)))
     }))
 }

@@ -31,7 +31,7 @@ pub enum Loaded {
     /// A time-decaying Bloom filter.
     Decaying(Box<TimeDecayingBloomFilter>),
     /// A hot list.
-    Hot(HotList),
+    Hot(Box<HotList>),
     /// A URL filter.
     Url(Box<UrlFilter>),
 }

@@ -47,13 +47,20 @@ fn fade_of(words: &Words<'_>) -> PyResult<Fade> {
     if words.planned() {
         let (decay, half_life) = (words.field("decay")?, words.get("half_life", None)?);
         let (epoch, origin) = (words.field("epoch")?, words.field("origin")?);
-        return Ok(Fade { decay, epoch, origin, half_life });
+        return Ok(Fade {
+            decay,
+            epoch,
+            origin,
+            half_life,
+            max_jump: words.get("max_jump", None)?,
+        });
     }
+    let max_jump = instants::max_jump(words.word("max_jump")?)?;
     let epoch = words.word("epoch")?.map(|epoch| instants::duration(&epoch, "epoch"));
     let epoch = epoch.transpose()?;
     let origin = words.word("origin")?.map(|origin| instants::instant(&origin, "origin"));
     let origin = origin.transpose()?.unwrap_or(0.0);
-    match (words.word("half_life")?, words.word("decay")?, epoch) {
+    let fade = match (words.word("half_life")?, words.word("decay")?, epoch) {
         (Some(half_life), None, _) => {
             let half_life = instants::duration(&half_life, "half_life")?;
             Fade::from_half_life(half_life, epoch, origin).or_raise(py)
@@ -75,7 +82,8 @@ fn fade_of(words: &Words<'_>) -> PyResult<Fade> {
             let allowed = "left out when `half_life` is given";
             Err(parameter(py, "decay", "both", allowed, hint))
         }
-    }
+    }?;
+    Fade { max_jump, ..fade }.checked().or_raise(py)
 }
 
 /// What every record of the filter tells.
@@ -86,7 +94,7 @@ pub(super) fn sizes_of(plan: &DecayingPlan, bytes: u64) -> Sizes {
 
 /// A plan as a `Plan` record.
 pub(super) fn plan_record<'py>(py: Python<'py>, plan: &DecayingPlan) -> Answer<'py> {
-    let Fade { decay, half_life, epoch, origin } = plan.fade;
+    let Fade { decay, half_life, epoch, origin, max_jump } = plan.fade;
     let DecayingPlan { storage, fraction_bits, policy, rounding, .. } = *plan;
     sizes_of(plan, plan.bytes()).plan(
         py,
@@ -94,7 +102,7 @@ pub(super) fn plan_record<'py>(py: Python<'py>, plan: &DecayingPlan) -> Answer<'
         |dict| {
             fields!(dict =>
                 storage: storage.name(), fraction_bits, policy: policy.name(),
-                rounding: rounding.name(), decay, half_life, epoch, origin)
+                rounding: rounding.name(), decay, half_life, epoch, origin, max_jump)
         },
     )
 }

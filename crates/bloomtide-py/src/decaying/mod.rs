@@ -3,10 +3,12 @@
 mod goal;
 mod moments;
 
+use crate::instants;
 use crate::keys::to_numpy;
 use crate::records::estimate_record;
 use crate::structure::prelude::*;
 use bloomtide_core::TimeDecayingBloomFilter as Core;
+use bloomtide_core::event_time::Oddities;
 use bloomtide_core::filters::When;
 use goal::{plan_of, plan_record, repr, sizes_of};
 
@@ -36,8 +38,8 @@ loaded!(TimeDecayingBloomFilter, Decaying, clock);
 planned!(
     TimeDecayingBloomFilter,
     Core,
-    "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, clock=None, layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, layout=None, cells=None, hashes=None, paper=None)",
+    "(capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, max_jump=None, clock=None, layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, half_life=None, decay=None, epoch=None, storage='basic', rounding='strict', policy='plain', counter_bits=32, fraction_bits=8, origin=0, max_jump=None, layout=None, cells=None, hashes=None, paper=None)",
     "($type, plan, *, clock=None, hash='xxh3', seed=0, secret=None)"
 );
 
@@ -195,6 +197,9 @@ impl TimeDecayingBloomFilter {
     #[pyo3(signature = (now=None))]
     fn advance(&self, py: Python<'_>, now: Option<&Object<'_>>) -> PyResult<()> {
         let when = self.when(py, "now", now)?;
+        if self.core.is_ahead(when.epoch) && !when.by_clock {
+            return Err(instants::beyond_clock(py, self.core.plan().fade.begin_of(when.epoch)));
+        }
         py.detach(|| self.core.advance(when));
         Ok(())
     }
@@ -215,9 +220,10 @@ impl TimeDecayingBloomFilter {
     fn stats<'py>(&self, py: Python<'py>, at: Option<&Object<'py>>) -> Answer<'py> {
         let epoch = self.asked(py, at)?;
         let measure = py.detach(|| self.core.measure(epoch));
-        let (late, clock_jumps) = self.core.history();
+        let (Oddities { late, clock_jumps, ahead }, aside) =
+            (self.core.oddities(), self.core.aside());
         let sizes = sizes_of(self.core.plan(), self.core.bytes());
-        sizes.stats(py, &measure, |dict| fields!(dict => late, clock_jumps))
+        sizes.stats(py, &measure, |dict| fields!(dict => late, clock_jumps, ahead, aside))
     }
 
     /// The cells of a key, each once, in the order they are derived.
@@ -239,11 +245,13 @@ impl TimeDecayingBloomFilter {
 }
 
 getters!(TimeDecayingBloomFilter, this =>
-    /// The filter's time: when the latest epoch began that it was told of, in seconds since 1970.
-    time: Option<f64> = this.core.now().map(|epoch| this.core.plan().fade.begin_of(epoch));
+    /// The filter's time: when the latest epoch began that it believes, in seconds since 1970.
+    time: Option<f64> = this.core.presumed().map(|epoch| this.core.plan().fade.begin_of(epoch));
     capacity: Option<u64> = this.core.plan().capacity;
     error_rate: Option<f64> = this.core.plan().error_rate;
     half_life: Option<f64> = this.core.plan().fade.half_life;
+    /// Seconds that one event may move the filter's time on, if that was given.
+    max_jump: Option<f64> = this.core.plan().fade.max_jump;
     decay: f64 = this.core.plan().fade.decay;
     epoch: f64 = this.core.plan().fade.epoch;
     origin: f64 = this.core.plan().fade.origin;

@@ -49,6 +49,21 @@ impl TimeDecayingBloomFilter {
         }
     }
 
+    /// Looks at the clock if an event of this epoch wants it.
+    #[inline(always)]
+    pub(super) fn see_clock(&self, py: Python<'_>, epoch: i64) -> PyResult<()> {
+        if self.core.wants_clock(epoch) {
+            self.core.clock_is_at(self.clock.now(py)?);
+        }
+        Ok(())
+    }
+
+    /// Looks at the clock, before events come that Python does not see.
+    pub(crate) fn look_at_clock(&self, py: Python<'_>) -> PyResult<()> {
+        self.core.clock_is_at(self.clock.now(py)?);
+        Ok(())
+    }
+
     pub(super) fn when(
         &self,
         py: Python<'_>,
@@ -58,7 +73,9 @@ impl TimeDecayingBloomFilter {
         let Some(at) = at else { return self.by_clock(py) };
         let seconds = instants::instant(at, name)?;
         instants::require_near(py, name, None, seconds, self.own_time(py)?)?;
-        Ok(When { epoch: self.core.plan().fade.epoch_of(seconds), by_clock: false })
+        let epoch = self.core.plan().fade.epoch_of(seconds);
+        self.see_clock(py, epoch)?;
+        Ok(When { epoch, by_clock: false })
     }
 
     pub(super) fn row_times(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<RowTimes> {
@@ -73,8 +90,9 @@ impl TimeDecayingBloomFilter {
             instants::require_near(py, "at", Some(row), *seconds, own)?;
             Ok(fade.epoch_of(*seconds))
         };
-        let epochs: PyResult<_> = seconds.iter().enumerate().map(epoch).collect();
-        Ok(RowTimes::Each(epochs?))
+        let epochs: Vec<i64> = seconds.iter().enumerate().map(epoch).collect::<PyResult<_>>()?;
+        self.see_clock(py, epochs.iter().copied().max().unwrap_or(i64::MIN))?;
+        Ok(RowTimes::Each(epochs))
     }
 
     /// The epoch of a question. What was before the filter's time is gone.
@@ -161,6 +179,9 @@ pub(super) fn beside_hot_list<'py>(
     }
     let words = PyDict::new(py);
     words.set_item("half_life", fade.halving())?;
+    words.set_item("epoch", fade.epoch)?;
+    words.set_item("origin", fade.origin)?;
+    words.set_item("max_jump", fade.max_jump)?;
     words.set_item("clock", this.get().clock.given(py))?;
     let list = py.import("bloomtide")?.getattr("HotList")?.call((k,), Some(&words))?;
     py.import("bloomtide.hot")?.getattr("HotFilter")?.call1((this, list))

@@ -9,9 +9,11 @@ use crate::hot::HotList;
 use crate::logs::Chunk;
 use crate::python::*;
 use crate::records::new_record;
+use crate::stream_time::{self, KeptTime};
 use crate::structure::Structure;
 use crate::url::UrlFilter;
 use crate::writers::Registered;
+use bloomtide_core::event_time::{Oddities, StreamTime};
 use bloomtide_core::events::{Block, Passed, Piece, Target, pass};
 use bloomtide_core::history::Buffer;
 use bloomtide_core::{self as core, Crew, Hasher, Result};
@@ -35,6 +37,18 @@ impl Part {
             let hint = "a history's buffer is given with each block";
             parameter(part.py(), "into", got, allowed, hint)
         })
+    }
+
+    /// Seconds that the time of one event may move its own time on.
+    fn far(&self) -> f64 {
+        match self {
+            Part::Fading(part) => {
+                let fade = part.get().core.plan().fade;
+                fade.far() * fade.epoch
+            }
+            Part::List(part) => part.get().far(),
+            Part::Bloom(_) | Part::Url(_) | Part::Count(_) => f64::INFINITY,
+        }
     }
 
     fn hasher(&self) -> Hasher {
@@ -88,14 +102,15 @@ pub(crate) struct Intake {
     /// the order of their locks does not matter to another.
     into: Vec<Part>,
     hasher: Hasher,
-    turn: std::sync::Mutex<()>,
+    /// The time of the stream, in microseconds; held by the pass that runs.
+    time: std::sync::Mutex<StreamTime>,
 }
 
 #[pymethods]
 impl Intake {
     #[new]
-    #[pyo3(signature = (*into))]
-    fn py_new(into: &Bound<'_, PyTuple>) -> PyResult<Self> {
+    #[pyo3(signature = (*into, time=None))]
+    fn py_new(into: &Bound<'_, PyTuple>, time: Option<KeptTime>) -> PyResult<Self> {
         let py = into.py();
         let (mut parts, mut hasher) = (Vec::new(), None);
         for part in into {
@@ -105,15 +120,23 @@ impl Intake {
             parts.push(part);
         }
         let hasher = hasher.unwrap_or(Hasher::Xxh3 { seed: 0 });
-        Ok(Intake { into: parts, hasher, turn: std::sync::Mutex::default() })
+        // As far as the structure that forgets fastest lets one event move it.
+        let far = parts.iter().map(Part::far).fold(f64::INFINITY, f64::min);
+        let time = stream_time::restored(py, far * 1e6, time)?;
+        Ok(Intake { into: parts, hasher, time: std::sync::Mutex::new(time) })
     }
 
-    /// Counts the events of a block; `newest` is the latest instant before them, in microseconds.
-    #[pyo3(signature = (block, *, newest=None, history=None))]
+    /// What another intake goes on with, of the times of events.
+    #[getter]
+    fn time(&self) -> KeptTime {
+        stream_time::kept(&locked(&self.time))
+    }
+
+    /// Counts the events of a block.
+    #[pyo3(signature = (block, *, history=None))]
     fn apply<'py>(
         &self,
         block: &Object<'py>,
-        newest: Option<i64>,
         history: Option<&Bound<'py, HistoryBuffer>>,
     ) -> Answer<'py> {
         let py = block.py();
@@ -122,10 +145,12 @@ impl Intake {
         if let Some(buffer) = history {
             self.hasher.require_same(&buffer.get().write().plan().hasher).or_raise(py)?;
         }
-        let passed = self.pass(py, &block, newest, history.map(Bound::get))?;
-        let Passed { events, new, late, first, newest } = passed;
-        let (arrived, note) = (block.arrived, PyBytes::new(py, block.note));
-        new_record!(py, "Applied" => events, new, late, first, newest, arrived, note)
+        let (passed, before, time) = self.pass(py, &block, history.map(Bound::get))?;
+        let Passed { events, new, first } = passed;
+        let (late, ahead) = (time.odd().late - before.late, time.odd().ahead - before.ahead);
+        let newest = time.presumed().map(|newest| newest as i64);
+        let (aside, arrived, note) = (time.aside(), block.arrived, PyBytes::new(py, block.note));
+        new_record!(py, "Applied" => events, new, first, newest, late, ahead, aside, arrived, note)
     }
 }
 
@@ -134,9 +159,8 @@ impl Intake {
         &self,
         py: Python<'_>,
         block: &Block<'_>,
-        newest: Option<i64>,
         history: Option<&HistoryBuffer>,
-    ) -> PyResult<Passed> {
+    ) -> PyResult<(Passed, Oddities, StreamTime)> {
         // Who adds one key without the interpreter's batches must see that somebody writes.
         let registered = self.into.iter().map(|part| match part {
             Part::Bloom(filter) => {
@@ -148,7 +172,7 @@ impl Intake {
         });
         let registered = registered.collect::<PyResult<Vec<_>>>()?;
         let outcome = py.detach(|| {
-            let _turn = locked(&self.turn);
+            let mut time = locked(&self.time);
             let held = self.into.iter().map(|part| match part {
                 Part::Bloom(filter) => Held::Bloom(filter.get().core()),
                 Part::Url(filter) => Held::Url(filter.get().write()),
@@ -159,7 +183,9 @@ impl Intake {
             let mut held: Vec<Held<'_>> = held.collect();
             held.extend(history.map(|buffer| Held::Buffer(buffer.write())));
             let mut targets: Vec<&mut dyn Target> = held.iter_mut().map(Held::target).collect();
-            pass(block, &self.hasher, &mut targets, newest)
+            let before = time.odd();
+            let passed = pass(block, &self.hasher, &mut targets, &mut time)?;
+            Ok((passed, before, time.clone()))
         });
         drop(registered);
         outcome.or_raise(py)

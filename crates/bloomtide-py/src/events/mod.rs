@@ -10,7 +10,7 @@ use crate::key::with_key;
 use crate::keys::{self, Needs, Options, Part, Verb};
 use crate::python::*;
 use crate::{params, weights};
-use bloomtide_core::events::{Ceiling, Events as Core};
+use bloomtide_core::events::Events as Core;
 use bloomtide_core::history::microseconds;
 use bloomtide_core::{Crew, Error, Hasher};
 use pyo3::types::PyBytes;
@@ -34,20 +34,6 @@ impl Events {
     #[pyo3(signature = (*, urls=false))]
     fn py_new(urls: bool) -> Self {
         Events { core: Mutex::new(Core::new(urls)) }
-    }
-
-    /// Events after `latest` count as of `instead`; None believes every time.
-    #[pyo3(signature = (latest, instead=None))]
-    fn believe(&self, latest: Option<&Object<'_>>, instead: Option<&Object<'_>>) -> PyResult<()> {
-        let ceiling = match (latest, instead.or(latest)) {
-            (Some(latest), Some(instead)) => Some(Ceiling {
-                latest: microseconds(instant(latest, "latest")?),
-                instead: microseconds(instant(instead, "instead")?),
-            }),
-            _ => None,
-        };
-        self.write().set_ceiling(ceiling);
-        Ok(())
     }
 
     /// One more event.
@@ -97,7 +83,6 @@ impl Events {
         let verb = Verb::new(&Hasher::Xxh3 { seed: 0 }, &push).needs(Needs::Keys);
         keys::answers(&verb, &keys, options).map_err(|error| nothing_added(py, error))?;
         let mut made = locked(&events);
-        self.write().note_ahead(made.ahead());
         Ok(PyBytes::new(py, &made.take(arrived, note.unwrap_or_default())))
     }
 
@@ -121,12 +106,6 @@ impl Events {
 
     fn __len__(&self) -> usize {
         usize::try_from(self.write().len()).unwrap_or(usize::MAX)
-    }
-
-    /// Events whose time was not believed.
-    #[getter]
-    fn ahead(&self) -> u64 {
-        self.write().ahead()
     }
 
     /// Lines of logs whose key no structure takes.

@@ -109,6 +109,11 @@ impl HistoryBuffer {
         Ok(marks.all.len())
     }
 
+    /// Says what the clock shows, in seconds since 1970: what is later by more than a day counts as of it.
+    fn clock_is_at(&self, seconds: f64) {
+        self.write().clock_is_at(seconds);
+    }
+
     // ---- the journal
 
     /// The records of everything since the last time, for a journal.
@@ -271,6 +276,10 @@ getters!(HistoryBuffer, this =>
     entries: usize = this.write().entries();
     /// Bytes of memory, about.
     nbytes: u64 = this.write().bytes();
-    /// The latest event so far, in microseconds.
+    /// Events that were later than the clock by more than a day.
+    ahead: u64 = this.write().oddities().ahead;
+    /// Events whose times are not believed yet; they are in their rows all the same.
+    aside: usize = this.write().aside();
+    /// The time of the stream, in microseconds: that of its latest event, if it is believed.
     newest: Option<i64> = this.write().newest();
 );

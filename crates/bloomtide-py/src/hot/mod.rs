@@ -3,11 +3,13 @@
 //! One lock around the list. Nobody asks for the interpreter while holding it, so waiting for it cannot
 //! deadlock; so what a question answers is copied out before Python objects are made of it.
 
+use crate::errors::parameter;
 use crate::instants::{self, Instants, require_near};
 use crate::key::{to_object, with_key};
 use crate::keys::Needs;
 use crate::structure::prelude::*;
-use bloomtide_core::{HotList as Core, HotPlan, OwnedKey, Times};
+use bloomtide_core::event_time::Oddities;
+use bloomtide_core::{HotList as Core, HotPlan, OwnedKey, Steps, Times};
 use pyo3::types::PyList;
 use std::sync::OnceLock;
 
@@ -35,16 +37,25 @@ by_words!(
     HotList,
     #[new]
     py_new,
-    "(k, *, half_life=None, clock=None, hash='xxh3', seed=0, secret=None)",
+    "(k, *, half_life=None, epoch=None, origin=None, max_jump=None, clock=None, hash='xxh3', seed=0, secret=None)",
     |_cls, words| {
         let half_life = words.word("half_life")?;
         let half_life = half_life.map(|value| instants::duration(&value, "half_life"));
+        let epoch = words.word("epoch")?.map(|value| instants::duration(&value, "epoch"));
+        let origin = words.word("origin")?.map(|value| instants::instant(&value, "origin"));
+        let (epoch, origin) = (epoch.transpose()?, origin.transpose()?);
+        if let (None, Some(origin)) = (epoch, origin) {
+            let hint = "give the length of an epoch too, or neither";
+            return Err(parameter(words.py, "origin", origin, "left out without `epoch`", hint));
+        }
         let plan = HotPlan {
             k: params::whole("k", &words.must("k")?)?,
             half_life: half_life.transpose()?,
+            steps: epoch.map(|epoch| Steps { epoch, origin: origin.unwrap_or(0.0) }),
+            max_jump: instants::max_jump(words.word("max_jump")?)?,
         };
         let core = Core::new(plan, words.hasher()?).or_raise(words.py)?;
-        files::to_object(words.py, Loaded::Hot(core), words.word("clock")?.as_ref())
+        files::to_object(words.py, Loaded::Hot(Box::new(core)), words.word("clock")?.as_ref())
     }
 );
 
@@ -61,7 +72,29 @@ impl HotList {
         if let Some(own) = self.read().time() {
             require_near(value.py(), name, None, at, own)?;
         }
+        self.see_clock(value.py(), at)?;
         Ok(Some(at))
+    }
+
+    /// Looks at the clock, before events come that Python does not see.
+    pub(crate) fn look_at_clock(&self, py: Python<'_>) -> PyResult<()> {
+        let now = self.clock.now(py)?;
+        self.write().clock_is_at(now);
+        Ok(())
+    }
+
+    /// Seconds that the time of one event may move the list's.
+    pub(crate) fn far(&self) -> f64 {
+        self.plan.far()
+    }
+
+    /// Looks at the clock if an event of this instant wants it.
+    fn see_clock(&self, py: Python<'_>, at: f64) -> PyResult<()> {
+        if self.read().wants_clock(at) {
+            let now = self.clock.now(py)?;
+            self.write().clock_is_at(now);
+        }
+        Ok(())
     }
 
     /// The instant of a question: what is said, or now, but never before the list's time.
@@ -86,6 +119,7 @@ impl HotList {
             require_near(py, "at", row, *at, own.unwrap_or(*at))?;
             own = Some(own.map_or(*at, |own| own.max(*at)));
         }
+        self.see_clock(py, rows.iter().copied().fold(0.0, f64::max))?;
         Ok(all)
     }
 }
@@ -107,7 +141,7 @@ impl HotList {
         // The lock is taken only around the list, and the key's own code has run before.
         with_key(key, None, |key| {
             let mut core = self.write();
-            let at = said.unwrap_or_else(|| core.by_clock(now));
+            let at = said.map_or_else(|| core.by_clock(now), Ok)?;
             core.add(key, count, at)
         })?
         .or_raise(py)
@@ -138,9 +172,13 @@ impl HotList {
                     each = part.of(all);
                     Times::Each(&each)
                 }
-                (Instants::One(now), Some(at)) => {
-                    Times::All(*at.get_or_init(|| core.by_clock(*now)))
-                }
+                (Instants::One(now), Some(at)) => match at.get() {
+                    Some(at) => Times::All(*at),
+                    None => {
+                        let own = core.by_clock(*now).map_err(|error| (0, error))?;
+                        Times::All(*at.get_or_init(|| own))
+                    }
+                },
                 (Instants::One(at), None) => Times::All(*at),
             };
             core.add_many(part.keys, counts.as_deref(), times)
@@ -219,27 +257,33 @@ impl HotList {
     /// Moves the list's time on, to an instant or to now. Counts decay by it, and earlier events are late.
     #[pyo3(signature = (now=None))]
     fn advance(&self, py: Python<'_>, now: Option<&Object<'_>>) -> PyResult<()> {
-        let now = self.said("now", now)?.map_or_else(|| self.clock.now(py), Ok)?;
+        let now = match self.said("now", now)? {
+            Some(now) if self.read().is_ahead(now) => {
+                return Err(instants::beyond_clock(py, now));
+            }
+            Some(now) => now,
+            None => self.clock.now(py)?,
+        };
         let moved = self.write().advance(now);
         moved.or_raise(py)
     }
 
     /// Keys listed, late events, clock jumps and memory.
     fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
-        let (len, bytes, late, jumps) = {
+        let (len, bytes, Oddities { late, clock_jumps, ahead }, aside) = {
             let core = self.read();
-            (core.len(), core.bytes(), core.late(), core.clock_jumps())
+            (core.len(), core.bytes(), core.oddities(), core.aside())
         };
         let (k, items) = (self.plan.k, len as f64);
         // A counter is two bounds of 64 bits.
         new_record!(py, "Stats" =>
             kind: "hot", items, capacity: k, error_rate: py.None(), predicted_error: 0.0,
             fill: items / k as f64, cells: k, hashes: 1, counter_bits: 128, bytes, late,
-            clock_jumps: jumps)
+            clock_jumps, ahead, aside)
     }
 
     fn __repr__(&self) -> String {
-        let HotPlan { k, half_life } = self.plan;
+        let HotPlan { k, half_life, .. } = self.plan;
         let half_life = half_life.map_or_else(|| "None".to_owned(), |seconds| seconds.to_string());
         format!("<HotList k={k} half_life={half_life} keys={}>", self.read().len())
     }
@@ -248,6 +292,12 @@ impl HotList {
 getters!(HotList, this =>
     k: u64 = this.plan.k;
     half_life: Option<f64> = this.plan.half_life;
-    /// The latest instant, in seconds since 1970; None before the first.
+    /// Seconds of an epoch, if counts fade in steps.
+    epoch: Option<f64> = this.plan.steps.map(|steps| steps.epoch);
+    /// When epoch zero begins, if counts fade in steps.
+    origin: Option<f64> = this.plan.steps.map(|steps| steps.origin);
+    /// Seconds that one event may move the list's time on, if that was given.
+    max_jump: Option<f64> = this.plan.max_jump;
+    /// The latest instant that is believed, in seconds since 1970; None before the first.
     time: Option<f64> = this.read().time();
 );

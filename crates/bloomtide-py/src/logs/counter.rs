@@ -128,6 +128,15 @@ impl LogCounter {
         });
         let mut filters: Vec<_> =
             filters.map(|filter| (Registered::new(&filter.writers), &filter.core)).collect();
+        // A line from the future of the clock must not move the time of what counts it.
+        for target in &self.into {
+            match target {
+                Target::List(list) => list.get().look_at_clock(py)?,
+                Target::Filter(filter) => filter.get().look_at_clock(py)?,
+                // Its store has looked; blocks say when they arrived.
+                Target::Buffer(_) | Target::Events(_) => {}
+            }
+        }
         py.detach(|| {
             let mut core = locked(&self.core);
             let locked = self.into.iter().filter_map(|target| match target {

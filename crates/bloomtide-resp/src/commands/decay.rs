@@ -11,6 +11,7 @@ use crate::structure::Structure;
 use crate::structures::{Fading, FadingPlan, Moment};
 use crate::wire::number;
 use bloomtide_core::Key;
+use bloomtide_core::event_time::Oddities;
 use bloomtide_core::filters::{DecayStorage, Fade};
 
 /// The family.
@@ -163,9 +164,10 @@ fn info(call: &mut Call<'_>) -> Answer {
     let fading = call.store.get::<Fading>(call.args.at(1))?.ok_or(NOT_FOUND)?;
     let (filter, hot) = (&fading.filter, &fading.hot);
     let plan = filter.plan();
-    let time = filter.now().map_or(Field::Nothing, |now| Field::Number(plan.fade.begin_of(now)));
+    let time =
+        filter.presumed().map_or(Field::Nothing, |now| Field::Number(plan.fade.begin_of(now)));
     let half_life = plan.fade.halving().map_or(Field::Nothing, Field::Number);
-    let (late, jumps) = filter.history();
+    let Oddities { late, clock_jumps, ahead } = filter.oddities();
     let fields = [
         ("Capacity", Field::Count(plan.capacity.unwrap_or(0))),
         ("Error rate", Field::Number(plan.error_rate.unwrap_or(0.0))),
@@ -178,7 +180,9 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("Number of keys", Field::Count(fading.items)),
         ("Time", time),
         ("Late events", Field::Count(late)),
-        ("Clock jumps", Field::Count(jumps)),
+        ("Clock jumps", Field::Count(clock_jumps)),
+        ("Events ahead of the clock", Field::Count(ahead)),
+        ("Events set aside", Field::Count(filter.aside() as u64)),
         (
             "Keys in the list",
             hot.as_ref().map_or(Field::Nothing, |hot| Field::Count(hot.len() as u64)),

@@ -12,7 +12,7 @@ use bloomtide_core::history::varint::Reader;
 use bloomtide_core::snapshot::{Kind, Loaded, encoded_len, write_to};
 use bloomtide_core::{
     DecayingPlan, Derivation, Error, HotItem, HotList, HotPlan, Key, Placement, Policy, Result,
-    TimeDecayingBloomFilter,
+    Steps, TimeDecayingBloomFilter,
 };
 use std::io::{self, Write};
 
@@ -68,7 +68,8 @@ impl FadingPlan {
             error_rate: Some(error_rate),
         }
         .checked()?;
-        let listed = |k| HotPlan { k, half_life: fade.halving() }.checked();
+        let (half_life, steps) = (fade.halving(), Some(Steps::of(&fade)));
+        let listed = |k| HotPlan { k, half_life, steps, max_jump: fade.max_jump }.checked();
         Ok(FadingPlan { filter, hot: top.map(listed).transpose()? })
     }
 
@@ -139,9 +140,13 @@ impl Fading {
     #[inline(always)]
     pub fn add(&mut self, item: &[u8], count: u64, moment: Moment, now: f64) -> Result<bool> {
         self.check(moment, now)?;
+        if self.filter.wants_clock(self.when(moment).epoch) {
+            self.filter.clock_is_at(now);
+            self.hot.iter_mut().for_each(|hot| hot.clock_is_at(now));
+        }
         if let Some(hot) = &mut self.hot {
             let at = match moment {
-                Moment::Now(now) => hot.by_clock(now),
+                Moment::Now(now) => hot.by_clock(now)?,
                 Moment::At(at) => at,
             };
             hot.add(Key::Bytes(item), count, at)?;
@@ -207,7 +212,7 @@ impl Structure for Fading {
         let filter = loaded!(Decaying, from.bytes(length)?);
         let hot = match from.rest() {
             [] => None,
-            bytes => Some(loaded!(Hot, bytes)),
+            bytes => Some(*loaded!(Hot, bytes)),
         };
         HASHER.require_same(filter.hasher())?;
         hot.as_ref().map_or(Ok(()), |hot| HASHER.require_same(hot.hasher()))?;

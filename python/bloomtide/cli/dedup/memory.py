@@ -56,7 +56,9 @@ class Size:
         """A filter that forgets."""
         from bloomtide.recent import RecentFilter
 
-        return RecentFilter(self.items or AUTO, self.error or ERROR, within=within)
+        # A line that is late by as much is judged by its own time, too.
+        items, error = self.items or AUTO, self.error or ERROR
+        return RecentFilter(items, error, within=within, lateness=within)
 
     def require_same(self, found: Any, file: Path) -> None:
         """Refuses a state that was made for another size than the one asked for now."""

@@ -18,7 +18,7 @@ from bloomtide.cli.logs import FORM, WHAT, finish
 from bloomtide.cli.options import as_json, by_field, flag, json_map, log_files, no_query, option
 from bloomtide.cli.sources import CHUNK, chunks, is_packed, stdin
 from bloomtide.cli.top.follow import Follower
-from bloomtide.cli.top.hotness import PLACES, Hotness, latest
+from bloomtide.cli.top.hotness import PLACES, Hotness
 from bloomtide.cli.top.views import Json, Live, Table, View
 from bloomtide.errors import require
 from bloomtide.records import LogReport
@@ -221,7 +221,7 @@ class Top:
         """
         if self.until is not None:
             return self.until
-        own = latest(self.reading.reports())
+        own = self.reading.hotness.time
         if own is None:
             return time.time()
         if not self.reading.follow:

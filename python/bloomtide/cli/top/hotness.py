@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,9 @@ from bloomtide.trend import SLOWER, Trend, steady_window, trend_of
 
 PLACES = 16_384
 """Keys in a list: a page with more than 1/16384 of all hits is never missed. A few megabytes."""
+
+DAY = 86_400.0
+"""Seconds that one line may move the time of a log whose counts do not fade."""
 
 FORGOTTEN = 0.01
 """Hits below which a key is no longer shown: one hit after seven half-lives."""
@@ -43,6 +45,10 @@ class Hot:
     total: float
     rows: tuple[HotRow, ...]
     reports: tuple[LogReport, ...]
+    ahead: int
+    """Lines that are later than the clock by more than a day."""
+    aside: int
+    """Lines far after all others that are set aside until their times are believed."""
 
     def sum(self, field: str) -> int:
         """A number of the reports, over all logs."""
@@ -59,9 +65,11 @@ class Hotness:
     def __init__(self, by: str, half_life: float | None, places: int, **options: Any) -> None:
         self.half_life = half_life
         self.options = {"by": by, **options}
-        self.lists = [HotList(places, half_life=half_life)]
+        # Both lists believe the same times, or one would be ahead of the other.
+        jump = DAY if half_life is None else 2 * half_life
+        self.lists = [HotList(places, half_life=half_life, max_jump=jump)]
         if half_life is not None:
-            self.lists.append(HotList(places, half_life=SLOWER * half_life))
+            self.lists.append(HotList(places, half_life=SLOWER * half_life, max_jump=jump))
         self.counters: list[LogCounter] = []
 
     def counter(self) -> LogCounter:
@@ -70,18 +78,21 @@ class Hotness:
         return self.counters[-1]
 
     def hot(self, n: int, at: float) -> Hot:
-        """The `n` hottest keys; if `at` is before the latest line, at that line's time."""
+        """The `n` hottest keys; if `at` is before the log's own time, as of that."""
         reports = tuple(counter.report() for counter in self.counters)
-        times = [
-            report.latest for report in reports if report.latest is not None and not report.later
-        ]
-        at = max([at, *times])
+        at = max(at, self.time or at)
         total = self.lists[0].total(at)
         firsts = [report.first for report in reports if report.first is not None]
         age = at - min(firsts, default=at)
         items = (item for item in self.lists[0].top(n, at) if item.count >= FORGOTTEN)
         rows = (self._row(item, at, age) for item in items)
-        return Hot(at, self.half_life, total, tuple(rows), reports)
+        stats = self.lists[0].stats()
+        return Hot(at, self.half_life, total, tuple(rows), reports, stats.ahead, stats.aside)
+
+    @property
+    def time(self) -> float | None:
+        """The log's own time: that of its latest line, if it is believed."""
+        return self.lists[0].time
 
     def _row(self, item: Any, at: float, age: float) -> HotRow:
         window = steady_window(self.half_life, age)
@@ -92,8 +103,3 @@ class Hotness:
             trend = trend_of(item.lower, item.count, slow.lower * scale, slow.value * scale)
         per_minute = 60 * item.count / window
         return HotRow(item.key, item.count, item.lower, item.share, per_minute, trend)
-
-
-def latest(reports: Sequence[LogReport]) -> float | None:
-    """The latest time of any line."""
-    return max((report.latest for report in reports if report.latest is not None), default=None)

@@ -89,6 +89,8 @@ def as_json(hot: Hot, by: str) -> dict[str, Any]:
         "skipped": hot.sum("skipped"),
         "without_field": hot.sum("without"),
         "later": hot.sum("later"),
+        "ahead": hot.ahead,
+        "aside": hot.aside,
         "total": hot.total,
         "hot": [
             console.key_json(row.key)
@@ -134,6 +136,10 @@ def _headline(hot: Hot) -> str:
     parts = [f"{moment:%Y-%m-%d %H:%M:%S} UTC", fading, f"{show_count(hot.sum('lines'))} lines"]
     if skipped := hot.sum("skipped"):
         parts.append(f"{show_count(skipped)} skipped")
+    if hot.ahead:
+        parts.append(f"{show_count(hot.ahead)} dated after tomorrow")
+    if hot.aside:
+        parts.append(f"{show_count(hot.aside)} dated far after the others, set aside")
     if hot.formats():
         parts.append(hot.formats())
     return ", ".join(parts)

@@ -84,6 +84,10 @@ def draw(
         cells = (Text(shown(row.key, encoding)), count, show_rate(row.share))
         table.add_row(sign, *cells, f"{row.per_minute:,.0f}")
     parts.append(table)
+    if stats.ahead:
+        notes = [*notes, f"{show_count(stats.ahead)} events are dated after tomorrow"]
+    if stats.aside:
+        notes = [*notes, f"{show_count(stats.aside)} events far after the others are set aside"]
     parts += [Text(note, style="yellow") for note in notes]
     return Group(*parts)
 

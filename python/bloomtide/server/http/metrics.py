@@ -74,9 +74,14 @@ def families(parts: Parts) -> Iterator[Family]:
 
 
 def _monitor(told: Any) -> Iterator[Family]:
-    for name in ("events", "new", "late"):
-        about = {"events": "Events.", "new": "Keys never seen before.", "late": "Late events."}
-        yield _one(f"bloomtide_{name}_total", "counter", about[name], getattr(told, name))
+    about = {
+        "events": "Events.", "new": "Keys never seen before.", "late": "Late events.",
+        "ahead": "Events later than the clock by more than a day.",
+    }  # fmt: skip
+    for name, text in about.items():
+        yield _one(f"bloomtide_{name}_total", "counter", text, getattr(told, name))
+    waiting = "Events far after the others, set aside."
+    yield _one("bloomtide_aside", "gauge", waiting, told.aside)
     newest = told.time
     if newest is not None:
         yield _one("bloomtide_newest_event_seconds", "gauge", "Time of the newest event.", newest)

@@ -50,7 +50,8 @@ SCHEMAS: dict[str, Schema] = {
         version=_TEXT, started=_NUMBER, ready=_FLAG,
         monitor=_maybe(
             _object(
-                events=_WHOLE, new=_WHOLE, late=_WHOLE, per_second=_NUMBER,
+                events=_WHOLE, new=_WHOLE, late=_WHOLE, ahead=_WHOLE, aside=_WHOLE,
+                per_second=_NUMBER,
                 since=_MAYBE, time=_MAYBE,
             )
         ),

@@ -5,8 +5,8 @@
 //! every machine. One multiplication then fades a value by any number of epochs (specification 10.1).
 //!
 //!   `strict`    ceil(v * lambda^age): never too small; the last unit stays for ever
-//!   `expiring`  at least one unit less for every epoch, and the last unit at once: reaches zero, too
-//!               small by at most 1 / (1 - lambda) units
+//!   `expiring`  at least one unit less for every epoch, and nothing where a unit or less is left: reaches zero.
+//!               An epoch takes at most one unit too much, so a value is at most 1 / (1 - lambda) units too small
 
 use crate::named::named;
 
@@ -86,8 +86,8 @@ pub struct Fading {
     low: u32,
     /// Units that go away at least.
     least: u32,
-    /// What is not above this is nothing.
-    gone: u32,
+    /// What rounds up to no more than this is nothing.
+    gone: u64,
 }
 
 impl Fading {
@@ -111,7 +111,7 @@ impl Fading {
         let rounded = (value * u64::from(self.high) + low + ALMOST) >> 32;
         // Below 2^32, like the value.
         let left = rounded.min(value.saturating_sub(least)) as u32;
-        if left > self.gone { left } else { 0 }
+        if rounded > self.gone { left } else { 0 }
     }
 }
 
@@ -140,7 +140,7 @@ impl Fading {
         let less = _mm512_sub_epi32(_mm512_max_epu32(values, least), least);
         let left = _mm512_min_epu32(rounded, less);
         let gone = _mm512_set1_epi32(self.gone as i32);
-        _mm512_maskz_mov_epi32(_mm512_cmpgt_epu32_mask(left, gone), left)
+        _mm512_maskz_mov_epi32(_mm512_cmpgt_epu32_mask(rounded, gone), left)
     }
 }
 
@@ -212,6 +212,26 @@ mod tests {
         // However hot it was, it does not wait for as many epochs as it has units.
         assert_eq!(Decay::new(0.5, Rounding::Expiring).fade(1 << 30, 31), 0);
         assert_eq!(Decay::new(0.5, Rounding::Expiring).fade(1 << 30, 29), 2);
+    }
+
+    #[test]
+    fn an_expiring_value_is_at_most_one_unit_an_epoch_too_small() {
+        for lambda in [0.3f64, 0.5, 0.7, 0.9, 0.99] {
+            let decay = Decay::new(lambda, Rounding::Expiring);
+            for added in [1, 2, 3, 7, 256] {
+                for ages in [&[1u64][..], &[1, 2, 5], &[40]] {
+                    let (mut value, mut exact) = (0u32, 0.0);
+                    for (round, age) in ages.iter().cycle().take(300).enumerate() {
+                        value = decay.fade(value, *age);
+                        exact *= lambda.powi(*age as i32);
+                        let missing = exact - f64::from(value);
+                        assert!(missing <= 1.0 / (1.0 - lambda) + 1e-9, "{lambda} {added} {round}");
+                        value += added;
+                        exact += f64::from(added);
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -23,8 +23,10 @@ pub(super) struct Level<C> {
 /// The time of a filter, and how values fade with it.
 #[derive(Debug)]
 pub(super) struct Time {
-    /// The latest epoch that the filter was told of.
+    /// The epoch of the stream.
     pub(super) now: AtomicI64,
+    /// The same while events of this epoch need not be judged, else `NEVER`.
+    pub(super) calm: AtomicI64,
     pub(super) decay: Decay,
 }
 

@@ -111,10 +111,10 @@ impl TimeDecayingBloomFilter {
             let count = counts.map_or(1, |counts| counts[row]);
             out[row] = if group.repeats {
                 let cells = self.cells::<FEW>(group.digests[key]);
-                self.raise(cells.as_slice(), count, times.of(row))
+                self.raise(group.digests[key], cells.as_slice(), count, times.of(row))
             } else {
                 let cells = cells_of(group, key);
-                self.raise(&cells[..hashes], count, times.of(row))
+                self.raise(group.digests[key], &cells[..hashes], count, times.of(row))
             };
         }
     }
@@ -129,12 +129,12 @@ impl TimeDecayingBloomFilter {
         let prepare = |hash| {
             let cells = self.cells::<K>(hash);
             on!(&self.store, level => level.prefetch(cells.as_slice()));
-            cells
+            (hash, cells)
         };
-        let probe = |first: usize, group: &[Cells<K>]| {
+        let probe = |first: usize, group: &[(KeyHash, Cells<K>)]| {
             let _entered = self.gate.enter();
-            for (row, cells) in (first..).zip(group) {
-                out[row] = self.raise(cells.as_slice(), count(row), times.of(row));
+            for (row, (hash, cells)) in (first..).zip(group) {
+                out[row] = self.raise(*hash, cells.as_slice(), count(row), times.of(row));
             }
         };
         batch::pipeline_prepared(keys, &self.hasher, 0..keys.len(), prepare, probe);
@@ -165,6 +165,9 @@ impl TimeDecayingBloomFilter {
         answer: impl Fn(u64) -> T,
     ) {
         let first = rows.start;
+        if self.aside() != 0 {
+            return self.ask_each(keys, first, |row| times.of(row).epoch, out, answer);
+        }
         if serves(&self.plan.placement) {
             let mut units = [0; GROUP];
             self.by_groups(keys, rows, |rows, group| {

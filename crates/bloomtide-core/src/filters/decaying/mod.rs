@@ -9,7 +9,7 @@
 //!          read, and writes nothing. A few adds take another block along, so that all blocks follow.
 //! Layouts  What holds the cells is behind `store.rs`. `basic` and `optimized` (`cells/decaying`) answer
 //!          alike.
-//! Late     An event of an earlier epoch counts by its own age. The time never goes back.
+//! Late     An event of an earlier epoch counts by its own age. `event_time.rs` says which times are believed.
 //! Prefer   `CountingBloomFilter` for counts that stay, and for removing.
 //!
 //! # Invariants
@@ -19,7 +19,8 @@
 //!
 //! # Errors in answers
 //! Rounding `strict`: never below the exact decayed sum, as long as no cell of the key was ever full;
-//! a block that has such a cell says so for ever. `expiring`: at most 2^-b / (1 - lambda) below it.
+//! a block that has such a cell says so for ever. `expiring`: at most 2^-b / (1 - lambda) below it, for each of
+//! the filters that were merged.
 
 use crate::batch::on_the_best_processor;
 use crate::cells::{Decay, Entered, Gate};
@@ -28,8 +29,9 @@ use crate::filters::Estimate;
 use crate::filters::group::{FEW, IN_CACHE};
 use crate::hash::{Hasher, KeyHash};
 use crate::positions::{Cells, MAX_HASHES};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
+mod arrivals;
 mod level;
 mod many;
 mod plan;
@@ -39,33 +41,20 @@ mod tests;
 mod time;
 mod whole;
 
+use arrivals::Arrivals;
+pub use arrivals::When;
+pub(crate) use arrivals::{Deficit, KeptArrivals, Occurrence};
 pub(crate) use level::Frozen;
 use level::Time;
 pub use many::Epochs;
 pub use plan::{DecayStorage, DecayingPlan};
 use store::{Store, on};
+pub(crate) use time::check_max_jump;
 pub use time::{Fade, SHORTEST_EPOCH};
 
 const MOST: usize = MAX_HASHES as usize;
 /// The time of a filter that has none yet.
 const NEVER: i64 = i64::MIN;
-
-/// When something happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct When {
-    /// The epoch.
-    pub epoch: i64,
-    /// Whether a clock said so: an earlier one then means that the clock jumped back, not that the event
-    /// is late.
-    pub by_clock: bool,
-}
-
-/// What happened to the time, since the filter was made or read.
-#[derive(Debug, Default)]
-struct History {
-    late: AtomicU64,
-    jumps: AtomicU64,
-}
 
 /// A time-decaying Bloom filter.
 #[derive(Debug)]
@@ -77,7 +66,7 @@ pub struct TimeDecayingBloomFilter {
     gate: Gate,
     /// Whether a block is in several lines, and these are seldom near.
     asks_ahead: bool,
-    history: History,
+    arrivals: Arrivals,
 }
 
 impl TimeDecayingBloomFilter {
@@ -88,11 +77,11 @@ impl TimeDecayingBloomFilter {
         Ok(TimeDecayingBloomFilter {
             plan,
             hasher,
-            time: Time { now: AtomicI64::new(NEVER), decay },
+            time: Time { now: AtomicI64::new(NEVER), calm: AtomicI64::new(NEVER), decay },
             asks_ahead: plan.storage == DecayStorage::Optimized && plan.bytes() > IN_CACHE,
             store: Store::new(&plan)?,
             gate: Gate::default(),
-            history: History::default(),
+            arrivals: Arrivals::new(&plan.fade),
         })
     }
 
@@ -116,48 +105,10 @@ impl TimeDecayingBloomFilter {
         self.plan.placement.distinct(hash)
     }
 
-    // ---- time
-
-    /// The latest epoch that the filter was told of.
+    /// The epoch of the stream.
     #[inline(always)]
     pub fn now(&self) -> Option<i64> {
         Some(self.time.now()).filter(|now| *now != NEVER)
-    }
-
-    /// (late events, times that the clock was behind) since the filter was made or read.
-    pub fn history(&self) -> (u64, u64) {
-        let History { late, jumps } = &self.history;
-        (late.load(Ordering::Relaxed), jumps.load(Ordering::Relaxed))
-    }
-
-    /// Moves the time on, if the epoch is later, and brings some blocks up to it.
-    pub fn advance(&self, when: When) {
-        let _entered = self.gate.enter();
-        // An earlier moment moves nothing, and is no event that could be late.
-        if when.by_clock || when.epoch > self.time.now() {
-            self.enter(when);
-        }
-        on!(&self.store, level => level.sweep_many(&self.time));
-    }
-
-    /// Lets the time be at least `when`; how many epochs late an event of then is. The only writer.
-    #[inline(always)]
-    fn enter(&self, when: When) -> u64 {
-        let now = self.time.now();
-        if when.epoch == now { 0 } else { self.enter_another(when, now) }
-    }
-
-    #[cold]
-    fn enter_another(&self, when: When, now: i64) -> u64 {
-        if when.epoch > now {
-            self.time.now.store(when.epoch, Ordering::Release);
-            return 0;
-        }
-        let History { late, jumps } = &self.history;
-        let (count, age) =
-            if when.by_clock { (jumps, 0) } else { (late, (now - when.epoch) as u64) };
-        count.fetch_add(1, Ordering::Relaxed);
-        age
     }
 
     // ---- adding
@@ -192,7 +143,7 @@ impl TimeDecayingBloomFilter {
     #[inline(always)]
     fn add_to_cells(&self, hash: KeyHash, count: u64, when: When) -> bool {
         match self.plan.hashes() as usize {
-            ..=FEW => self.raise_one(self.cells::<FEW>(hash).as_slice(), count, when),
+            ..=FEW => self.raise_one(hash, self.cells::<FEW>(hash).as_slice(), count, when),
             _ => self.add_to_many(hash, count, when),
         }
     }
@@ -200,23 +151,31 @@ impl TimeDecayingBloomFilter {
     /// The same for keys with more cells than most, compiled once.
     #[inline(never)]
     fn add_to_many(&self, hash: KeyHash, count: u64, when: When) -> bool {
-        self.raise_one(self.cells::<MOST>(hash).as_slice(), count, when)
+        self.raise_one(hash, self.cells::<MOST>(hash).as_slice(), count, when)
     }
 
     /// `raise` for a key that comes alone: the lines of all its cells are asked for before one that must fade
     /// first makes the others wait.
     #[inline(always)]
-    fn raise_one(&self, cells: &[u64], count: u64, when: When) -> bool {
+    fn raise_one(&self, hash: KeyHash, cells: &[u64], count: u64, when: When) -> bool {
         if self.asks_ahead {
             on!(&self.store, level => level.prefetch(cells));
         }
-        self.raise(cells, count, when)
+        self.raise(hash, cells, count, when)
     }
 
     /// Raises a key's cells; true iff it was certainly absent before. The only writer.
     #[inline(always)]
-    fn raise(&self, cells: &[u64], count: u64, when: When) -> bool {
-        let age = self.enter(when);
+    fn raise(&self, hash: KeyHash, cells: &[u64], count: u64, when: When) -> bool {
+        if when.epoch != self.time.calm.load(Ordering::Relaxed) {
+            return self.raise_judged(hash, count, when);
+        }
+        self.raise_aged(cells, count, 0)
+    }
+
+    /// Raises cells by what is left of an event after `age` epochs.
+    #[inline(always)]
+    fn raise_aged(&self, cells: &[u64], count: u64, age: u64) -> bool {
         let weight = self.time.decay.fade_up(count.saturating_mul(self.plan.one()), age);
         on!(&self.store, level => {
             let new = level.raise(cells, weight, self.plan.policy, &self.time);
@@ -240,7 +199,15 @@ impl TimeDecayingBloomFilter {
         if self.now().is_none() {
             return 0;
         }
+        // Events that wait come first: one that goes in meanwhile is counted twice, and not left out.
+        let waiting = self.units_aside(hash, epoch);
         let _entered = self.enter_to_read();
+        waiting + self.units_inside(hash, epoch)
+    }
+
+    /// The same without the events that are set aside. The caller may read.
+    #[inline(always)]
+    fn units_inside(&self, hash: KeyHash, epoch: i64) -> u64 {
         match self.plan.hashes() as usize {
             ..=FEW => self.smallest(self.plan.placement.all::<FEW>(hash).as_slice(), epoch),
             _ => self.smallest(self.plan.placement.all::<MOST>(hash).as_slice(), epoch),
@@ -268,12 +235,21 @@ impl TimeDecayingBloomFilter {
     /// The count, in units, with a lower bound that holds with `confidence`. It is flagged when a block of
     /// the key has a cell that once was full.
     pub fn estimate(&self, hash: KeyHash, epoch: i64, confidence: f64) -> Estimate {
+        if self.now().is_none() {
+            return Estimate { value: 0, lower: 0, upper: 0, saturated: false };
+        }
         let cells = self.cells::<MOST>(hash);
-        let value = self.units(hash, epoch);
+        let waiting = self.units_aside(hash, epoch);
+        let value = {
+            let _entered = self.enter_to_read();
+            self.units_inside(hash, epoch)
+        };
         let stuck = on!(&self.store, level => level.was_full(cells.as_slice()));
         let probes = cells.as_slice().len() as u32;
         let get = |cell| self.unit_of_cell(cell, epoch);
-        Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence)
+        let found = Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence);
+        let (value, lower) = (found.value + waiting, found.lower + waiting);
+        Estimate { value, lower, upper: value.saturating_add(self.deficit(epoch)), ..found }
     }
 
     fn unit_of_cell(&self, cell: u64, epoch: i64) -> u64 {

@@ -3,6 +3,7 @@
 //! No clock here: seconds come in from above.
 
 use crate::error::{Result, require, require_same};
+use crate::event_time::FAR;
 
 /// No epoch is shorter: a clock that is cheap to read ticks every few milliseconds.
 pub const SHORTEST_EPOCH: f64 = 0.1;
@@ -22,6 +23,8 @@ pub struct Fade {
     pub origin: f64,
     /// Seconds in which a count halves, if that was given instead of lambda.
     pub half_life: Option<f64>,
+    /// Seconds that the time of one event may move the time on; if not given, two half-lives, or epochs that are longer.
+    pub max_jump: Option<f64>,
 }
 
 impl Fade {
@@ -29,12 +32,12 @@ impl Fade {
     pub fn from_half_life(half_life: f64, epoch: Option<f64>, origin: f64) -> Result<Self> {
         let epoch = epoch.unwrap_or((half_life / EPOCHS_PER_HALF_LIFE).max(SHORTEST_EPOCH));
         let decay = halved(epoch / half_life);
-        Fade { decay, epoch, origin, half_life: Some(half_life) }.checked()
+        Fade { decay, epoch, origin, half_life: Some(half_life), max_jump: None }.checked()
     }
 
     /// From what remains after each epoch.
     pub fn from_decay(decay: f64, epoch: f64, origin: f64) -> Result<Self> {
-        Fade { decay, epoch, origin, half_life: None }.checked()
+        Fade { decay, epoch, origin, half_life: None, max_jump: None }.checked()
     }
 
     /// The same, if it makes sense. Files pass through here too.
@@ -53,6 +56,7 @@ impl Fade {
         let right = (0.0..=LONGEST * 10.0).contains(&self.origin);
         let hint = "leave it out to count epochs from 1970";
         require(right, "origin", self.origin, "seconds since 1970", hint)?;
+        check_max_jump(self.max_jump)?;
         Ok(self)
     }
 
@@ -60,6 +64,15 @@ impl Fade {
     pub fn halving(&self) -> Option<f64> {
         let from_decay = || self.epoch * std::f64::consts::LN_2 / -self.decay.ln();
         self.half_life.or_else(|| (self.decay < 1.0).then(from_decay))
+    }
+
+    /// Epochs that the time of one event may move the time on; infinite where counts do not fade.
+    pub fn far(&self) -> f64 {
+        if let Some(seconds) = self.max_jump {
+            return (seconds / self.epoch).floor().max(1.0);
+        }
+        let halving = self.halving().unwrap_or(f64::INFINITY);
+        (FAR * (halving / self.epoch).max(1.0)).floor()
     }
 
     /// The epoch of a moment given in seconds since 1970.
@@ -82,6 +95,13 @@ impl Fade {
         require_same("origin", self.origin, other.origin)?;
         require_same("decay", self.decay, other.decay)
     }
+}
+
+/// Refuses what is no length of time; infinity is one.
+pub(crate) fn check_max_jump(seconds: Option<f64>) -> Result<()> {
+    let seconds = seconds.unwrap_or(f64::INFINITY);
+    let hint = "later events are set aside until several agree; infinity believes every time";
+    require(seconds > 0.0, "max_jump", seconds, "a length of time above zero", hint)
 }
 
 /// 2^-x, the same on every machine: the C library's last digit depends on the processor, and filters

@@ -1,7 +1,7 @@
 //! Whole filters: merge, copy, clear, compare, measure, and what files keep.
 
 use super::store::{Store, both, on};
-use super::{DecayingPlan, Frozen, NEVER, TimeDecayingBloomFilter};
+use super::{DecayingPlan, Frozen, KeptArrivals, NEVER, TimeDecayingBloomFilter};
 use crate::cells::DECAY_BLOCK;
 use crate::error::{Error, Result};
 use crate::filters::Measure;
@@ -21,12 +21,10 @@ impl TimeDecayingBloomFilter {
         self.require_compatible(other)?;
         // One moment of the other, which others may write to; and two gates could shut each other.
         let other = other.copy()?;
-        let Some(theirs) = other.now() else { return Ok(()) };
         let _entered = self.gate.enter();
-        let now = self.now().map_or(theirs, |ours| ours.max(theirs));
-        // First, since no stamp may be later than the time (I3).
-        self.time.now.store(now, Ordering::Release);
-        both!(&self.store, &other.store, (level, theirs) => level.merge(theirs, &self.time), ());
+        self.merge_arrivals(&other, || {
+            both!(&self.store, &other.store, (level, theirs) => level.merge(theirs, &self.time), ());
+        });
         Ok(())
     }
 
@@ -34,7 +32,7 @@ impl TimeDecayingBloomFilter {
     pub fn clear(&self) {
         let _entered = self.gate.enter();
         on!(&self.store, level => level.clear());
-        self.time.now.store(NEVER, Ordering::Release);
+        self.forget_arrivals();
     }
 
     /// A copy.
@@ -42,13 +40,18 @@ impl TimeDecayingBloomFilter {
         let copy = Self::new(self.plan, self.hasher)?;
         let _entered = self.gate.enter();
         both!(&copy.store, &self.store, (level, original) => level.take_over(original), ());
+        copy.arrivals.take_over(&self.arrivals);
         copy.time.now.store(self.time.now(), Ordering::Release);
+        copy.time.calm.store(self.time.calm.load(Ordering::Relaxed), Ordering::Release);
         Ok(copy)
     }
 
     /// Whether both have the same parameters, time and cells.
     pub fn same_as(&self, other: &TimeDecayingBloomFilter) -> bool {
-        if self.require_compatible(other).is_err() || self.now() != other.now() {
+        if self.require_compatible(other).is_err()
+            || self.now() != other.now()
+            || !self.arrivals.same_as(&other.arrivals)
+        {
             return false;
         }
         let same = |other: &Self| both!(&self.store, &other.store, (ours, theirs) => ours.same_as(theirs, &self.time), false);
@@ -107,24 +110,27 @@ impl TimeDecayingBloomFilter {
     /// One moment of the filter: its time and its cells.
     pub(crate) fn still<T>(
         &self,
-        look: impl FnOnce(Option<i64>, &Frozen<'_>) -> Result<T>,
+        look: impl FnOnce(Option<i64>, &Frozen<'_>, KeptArrivals) -> Result<T>,
     ) -> Result<T> {
         let _entered = self.gate.enter();
-        look(self.now(), &on!(&self.store, level => level.frozen(&self.time)))
+        let cells = on!(&self.store, level => level.frozen(&self.time));
+        look(self.now(), &cells, self.arrivals.kept())
     }
 
     /// A filter with the time, stamps and values that were kept.
     pub(crate) fn restored(
         plan: DecayingPlan,
         hasher: Hasher,
-        now: Option<i64>,
         kept: &Frozen<'_>,
+        arrivals: KeptArrivals,
     ) -> Result<Self> {
+        let now = arrivals.time.now.map(|now| now as i64);
         let filter = Self::new(plan.checked()?, hasher)?;
         filter.time.now.store(now.unwrap_or(NEVER), Ordering::Release);
         let oldest = on!(&filter.store, level => level.restore(kept, &filter.time))?;
         // Cells that were laid out by their values are sound; that leaves the times.
         require_times(now.unwrap_or(NEVER), oldest)?;
+        filter.restore_arrivals(arrivals);
         Ok(filter)
     }
 }

@@ -7,7 +7,8 @@
 //!          can have had before.
 //!              places   shop 9 | news 4 | mail 2     add "maps"    shop 9 | news 4 | maps 3 (at least 1)
 //! Decay    Weights grow with time instead (`weight.rs`), so that order never changes by decay and nothing
-//!          is done while time passes.
+//!          is done while time passes. In steps, an event is as of the begin of its epoch.
+//! Time     `event_time.rs` says which times of events are believed; the others are set aside (`aside.rs`).
 //! Prefer   A counting filter for the count of any key; it cannot say which keys are hot.
 //!
 //! # Invariants
@@ -22,10 +23,12 @@
 
 use crate::batch::{GROUP, KeySource};
 use crate::error::{Error, Result};
+use crate::event_time::{EventTime, Oddities};
 use crate::hash::{Hasher, KeyHash};
 use crate::key::{Key, OwnedKey};
 use std::collections::TryReserveError;
 
+mod aside;
 mod heap;
 mod index;
 mod plan;
@@ -34,7 +37,7 @@ mod tests;
 mod weight;
 mod whole;
 
-pub use plan::HotPlan;
+pub use plan::{HotPlan, Steps};
 
 use heap::Heap;
 use index::Index;
@@ -66,20 +69,23 @@ pub struct HotItem<'a> {
     pub share: f64,
 }
 
-/// What a list holds besides its keys, for snapshots.
+/// What a list holds besides its keys and its time, for snapshots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HotState {
     pub(crate) shift: i64,
-    /// The latest instant; minus infinity before the first.
-    pub(crate) time: f64,
     /// All weights together, rounded up.
     pub(crate) total: f64,
-    pub(crate) late: u64,
-    pub(crate) clock_jumps: u64,
 }
 
-const FRESH: HotState =
-    HotState { shift: 0, time: f64::NEG_INFINITY, total: 0.0, late: 0, clock_jumps: 0 };
+const FRESH: HotState = HotState { shift: 0, total: 0.0 };
+
+/// A key and how often it occurred.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Occurrence {
+    pub(crate) hash: KeyHash,
+    pub(crate) key: OwnedKey,
+    pub(crate) count: u64,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -93,6 +99,9 @@ pub struct HotList {
     plan: HotPlan,
     hasher: Hasher,
     state: HotState,
+    time: EventTime<Occurrence>,
+    /// Instants up to this one need not be judged.
+    calm_until: f64,
     places: Vec<Place>,
     /// The key of each place.
     keys: Vec<OwnedKey>,
@@ -105,10 +114,13 @@ pub struct HotList {
 impl HotList {
     /// An empty list. Memory comes with its keys.
     pub fn new(plan: HotPlan, hasher: Hasher) -> Result<Self> {
+        let plan = plan.checked()?;
         Ok(HotList {
-            plan: plan.checked()?,
+            plan,
             hasher,
             state: FRESH,
+            time: EventTime::new(plan.far()),
+            calm_until: f64::NEG_INFINITY,
             places: Vec::new(),
             keys: Vec::new(),
             index: Index::default(),
@@ -137,19 +149,14 @@ impl HotList {
         self.places.is_empty()
     }
 
-    /// The latest instant seen.
+    /// The instant of the stream, or what it is presumed to be if the last events agree on a later one.
     pub fn time(&self) -> Option<f64> {
-        Some(self.state.time).filter(|time| time.is_finite())
+        self.time.presumed()
     }
 
-    /// Events that came with an instant before the list's time.
-    pub fn late(&self) -> u64 {
-        self.state.late
-    }
-
-    /// How often the clock was behind the list's time.
-    pub fn clock_jumps(&self) -> u64 {
-        self.state.clock_jumps
+    /// How often the time of an event was not taken as it was.
+    pub fn oddities(&self) -> Oddities {
+        self.time.odd()
     }
 
     /// Memory of places, index, heap and keys in bytes.
@@ -157,7 +164,8 @@ impl HotList {
         let places = self.places.capacity() * size_of::<Place>();
         let keys = self.keys.capacity() * size_of::<OwnedKey>();
         let text: u64 = self.keys.iter().map(OwnedKey::heap_bytes).sum();
-        (places + keys) as u64 + text + self.index.bytes() + self.heap.bytes()
+        let inside = (places + keys) as u64 + text + self.index.bytes() + self.heap.bytes();
+        inside + self.bytes_aside()
     }
 
     // ---- adding
@@ -206,12 +214,32 @@ impl HotList {
         count: u64,
         at: f64,
     ) -> Result<()> {
+        let at = self.plan.stepped(at);
+        if at > self.calm_until {
+            return self.raise_judged(hash, key()?, count, at);
+        }
+        self.raise_at(hash, key, count, at)?;
+        self.time.pass(at);
+        Ok(())
+    }
+
+    /// Raises a key by what an event of this instant weighs.
+    #[inline(always)]
+    fn raise_at<'k>(
+        &mut self,
+        hash: KeyHash,
+        key: impl FnOnce() -> Result<Key<'k>>,
+        count: u64,
+        at: f64,
+    ) -> Result<()> {
         // What can fail comes first.
         let found = match self.find(hash) {
             Some(place) => Ok(place),
             None => Err(self.make_room(hash, key()?)?),
         };
-        self.move_to(at);
+        if self.pace.0 != at {
+            self.set_pace(at);
+        }
         let weight = self.pace.1.times(count);
         match found {
             Ok(place) => {
@@ -270,19 +298,6 @@ impl HotList {
         Ok(())
     }
 
-    /// Makes `pace` that of an event at this instant, and the list's time no earlier.
-    #[inline(always)]
-    fn move_to(&mut self, at: f64) {
-        if at < self.state.time {
-            self.state.late += 1;
-        } else {
-            self.state.time = at;
-        }
-        if self.pace.0 != at {
-            self.set_pace(at);
-        }
-    }
-
     fn set_pace(&mut self, at: f64) {
         let Some(half_life) = self.plan.half_life else { return };
         let mut power = Power::of(at, half_life, self.state.shift, false);
@@ -306,26 +321,13 @@ impl HotList {
         self.pace.0 = f64::NAN;
     }
 
-    /// The list's time is at least this from now on.
-    pub fn advance(&mut self, now: f64) -> Result<()> {
-        check_time(now)?;
-        self.state.time = self.state.time.max(now);
-        Ok(())
-    }
-
-    /// The instant of an event that happens now by a clock: a clock behind the list's time is counted, and
-    /// the event is as of the list's time.
-    pub fn by_clock(&mut self, now: f64) -> f64 {
-        self.state.clock_jumps += u64::from(now < self.state.time);
-        now.max(self.state.time)
-    }
-
     // ---- asking
 
     /// The factor that makes counts of weights at an instant, which is not before the list's time.
     fn factor(&self, now: f64) -> Result<Power> {
         check_time(now)?;
-        if now < self.state.time {
+        let now = self.plan.stepped(now);
+        if self.time.now().is_some_and(|own| now < own) {
             return Err(Error::parameter(
                 "at",
                 now,
@@ -351,9 +353,10 @@ impl HotList {
         self.heap.peek(weight)
     }
 
-    /// Whether the key is listed.
+    /// Whether the key is listed, or has an event that is set aside.
     pub fn contains(&self, hash: KeyHash) -> bool {
-        self.find(hash).is_some()
+        let waits = || self.time.aside().iter().any(|event| event.what.hash == hash);
+        self.find(hash).is_some() || waits()
     }
 
     /// (lower, count) of any key at an instant: its true count is between them.
@@ -363,7 +366,8 @@ impl HotList {
             Some(place) => self.places[place].weight,
             None => Bounds { low: 0.0, high: self.floor() },
         };
-        let Bounds { low, high } = factor.of_bounds(weight);
+        let waiting = self.waiting(now, |event| event.hash == hash);
+        let Bounds { low, high } = factor.of_bounds(weight).plus(waiting);
         Ok((low, high))
     }
 
@@ -377,29 +381,46 @@ impl HotList {
     /// The decayed count of all events together, rounded up. What is not listed has at most a k-th of it.
     pub fn total(&self, now: f64) -> Result<f64> {
         let factor = self.factor(now)?;
-        Ok(factor.of_bounds(Bounds { low: 0.0, high: self.whole() }).high)
+        let inside = factor.of_bounds(Bounds { low: 0.0, high: self.whole() });
+        Ok(inside.plus(self.waiting(now, |_| true)).high)
     }
 
     /// The `n` hottest keys, or all that are listed, the hottest first.
     pub fn top(&self, n: Option<usize>, now: f64) -> Result<Vec<HotItem<'_>>> {
         let factor = self.factor(now)?;
-        let whole = self.whole();
-        let mut order: Vec<u32> = (0..self.places.len() as u32).collect();
-        let rank = |place: &u32| self.places[*place as usize].weight;
-        let hotter = |a: &u32, b: &u32| {
-            let (x, y) = (rank(a), rank(b));
-            y.high.total_cmp(&x.high).then(y.low.total_cmp(&x.low)).then(a.cmp(b))
+        let total = self.total(now)?;
+        let mut order: Vec<(Bounds, u32)> =
+            (0..).zip(&self.places).map(|(i, place)| (place.weight, i)).collect();
+        let hotter = |(a, i): &(Bounds, u32), (b, j): &(Bounds, u32)| {
+            b.high.total_cmp(&a.high).then(b.low.total_cmp(&a.low)).then(i.cmp(j))
         };
+        let extra = self.listed_aside(now);
+        if !extra.is_empty() {
+            // Weights do not compare with counts, so all become counts.
+            order.iter_mut().for_each(|(bounds, _)| *bounds = factor.of_bounds(*bounds));
+            for (place, waiting) in &extra {
+                if *place < self.places.len() {
+                    order[*place].0 = order[*place].0.plus(*waiting);
+                } else {
+                    order.push((*waiting, *place as u32));
+                }
+            }
+        }
         let n = n.unwrap_or(order.len()).min(order.len());
         if n > 0 && n < order.len() {
             order.select_nth_unstable_by(n - 1, hotter);
         }
         order.truncate(n);
         order.sort_unstable_by(hotter);
-        let item = |place: u32| {
-            let Bounds { low, high } = factor.of_bounds(rank(&place));
-            let share = (rank(&place).high / whole).min(1.0);
-            HotItem { key: self.keys[place as usize].view(), count: high, lower: low, share }
+        let item = |(bounds, place): (Bounds, u32)| {
+            let bounds = if extra.is_empty() { factor.of_bounds(bounds) } else { bounds };
+            let share = (bounds.high / total).min(1.0);
+            HotItem {
+                key: self.key_at(place as usize),
+                count: bounds.high,
+                lower: bounds.low,
+                share,
+            }
         };
         Ok(order.into_iter().map(item).collect())
     }
@@ -408,6 +429,12 @@ impl HotList {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
+        self.forget_counts();
+        self.time.clear();
+        self.calm_until = f64::NEG_INFINITY;
+    }
+
+    fn forget_counts(&mut self) {
         self.places.clear();
         self.keys.clear();
         self.index = Index::default();

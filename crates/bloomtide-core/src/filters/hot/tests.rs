@@ -5,7 +5,9 @@ use super::*;
 #[test]
 fn digests_without_keys_and_instants_that_cannot_be_change_nothing() {
     let hasher = Hasher::Xxh3 { seed: 3 };
-    let mut list = HotList::new(HotPlan { k: 4, half_life: Some(60.0) }, hasher).unwrap();
+    let mut list =
+        HotList::new(HotPlan { k: 4, half_life: Some(60.0), steps: None, max_jump: None }, hasher)
+            .unwrap();
     list.add(Key::Unsigned(1), 1, 1_700_000_000.0).unwrap();
     let before = list.copy().unwrap();
     let digests = [KeyHash::default()];

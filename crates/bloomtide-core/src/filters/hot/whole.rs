@@ -7,8 +7,9 @@
 
 use super::plan::check_time;
 use super::weight::{Bounds, sum_up};
-use super::{FRESH, HotList, HotPlan, HotState, Place};
+use super::{FRESH, HotList, HotPlan, HotState, Occurrence, Place};
 use crate::error::{Error, Result};
+use crate::event_time::EventTime;
 use crate::hash::Hasher;
 use crate::key::{Key, OwnedKey};
 
@@ -16,7 +17,7 @@ impl HotList {
     /// A copy.
     pub fn copy(&self) -> Result<Self> {
         let rows = self.rows().map(|(low, high, key)| Ok((low, high, key.view())));
-        HotList::over(self.plan, self.hasher, self.state, rows)
+        HotList::over(self.plan, self.hasher, self.state, self.time.clone(), rows)
     }
 
     /// Refuses to go on when `other` was made with other parameters.
@@ -59,13 +60,14 @@ impl HotList {
             |list: &HotList, by| Bounds { low: 0.0, high: list.state.total }.shifted(by).high;
         let state = HotState {
             shift: self.state.shift - here,
-            time: self.state.time.max(other.state.time),
             total: sum_up(total(self, here), total(other, there)),
-            late: self.state.late.saturating_add(other.state.late),
-            clock_jumps: self.state.clock_jumps.saturating_add(other.state.clock_jumps),
         };
+        let mut time = self.time.clone();
+        let due = time.merge(&other.time);
         let rows = rows.iter().map(|(place, key)| Ok((place.weight.low, place.weight.high, *key)));
-        *self = HotList::over(self.plan, self.hasher, state, rows)?;
+        let mut merged = HotList::over(self.plan, self.hasher, state, time, rows)?;
+        merged.take_in(&due)?;
+        *self = merged;
         Ok(())
     }
 
@@ -85,6 +87,9 @@ impl HotList {
         self.plan == other.plan
             && self.hasher == other.hasher
             && self.state == other.state
+            && self.time.now() == other.time.now()
+            && self.time.odd() == other.time.odd()
+            && self.time.aside() == other.time.aside()
             && self.places.len() == other.places.len()
             && self.places.iter().zip(&other.places).all(same)
             && self.keys.iter().zip(&other.keys).all(|(a, b)| a.view() == b.view())
@@ -109,14 +114,17 @@ impl HotList {
                 return broken(format!("place {i} weighs {low} to {high}"));
             }
         }
-        let HotState { total, time, .. } = self.state;
-        let no_time = time == f64::NEG_INFINITY;
+        let (total, time) = (self.state.total, self.time.now());
         if !(0.0..=f64::MAX).contains(&total) || (total == 0.0) != self.places.is_empty() {
             return broken(format!("a total of {total}"));
         }
-        if (no_time && !self.is_empty()) || !(no_time || check_time(time).is_ok()) {
-            return broken(format!("a time of {time}"));
+        let possible = time.map_or(self.is_empty(), |time| {
+            check_time(time).is_ok() || check_time(time + self.epoch()).is_ok()
+        });
+        if !possible {
+            return broken(format!("a time of {time:?}"));
         }
+        self.check_aside()?;
         let weights: Vec<f64> = self.places.iter().map(|place| place.weight.high).collect();
         if !self.heap.is_empty() && !self.heap.is_sound(&weights) {
             return broken("the heap does not order the places".to_owned());
@@ -128,6 +136,15 @@ impl HotList {
 
     pub(crate) fn state(&self) -> &HotState {
         &self.state
+    }
+
+    pub(crate) fn event_time(&self) -> &EventTime<Occurrence> {
+        &self.time
+    }
+
+    /// Seconds that the begin of an epoch may be before an instant of it.
+    fn epoch(&self) -> f64 {
+        self.plan.steps.map_or(0.0, |steps| steps.epoch)
     }
 
     /// Every place: its weight's bounds and its key.
@@ -144,19 +161,20 @@ impl HotList {
         plan: HotPlan,
         hasher: Hasher,
         state: HotState,
+        time: EventTime<Occurrence>,
         rows: impl Iterator<Item = Result<(f64, f64, Key<'k>)>>,
     ) -> Result<Self> {
         let mut list = HotList::new(plan, hasher)?;
         for row in rows {
             let (low, high, key) = row?;
             let hash = key.hash(&hasher);
-            if list.contains(hash) || list.len() as u64 == plan.k {
+            if list.find(hash).is_some() || list.len() as u64 == plan.k {
                 return Err(Error::Invariant { invariant: "a key twice, or too many".to_owned() });
             }
             let place = list.make_room(hash, key)?;
             list.places[place].weight = Bounds { low, high };
         }
-        list.state = state;
+        (list.state, list.calm_until, list.time) = (state, time.calm_until(), time);
         list.validate()?;
         Ok(list)
     }

@@ -32,6 +32,8 @@ function figures(told) {
     rows.push(["Events", monitor.events, number(monitor.events), monitor.since ? `since ${moment(monitor.since)}` : ""]);
     rows.push(["New keys", monitor.new, number(monitor.new), recent ? `${percent(sum(pulse.new) / recent)} of the last 5 min` : "none in the last 5 min"]);
     rows.push(["Late events", monitor.late, number(monitor.late), monitor.events ? `${percent(monitor.late / monitor.events)} of all` : ""]);
+    const wrong = monitor.ahead + monitor.aside;
+    if (wrong) rows.push(["Wrong times", wrong, number(wrong), `${number(monitor.aside)} far after the others, set aside`]);
   }
   if (keyspace && (keyspace.calls || !monitor)) {
     const rate = before ? Math.max(0, keyspace.calls - before.calls) / Math.max(0.5, told.time - before.time) : 0;
