@@ -43,7 +43,11 @@ impl HotList {
     /// the event is as of the list's time.
     pub fn by_clock(&mut self, now: f64) -> Result<f64> {
         check_time(now)?;
-        let due = self.time.advance(self.plan.stepped(now), true);
+        let at = self.plan.stepped(now);
+        if at <= self.calm_until && self.time.now() <= Some(at) {
+            return Ok(now);
+        }
+        let due = self.time.advance(at, true);
         self.take_in(&due)?;
         Ok(self.time.now().map_or(now, |own| now.max(own)))
     }
