@@ -181,7 +181,7 @@ def test_a_batch_that_answers_otherwise_stops_the_run() -> None:
 
 def test_a_filter_that_errs_too_often_stops_the_run() -> None:
     honest = _engine(engines.MEMBERSHIP, "bloomtide")
-    broken = dataclasses.replace(honest, build=lambda capacity, rate: honest.build(capacity, 0.03))
+    broken = dataclasses.replace(honest, build=lambda capacity, rate: honest.build(capacity, 0.05))
     with pytest.raises(WrongAnswerError, match="false positives"):
         membership.measure([broken], QUICK.small, None, Timings())
 

@@ -185,7 +185,7 @@ def test_blocks_of_counters_are_whole_and_the_filter_says_so(
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
-        ({"cells": 639}, "cells"),
+        ({"cells": 767}, "cells"),
         ({"hashes": 3}, "hashes"),
         ({"derivation": "double"}, "derivation"),
     ],
@@ -194,7 +194,7 @@ def test_a_plan_that_was_changed_by_hand_is_checked_again(
     changes: dict[str, Any], name: str
 ) -> None:
     plan = CountingBloomFilter.plan(60, 0.02)
-    assert (plan.layout, plan.cells, plan.hashes) == ("blocked", 640, 4)
+    assert (plan.layout, plan.cells, plan.hashes) == ("blocked", 768, 4)
     changed = dataclasses.replace(plan, **changes)
     refused(errors.ParameterError, CountingBloomFilter.from_plan, changed, name=name)
 

@@ -170,7 +170,7 @@ def _rarely_exceeded(cells: Any, layout: str, hashes: int, confidence: float) ->
 def test_the_lower_bound_takes_off_what_noise_rarely_exceeds(layout: Any) -> None:
     """A small filter is looked at whole, so the bound can be computed here from its counters."""
     rng = np.random.default_rng(13)
-    counting = CountingBloomFilter(500, 0.005, counter_bits=16, layout=layout)
+    counting = CountingBloomFilter(320, 0.005, counter_bits=16, layout=layout)
     counting.add_many(rng.integers(0, 1_500, 15_000))
     cells, k = counting.cells(), counting.hashes
     noises, without_blocks = [], []
