@@ -11,15 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from benchmarks.workload import zipf_stream
 from bloomtide._core import HistoryBuffer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BATCH = 50_000
 MINUTE = 60_000_000
@@ -54,17 +51,17 @@ def measure(events: int, rounds: int) -> HistorySpeed:
     keys = zipf_stream(events, exponent=1.0).arrow
     random = np.random.default_rng(7)
     steps = np.arange(events, dtype=np.int64) * (HOURS * 60 * MINUTE - JITTER) // events
-    times = (START + steps + random.integers(0, JITTER, events)).astype("datetime64[us]")
+    times = pa.array(START + steps + random.integers(0, JITTER, events), pa.timestamp("us", "UTC"))
     runs = [_once(list(_batches(keys, times)), events) for _ in range(rounds)]
     return max(runs, key=lambda run: run.per_second)
 
 
-def _batches(keys: pa.StringArray, times: np.ndarray) -> Iterator[tuple[pa.Array, np.ndarray]]:
+def _batches(keys: pa.StringArray, times: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
     for start in range(0, len(keys), BATCH):
-        yield keys.slice(start, BATCH), times[start : start + BATCH]
+        yield keys.slice(start, BATCH), times.slice(start, BATCH)
 
 
-def _once(batches: list[tuple[pa.Array, np.ndarray]], events: int) -> HistorySpeed:
+def _once(batches: list[tuple[pa.Array, pa.Array]], events: int) -> HistorySpeed:
     buffer = HistoryBuffer(window=MINUTE, rows=60)
     written = size = items = 0
     with tempfile.TemporaryFile(buffering=0) as journal:

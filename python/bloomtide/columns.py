@@ -3,10 +3,12 @@
 The compiled core reads plain numbers and lists of them by itself. Everything else is read here, and
 goes back as one number, or as a contiguous NumPy array of 64-bit numbers, checked row by row.
 
-    instant   aware `datetime`, ISO 8601 text with its zone, seconds since 1970, `datetime64` (UTC)
-    column    NumPy numbers or `datetime64`, an Arrow column of either, any iterable of instants
+    instant   aware `datetime`, ISO 8601 text with its zone, seconds since 1970
+    column    NumPy numbers, an Arrow column of numbers or of timestamps with a zone, a column of
+              pandas or Polars of such, any iterable of instants
 
-A date and time without a zone is refused: which instant it means depends on where the program runs.
+A date and time without a zone is refused, alone and in a column: which instant it means depends on
+where the program runs. NumPy's `datetime64` never has one.
 """
 
 from __future__ import annotations
@@ -31,6 +33,11 @@ _NO_INSTANT = (
 _NO_ZONE = (
     "an instant with its time zone",
     'say which zone: tzinfo=timezone.utc, or "Z" at the end of the text',
+)
+_NO_ZONES = (
+    "instants with their time zone",
+    'say which zone: an Arrow column of timestamp("us", "UTC"), or seconds since 1970; of '
+    '`datetime64` in UTC these are at.astype("datetime64[us]").astype("int64") / 1e6',
 )
 _OUTSIDE = (
     "seconds since 1970, before the year 10000",
@@ -60,6 +67,9 @@ def _is_arrow(value: object) -> bool:
 
 def _from_arrow(column: Any) -> Any:
     """Through NumPy, which all of them know; what is missing becomes NaN, NaT or None."""
+    if getattr(getattr(column, "dtype", None), "tz", None) is not None:
+        # pandas would make an object of each.
+        return np.asarray(column, "datetime64[ns]")
     try:
         return column.to_numpy(zero_copy_only=False)
     except TypeError:
@@ -96,7 +106,7 @@ def _seconds_of(value: Any, name: str, row: int | None) -> float:
             raise _refused(name, value, _NO_ZONE, row) from error
         raise _refused(name, value, _NO_ZONE, row)
     if kind == "M":
-        return float(_seconds_of_dates(np.reshape(value, 1))[0])
+        raise _refused(name, value, _NO_ZONES, row)
     if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise _refused(name, value, _NO_INSTANT, row)
     try:
@@ -118,7 +128,7 @@ def read_whole_micros(value: Any, name: str) -> NDArray[np.int64] | None:
 
     Whole numbers stay whole: an event a nanosecond before midnight stays in its day.
     """
-    if not (_is_arrow(value) or _kind(value) == "M"):
+    if not (_is_arrow(value) or _has_zone(value)):
         return None
     column = _column(value, name)
     if _kind(column) != "M" or hasattr(column, "mask"):
@@ -139,15 +149,25 @@ def _column(value: Any, name: str) -> Any:
         return None
     why = (
         "an instant, or a column of them",
-        "give seconds or datetime64 as a NumPy array or Arrow column, or a list",
+        "give seconds as a NumPy array, seconds or timestamps with a zone as an Arrow column",
     )
+    zoned = _has_zone(value)
     try:
-        column = _from_arrow(value) if arrow else value
+        column = _from_arrow(value) if arrow or zoned else value
     except Exception as error:
         raise refusal(name, str(error), *why) from error
     if getattr(column, "ndim", 1) != 1:
         raise refusal(name, f"an array of shape {column.shape}", *why)
+    if _kind(column) == "M" and not zoned:
+        raise refusal(name, f"a column of {column.dtype}", *_NO_ZONES)
     return column
+
+
+def _has_zone(column: Any) -> bool:
+    """Whether a column of timestamps says its zone: Arrow's, pandas' or Polars'."""
+    kinds = (getattr(column, "type", None), getattr(column, "dtype", None))
+    zones = (getattr(kind, name, None) for kind in kinds for name in ("tz", "time_zone"))
+    return any(zone is not None for zone in zones)
 
 
 def _iterable(value: object) -> bool:
@@ -174,7 +194,7 @@ def _seconds_of_column(column: Any, name: str) -> NDArray[np.float64]:
 
 
 def _seconds_of_dates(dates: NDArray[Any]) -> NDArray[np.float64]:
-    """Of `datetime64`, which counts in UTC; what is not a time comes out long before 1970."""
+    """Of `datetime64` in UTC; what is not a time comes out long before 1970."""
     unit, step = np.datetime_data(dates.dtype)
     if unit not in _SECONDS:
         # Days and the like; what is finer than nanoseconds loses what nobody can see.
@@ -218,7 +238,8 @@ def read_counts(counts: Any) -> NDArray[np.uint64]:
             raise _no_count(int(words[row]), row)
         return words.view(np.uint64)
     if not _iterable(column):
-        raise _no_counts(repr(column))
+        hint = f"give one for each key: counts=[{_shown(column)}] * len(keys)"
+        raise refusal("counts", _shown(column), "a column of whole numbers", hint)
     return np.fromiter((_count(count, row) for row, count in enumerate(column)), np.uint64)
 
 
@@ -270,6 +291,9 @@ def read_changes(changes: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
     """By how much each key changes its count."""
     # NumPy knows all kinds of columns; only whole numbers are taken.
     column = np.asarray(changes)
+    if column.ndim == 0:
+        hint = f"give one for each key: changes=[{_shown(changes)}] * len(keys)"
+        raise refusal("changes", _shown(changes), "a column of whole numbers", hint)
     why = (
         "a column of whole numbers",
         "give 1 to add, -1 to remove, 0 to ask; as int64, without nulls",

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
+from bloomtide import History, HotList, Monitor, RecentFilter, TimeDecayingBloomFilter
 from bloomtide._core import parse_duration, parse_instant
+from bloomtide.distributed import Recipe, ShardedFilter
 from bloomtide.errors import ParameterError
 
 NOON = 1_700_000_000.0
@@ -76,8 +81,7 @@ def test_what_is_no_duration_is_refused_by_name(wrong: Any) -> None:
         "2023-11-14T22:13:20Z",
         "2023-11-14T23:13:20+01:00",
         "20231114T221320+0000",
-        np.datetime64("2023-11-14T22:13:20"),
-        np.datetime64("2023-11-14T22:13:20", "ns"),
+        pd.Timestamp(NOON, unit="s", tz="Asia/Tokyo"),
     ],
 )
 def test_an_instant_is_the_same_in_every_form(written: Any) -> None:
@@ -86,12 +90,18 @@ def test_an_instant_is_the_same_in_every_form(written: Any) -> None:
 
 def test_fractions_of_a_second_are_kept() -> None:
     assert parse_instant("1970-01-01T00:00:01.5Z") == 1.5
-    assert parse_instant(np.datetime64("1970-01-01T00:00:01.250")) == 1.25
-    assert parse_instant(np.datetime64("1970-01-03")) == 172_800
+    assert parse_instant(pd.Timestamp("1970-01-01T00:00:01.250Z")) == 1.25
 
 
 @pytest.mark.parametrize(
-    "zoneless", [AWARE.replace(tzinfo=None), "2023-11-14T22:13:20", "2023-11-14"]
+    "zoneless",
+    [
+        AWARE.replace(tzinfo=None),
+        "2023-11-14T22:13:20",
+        "2023-11-14",
+        np.datetime64("2023-11-14T22:13:20"),
+        pd.Timestamp("2023-11-14T22:13:20"),
+    ],
 )
 def test_an_instant_without_a_zone_is_refused(zoneless: Any) -> None:
     with pytest.raises(ParameterError, match="time zone") as caught:
@@ -110,7 +120,7 @@ def test_text_that_is_refused_is_told_as_it_was_written(text: str) -> None:
     "wrong",
     [
         *(float("nan"), float("inf"), -1, -0.5, NOON * 1000, 10**400, True, None, "soon", b"1", 1j),
-        *(datetime(1969, 12, 31, tzinfo=UTC), np.datetime64("NaT"), np.datetime64("1900-01-01")),
+        *(datetime(1969, 12, 31, tzinfo=UTC), np.datetime64("NaT"), pd.NaT),
         *(np.timedelta64(1, "s"), timedelta(1), AWARE.date(), "10000-01-01T00:00:00Z", object()),
     ],
 )
@@ -121,6 +131,21 @@ def test_what_is_no_instant_is_refused_by_name(wrong: Any) -> None:
 
 
 SECONDS = [0.0, 1.5, NOON]
+MILLIS = (np.array(SECONDS) * 1000).astype("int64")
+NAIVE: list[Any] = [
+    *(MILLIS.astype(f"datetime64[{unit}]") for unit in ("s", "ms", "25ms", "us", "ns", "D")),
+    MILLIS.astype("datetime64[ms]").astype(">M8[ms]"),
+    np.array([], "datetime64[s]"),
+    pa.array(MILLIS.astype("datetime64[ms]")),
+    pa.chunked_array([pa.array(MILLIS, pa.timestamp("us"))]),
+    pa.array([1, 2], pa.date32()),
+    pd.Series(MILLIS.astype("datetime64[ms]")),
+    pd.DatetimeIndex(MILLIS.astype("datetime64[ms]")),
+    pl.Series(MILLIS).cast(pl.Datetime("ms")),
+    pl.Series([1, 2]).cast(pl.Date),
+    list(MILLIS.astype("datetime64[ms]")),
+    [datetime.fromtimestamp(NOON)],  # noqa: DTZ006
+]
 
 
 @pytest.mark.parametrize(
@@ -132,14 +157,14 @@ SECONDS = [0.0, 1.5, NOON]
         np.array(SECONDS),
         np.array(SECONDS, ">f8"),
         np.array([s for s in SECONDS for _ in range(2)])[::2],
-        (np.array(SECONDS) * 1000).astype("datetime64[ms]"),
-        (np.array(SECONDS) * 1e9).astype("datetime64[ns]"),
-        (np.array(SECONDS) * 1000).astype("datetime64[ms]").astype(">M8[ms]"),
-        (np.array(SECONDS) * 40).astype("datetime64[25ms]"),
         pa.array(SECONDS),
         pa.chunked_array([SECONDS[:1], SECONDS[1:]]),
-        pa.array((np.array(SECONDS) * 1000).astype("datetime64[ms]")),
-        pa.array((np.array(SECONDS) * 1000).astype("int64"), pa.timestamp("ms", tz="Asia/Tokyo")),
+        pa.array(MILLIS, pa.timestamp("ms", tz="Asia/Tokyo")),
+        pa.chunked_array([pa.array(MILLIS * 1_000_000, pa.timestamp("ns", tz="UTC"))]),
+        pd.Series(SECONDS),
+        pd.Series(pd.to_datetime(SECONDS, unit="s", utc=True)),
+        pd.to_datetime(SECONDS, unit="s", utc=True).tz_convert("America/New_York"),
+        pl.Series(MILLIS).cast(pl.Datetime("ms", "Asia/Tokyo")),
         [
             0,
             "1970-01-01T00:00:01.500Z",
@@ -153,7 +178,45 @@ def test_a_column_of_instants_is_read_whatever_holds_it(column: Any) -> None:
 
 
 def test_an_empty_column_has_no_instants() -> None:
-    assert parse_instant([]).shape == parse_instant(np.array([], "datetime64[s]")).shape == (0,)
+    assert parse_instant([]).shape == parse_instant(np.array([])).shape == (0,)
+
+
+@pytest.mark.parametrize("column", NAIVE, ids=lambda column: type(column).__module__)
+def test_a_column_of_times_without_a_zone_is_refused_as_one_of_them_is(column: Any) -> None:
+    with pytest.raises(ParameterError, match="time zone") as caught:
+        parse_instant(column)
+    assert caught.value.name == "at"
+    assert "which zone" in caught.value.hint
+
+
+def _everything_with_a_time(folder: Path) -> list[Any]:
+    goal: Any = {"capacity": 100, "error_rate": 0.01}
+    decaying = TimeDecayingBloomFilter(**goal, half_life="1h")
+    sharded = ShardedFilter(
+        Recipe.of(TimeDecayingBloomFilter.plan(**goal, half_life=60), at=NOON), 2
+    )
+    return [
+        decaying,
+        HotList(5),
+        TimeDecayingBloomFilter(**goal, half_life="1h").with_hot_list(5),
+        RecentFilter(**goal),
+        History.open(folder / "history", background=False),
+        Monitor.open(),
+        sharded,
+    ]
+
+
+def test_every_class_that_takes_instants_refuses_a_column_without_a_zone(tmp_path: Path) -> None:
+    naive = np.array([int(NOON)] * 2).astype("datetime64[s]")
+    zoned = pa.array([int(NOON)] * 2, pa.timestamp("s", "UTC"))
+    for made in _everything_with_a_time(tmp_path):
+        for column in (naive, pa.array(naive), pd.Series(naive), naive[0], list(naive)):
+            with pytest.raises(ParameterError, match="time zone") as caught:
+                made.add_many(["a", "b"], at=column)
+            assert caught.value.name == "at", made
+        made.add_many(["a", "b"], at=zoned)
+        if hasattr(made, "close"):
+            made.close()
 
 
 @pytest.mark.parametrize(
@@ -166,8 +229,8 @@ def test_an_empty_column_has_no_instants() -> None:
         np.array([1.0, np.nan]),
         np.array([1, -1]),
         np.array([1, 1_700_000_000_000]),
-        np.array(["2023-01-01", "NaT"], "datetime64[s]"),
-        np.array(["2023-01-01", "1850-01-01"], "datetime64[D]"),
+        pd.to_datetime(["2023-01-01", "NaT"], utc=True),
+        pa.array([1, -1], pa.timestamp("s", tz="UTC")),
         np.ma.masked_array([1.0, 2.0], [False, True]),
         pa.chunked_array([pa.array([1, None], pa.timestamp("s", tz="UTC"))]),
         np.array([1.0, None], object),

@@ -59,6 +59,11 @@ def held(buffer: HistoryBuffer, keys: Any) -> dict[Any, Counter[int]]:
     return rows
 
 
+def utc(times: Any, unit: str = "us") -> pa.Array:
+    """A column of instants."""
+    return pa.array(times, pa.timestamp(unit, "UTC"))
+
+
 FORMS: dict[str, Any] = {
     "list": lambda keys: list(keys),
     "tuple": lambda keys: tuple(keys),
@@ -76,7 +81,7 @@ def test_a_batch_of_any_form_counts_and_names_like_an_exact_dictionary(form: str
     keys, counts, times = events(3000)
     buffer = hourly(names=8)
     given = FORMS[form](keys)
-    assert buffer.add_many(given, counts, at=times.astype("datetime64[us]")) == 3000
+    assert buffer.add_many(given, counts, at=utc(times)) == 3000
     expected = exact(keys, counts, times)
     assert held(buffer, expected) == expected
     assert buffer.entries == sum(len(rows) for rows in expected.values())
@@ -95,11 +100,11 @@ def test_a_batch_of_any_form_counts_and_names_like_an_exact_dictionary(form: str
     "at",
     [
         np.array([START, START + MINUTE]) / 1e6,
-        np.array([START, START + MINUTE], "datetime64[us]"),
-        np.array([START * 1000 + 999, (START + MINUTE) * 1000], "datetime64[ns]"),
-        np.array([START // SECOND, (START + MINUTE) // SECOND], "datetime64[s]"),
-        pa.array([START, START + MINUTE], pa.timestamp("us", tz="UTC")),
-        pa.chunked_array([[START // 1000], [(START + MINUTE) // 1000]], pa.timestamp("ms")),
+        utc([START, START + MINUTE]),
+        utc([START * 1000 + 999, (START + MINUTE) * 1000], "ns"),
+        utc([START // SECOND, (START + MINUTE) // SECOND], "s"),
+        utc([START, START + MINUTE]).cast(pa.timestamp("us", "Asia/Tokyo")),
+        pa.chunked_array([utc([START // 1000], "ms"), utc([(START + MINUTE) // 1000], "ms")]),
         [datetime.fromtimestamp(START / 1e6, UTC), (START + MINUTE) / 1e6],
         ["2025-10-09T09:00:00Z", "2025-10-09T09:01:00Z"],
     ],
@@ -115,7 +120,7 @@ def test_instants_are_read_in_every_spelling(at: Any) -> None:
 
 def test_the_last_nanosecond_of_a_window_belongs_to_it() -> None:
     buffer = hourly()
-    buffer.add_many(["a"], at=np.array([(START + MINUTE) * 1000 - 1], "datetime64[ns]"))
+    buffer.add_many(["a"], at=utc([(START + MINUTE) * 1000 - 1], "ns"))
     assert buffer.rows_of(buffer.segments()[0].index, "a")[:2].tolist() == [1, 0]
 
 
@@ -129,7 +134,7 @@ def test_the_last_nanosecond_of_a_window_belongs_to_it() -> None:
         (["a", "b"], [1], 5.0, "refuse", ParameterError),
         (["a", "b"], None, [5.0], "refuse", ParameterError),
         (["a", "b"], None, [5.0, float("nan")], "refuse", ParameterError),
-        (["a", "b"], None, np.array(["2020", "NaT"], "datetime64[us]"), "refuse", ParameterError),
+        (["a", "b"], None, utc([START, None]), "refuse", ParameterError),
         (["a", "b"], None, [5.0, datetime(2020, 1, 1)], "refuse", ParameterError),  # noqa: DTZ001
         (["a", "b"], None, 5.0, "maybe", ParameterError),
         (["a", "b"], None, [5.0, 1e13], "refuse", ParameterError),
@@ -201,7 +206,7 @@ def test_keys_keep_their_domain_and_their_spelling() -> None:
 
 def test_the_journal_makes_the_same_buffer_again_and_goes_on() -> None:
     keys, counts, times = events(2000)
-    at = times.astype("datetime64[us]")
+    at = utc(times)
     buffer, journal = hourly(), b""
     for start in range(0, 2000, 300):
         part = slice(start, start + 300)
@@ -260,7 +265,7 @@ def test_a_dump_leaves_out_what_is_being_sealed() -> None:
 def test_a_dump_makes_the_same_buffer_again() -> None:
     keys, counts, times = events(3000)
     buffer = hourly(names=8)
-    buffer.add_many(keys, counts, at=times.astype("datetime64[us]"))
+    buffer.add_many(keys, counts, at=utc(times))
     with pytest.raises(BloomtideError):
         buffer.replay(b"")  # what was not taken would be lost
     buffer.take_journal()
@@ -302,7 +307,7 @@ def test_without_names_the_largest_count_is_told_all_the_same() -> None:
 def test_a_sealed_segment_answers_at_least_what_was_open_and_names_the_same() -> None:
     keys, counts, times = events(4000)
     buffer = hourly(names=20)
-    buffer.add_many(keys, counts, at=times.astype("datetime64[us]"))
+    buffer.add_many(keys, counts, at=utc(times))
     distinct = sorted(set(keys))
     for open_one in buffer.segments():
         made = buffer.seal(open_one.index, error_rate=0.01)
@@ -332,7 +337,7 @@ def test_a_roll_up_has_each_hour_as_a_row_late_ones_too() -> None:
     early, late = hourly(), hourly()
     half = slice(0, 2000), slice(2000, None)
     for buffer, part in zip((early, late), half, strict=True):
-        buffer.add_many(keys[part], counts[part], at=times[part].astype("datetime64[us]"))
+        buffer.add_many(keys[part], counts[part], at=utc(times[part]))
     sealed = [b.seal(s.index, error_rate=0.01) for b in (early, late) for s in b.segments()]
     assert len(sealed) == 6
     begin = START // (24 * HOUR) * 24 * HOUR
@@ -427,7 +432,7 @@ def test_a_sealed_segment_is_dropped_and_a_late_event_opens_it_anew() -> None:
 def test_by_arrivals_a_row_is_so_many_events() -> None:
     buffer = HistoryBuffer(arrivals=100, rows=3)
     times = START + np.arange(750) * SECOND
-    buffer.add_many(["a", "b", "c"] * 250, at=times.astype("datetime64[us]"))
+    buffer.add_many(["a", "b", "c"] * 250, at=utc(times))
     assert [each.events for each in buffer.segments()] == [300, 300, 150]
     assert [each.complete for each in buffer.segments()] == [True, True, False]
     rows = buffer.row_records(1)

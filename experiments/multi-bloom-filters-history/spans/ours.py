@@ -28,7 +28,7 @@ class OurHistory:
 
     def add(self, keys: pa.Array, at: Micros) -> None:
         """In one call."""
-        self.history.add_many(keys, at=at.astype("datetime64[us]"))
+        self.history.add_many(keys, at=pa.array(at, pa.timestamp("us", "UTC")))
 
     def finish(self) -> None:
         """Seal everything, also what is not complete yet, and roll up what is."""

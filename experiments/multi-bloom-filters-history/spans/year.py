@@ -50,7 +50,7 @@ def _fill(folder: Path, days: int, events: int, pages: int) -> float:
             low, high = (START + days * DAY * at / events for at in (first, first + size))
             at = np.sort(random.random(size)) * (high - low) + low
             keys = zipf(random, pages, 1.0, size)
-            history.add_many(keys, at=(at * 1e6).astype("datetime64[us]"))
+            history.add_many(keys, at=at)
             history.compact(now=high)
         history.seal()
         history.compact(now=START + days * DAY)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bloomtide
@@ -86,8 +87,9 @@ def a_batch_with_instants_equals_its_rows_one_by_one(subject: Subject) -> None:
     rows = zip(keys, counts, moments, strict=True)
     answers = [expected.add(key, count, moment) for key, count, moment in rows]
     state = expected.to_bytes()
-    milliseconds = np.ceil(np.array(moments) * 1000)
-    columns = (moments, np.array(moments), milliseconds.astype("datetime64[ms]"))
+    milliseconds = np.ceil(np.array(moments) * 1000).astype("int64")
+    zoned = pa.array(milliseconds, pa.timestamp("ms", "UTC"))
+    columns = (moments, np.array(moments), zoned)
     for column in columns:
         filled = fresh(subject)
         assert filled.add_many(keys, counts, column).tolist() == answers
