@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -204,6 +205,20 @@ def test_partials_of_other_parameters_are_refused_by_the_name_that_differs(
     with pytest.raises(IncompatibleError, match=f"`{field}`") as caught:
         merge([build_partition([["a"]], PLAN), build_partition([["a"]], other)])
     assert caught.value.field == field
+
+
+def test_a_keyed_recipe_needs_its_secret() -> None:
+    """Without one, every task made up another, and no two parts would merge."""
+    makers: tuple[Callable[[], object], ...] = (
+        lambda: Recipe.of(PLAN, hash="keyed"),
+        lambda: Recipe.hot_list(5, hash="keyed"),
+        lambda: Recipe(plan=PLAN, hash="keyed"),
+    )
+    for make in makers:
+        with pytest.raises(ParameterError) as caught:
+            make()
+        assert caught.value.name == "secret"
+        assert "token_bytes(16)" in caught.value.hint
 
 
 def test_two_secrets_are_told_apart_and_not_told() -> None:

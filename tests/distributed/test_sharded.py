@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import bloomtide
-from bloomtide import BloomFilter, DynamicCountFilter, TimeDecayingBloomFilter, UrlFilter
+from bloomtide import (
+    BloomFilter,
+    DynamicCountFilter,
+    HotList,
+    RecentFilter,
+    ScalableBloomFilter,
+    TimeDecayingBloomFilter,
+    UrlFilter,
+)
 from bloomtide.distributed import Recipe, ShardedFilter, write_shard
 from bloomtide.distributed.sharded import shard_capacity, write_manifest
 from bloomtide.errors import (
@@ -166,6 +176,42 @@ def test_what_cannot_be_cut_by_keys_is_refused() -> None:
         ShardedFilter(BloomFilter.plan(100, 0.01), 0)
     with pytest.raises(UnsupportedError, match="does not count"):
         filled().count_many(["a"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "way_out"),
+    [
+        (HotList, "merge hot lists"),
+        (UrlFilter, "canonical URLs"),
+        (ScalableBloomFilter, "BloomFilter"),
+        (RecentFilter, "BloomFilter"),
+        ("bloom", "BloomFilter"),
+        (dict, "BloomFilter"),
+    ],
+)
+def test_a_class_that_has_no_shards_is_refused_with_what_to_do(kind: Any, way_out: str) -> None:
+    with pytest.raises(ParameterError, match="`kind` must be a class of filters") as caught:
+        ShardedFilter.of(kind, 100, 0.01, shards=2)
+    assert caught.value.name == "kind"
+    assert way_out in caught.value.hint
+
+
+@pytest.mark.parametrize("shards", [0, -1, 2**20 + 1, 1.5, "2", None, True])
+def test_a_number_of_shards_that_is_none_is_refused(shards: Any) -> None:
+    makers: tuple[Callable[[], object], ...] = (
+        lambda: ShardedFilter.of(BloomFilter, 100, 0.01, shards=shards),
+        lambda: ShardedFilter(BloomFilter.plan(100, 0.01), shards),
+    )
+    for make in makers:
+        with pytest.raises(ParameterError) as caught:
+            make()
+        assert caught.value.name == "shards"
+
+
+def test_shards_of_a_keyed_filter_need_the_secret() -> None:
+    with pytest.raises(ParameterError) as caught:
+        ShardedFilter.of(BloomFilter, 100, 0.01, shards=2, hash="keyed")
+    assert caught.value.name == "secret"
 
 
 def test_a_secret_hides_which_shard_a_key_has() -> None:

@@ -33,6 +33,7 @@ from bloomtide._core import (
     parse_instant,
 )
 from bloomtide.errors import UnsupportedError, require
+from bloomtide.plain import plain
 from bloomtide.records import Plan
 
 CLASSES: dict[str, Any] = {
@@ -63,6 +64,16 @@ class Recipe:
     secret: bytes | None = None
     at: float | None = None
     """The instant that a structure which fades is for, in seconds since 1970."""
+
+    def __post_init__(self) -> None:
+        for name in ("k", "half_life", "hash", "seed", "at"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+        require(
+            "secret", self.secret, 'given with hash="keyed"',
+            self.hash != "keyed" or self.secret is not None,
+            hint="without one each task would make up its own, and no two parts would merge: give "
+            "all of them the same secrets.token_bytes(16)",
+        )  # fmt: skip
 
     @classmethod
     def of(

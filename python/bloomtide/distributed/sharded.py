@@ -27,7 +27,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bloomtide._core import Digests, load, replace_file
+from bloomtide._core import Digests, ScalableBloomFilter, load, replace_file
 from bloomtide.distributed.build import Spool
 from bloomtide.distributed.recipe import CLASSES, Recipe
 from bloomtide.errors import (
@@ -36,9 +36,11 @@ from bloomtide.errors import (
     SnapshotError,
     StorageError,
     UnsupportedError,
+    refusal,
     require,
 )
 from bloomtide.format import pack_json, read_json
+from bloomtide.plain import plain
 from bloomtide.records import Plan
 
 _SEED = 0x5348_4152_4453  # "SHARDS": another hash than any filter's own
@@ -51,8 +53,7 @@ class ShardedFilter:
     def __init__(self, plan: Plan | Recipe, shards: int) -> None:
         """Empty shards. The plan is that of one shard; `of` makes it from the whole."""
         self.recipe = _usable(Recipe.of(plan))
-        require("shards", shards, f"from 1 to {_MOST:,}", 1 <= shards <= _MOST)
-        self.shards = shards
+        self.shards = _count_of_shards(shards)
         self._directory: Path | None = None
         self._about: list[dict[str, Any]] = []
         self._filters: dict[int, Any] = {}
@@ -76,7 +77,8 @@ class ShardedFilter:
         Shards do not get equally many keys. Each has room for four standard deviations more than
         the mean, so that the fullest keeps the error rate.
         """
-        plan = kind.plan(shard_capacity(capacity, shards), error_rate, **sizing)
+        shards = _count_of_shards(shards)
+        plan = _shardable(kind).plan(shard_capacity(plain(capacity), shards), error_rate, **sizing)
         return cls(Recipe.of(plan, hash=hash, seed=seed, secret=secret, at=at), shards)
 
     # --- keys ---------------------------------------------------------------------------------
@@ -129,6 +131,7 @@ class ShardedFilter:
 
     def shard(self, number: int) -> Any:
         """One of the filters, from its file if it has one."""
+        number = plain(number)
         require("shard", number, f"from 0 to {self.shards - 1}", 0 <= number < self.shards)
         if number not in self._filters:
             self._filters[number] = self._load(number)
@@ -299,13 +302,39 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return about
 
 
+_UNCUT = {
+    "url": "two spellings of one URL, and the prefixes of it, lie in several shards: use a Bloom "
+    "filter of canonical URLs",
+    "hot": "merge hot lists: they are small",
+    "scalable": "size it for all keys: BloomFilter",
+}
+"""Kinds that have no shards, and what to do instead."""
+
+
+def _shardable(kind: Any) -> Any:
+    """The class of a filter that has shards."""
+    classes = [cls for name, cls in CLASSES.items() if name not in _UNCUT]
+    if kind in classes:
+        return kind
+    known = CLASSES | {"scalable": ScalableBloomFilter}
+    name = next((name for name, cls in known.items() if kind is cls), "")
+    hint = _UNCUT.get(name, ", ".join(cls.__name__ for cls in classes))
+    raise refusal(
+        "kind", getattr(kind, "__name__", kind), "a class of filters that has shards", hint
+    )
+
+
+def _count_of_shards(shards: Any) -> int:
+    shards = plain(shards)
+    whole = type(shards) is int and 1 <= shards <= _MOST
+    require("shards", shards, f"a whole number from 1 to {_MOST:,}", whole)
+    return int(shards)
+
+
 def _usable(recipe: Recipe) -> Recipe:
-    if recipe.kind in {"url", "hot"}:
+    if recipe.kind in _UNCUT:
         raise UnsupportedError(
             f"a structure of kind `{recipe.kind}` cannot be cut by the hash of a key",
-            hint="two spellings of one URL, and the prefixes of it, lie in several shards: use a "
-            "Bloom filter of canonical URLs" if recipe.kind == "url"
-            else "merge hot lists: they are small",
-            verb="shards", policy=recipe.kind,
+            hint=_UNCUT[recipe.kind], verb="shards", policy=recipe.kind,
         )  # fmt: skip
     return recipe
