@@ -49,7 +49,7 @@ def family(layout: Any, policy: Any) -> dict[str, Any]:
         "dcf": DynamicCountFilter(**growing, counter_bits=3),
         "psbf": PartitionedSpectralBloomFilter(**growing, partitions=23),
         "pdcf": PartitionedDynamicCountFilter(**growing, partitions=23, counter_bits=3),
-        "pdcf adaptive": PartitionedDynamicCountFilter(**growing, partitions="adaptive"),
+        "pdcf auto": PartitionedDynamicCountFilter(**growing),
     }
 
 

@@ -17,7 +17,7 @@ hour = pa.table({"page": [url for part in web_stream(200_000, skew=1.2) for url 
 hits = hour.group_by("page").aggregate([([], "count_all")]).sort_by([("count_all", "descending")])
 
 # A day will have about 2,000,000 hits on 50,000 pages. How hot the hottest gets need not be known.
-counts = PartitionedDynamicCountFilter(50_000, 0.01, total=2_000_000, partitions="adaptive")
+counts = PartitionedDynamicCountFilter(50_000, 0.01, total=2_000_000)
 for _ in range(10):
     counts.add_many(hits["page"], hits["count_all"])  # columns are read in place, 10 hours alike
 

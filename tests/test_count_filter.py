@@ -24,7 +24,7 @@ NAMES: list[tuple[Any, dict[str, Any]]] = [
     (DynamicCountFilter, {}),
     (DynamicCountFilter, {"storage": "dynamic", "partitions": 1, "counter_bits": 3}),
     (PartitionedDynamicCountFilter, {"partitions": "auto"}),
-    (PartitionedDynamicCountFilter, {"partitions": "adaptive", "shrink": 0.25}),
+    (PartitionedDynamicCountFilter, {"partitions": "auto", "shrink": 0.25}),
     (SpectralBloomFilter, {"storage": "spectral", "slack": 0.5}),
     (PartitionedSpectralBloomFilter, {"storage": "spectral", "partitions": 7}),
 ]
@@ -136,5 +136,5 @@ def test_it_is_not_inherited_from() -> None:
 def test_a_getter_of_the_other_storage_is_none() -> None:
     dynamic, spectral = CountFilter(10), CountFilter(10, storage="spectral")
     assert (dynamic.slack, dynamic.on_full) == (None, None)
-    assert (spectral.counter_bits, spectral.shrink, spectral.adaptive) == (None, None, None)
-    assert (dynamic.shrink, dynamic.adaptive, spectral.slack) == (0.5, False, 0.1)
+    assert (spectral.counter_bits, spectral.shrink) == (None, None)
+    assert (dynamic.shrink, spectral.slack) == (0.5, 0.1)

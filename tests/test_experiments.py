@@ -102,8 +102,8 @@ def test_skew_costs_dcf_memory_but_not_pdcf(tables: dict[str, Table]) -> None:
     dcf = numbers(tables["e12"], "bytes", filter="DCF")
     assert dcf == sorted(dcf)
     assert dcf[-1] > dcf[1]
-    adaptive = numbers(tables["e12"], "bytes", filter="PDCF", chosen="adaptive")
-    assert adaptive[2] <= adaptive[1]
+    usual = numbers(tables["e12"], "bytes", filter="PDCF", chosen="auto")
+    assert dcf[2] / dcf[1] > 1.1 * usual[2] / usual[1]
 
 
 def test_at_twice_the_load_sbf_and_psbf_lose_count_and_pdcf_does_not(

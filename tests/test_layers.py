@@ -22,11 +22,12 @@ FACADE = "bloomtide"
 """`bloomtide/__init__.py`, the public names."""
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "records", "core_missing"}),
+    frozenset({"errors", "records", "core_missing", "plain"}),
     frozenset({"system", "extras", "columns"}),
-    frozenset({"memory_models", "papers", "partitions", "durable"}),
+    frozenset({"papers", "durable"}),
     frozenset({"_core"}),
-    frozenset({"format"}),
+    frozenset({"format", "partitions"}),
+    frozenset({"memory_models"}),
     frozenset({"hot", "recent", "history", "guard", "trend"}),
     frozenset({"store"}),
     frozenset({"monitor"}),

@@ -20,6 +20,7 @@ from bloomtide.memory_models import (
     skewed_counter_bits,
     spectral_bits,
 )
+from bloomtide.partitions import DYNAMIC_ENTRY_BYTES, SPECTRAL_ENTRY_BYTES
 
 CELLS = 652_878
 """n = 100,000 keys, P = 0.05, d = 3."""
@@ -62,7 +63,8 @@ def test_a_spectral_counter_costs_what_the_table_of_models_says(
 
 def test_partitions_leave_a_spectral_filter_nearly_as_large_as_it_was() -> None:
     whole = spectral_bits(CELLS, 2 * CELLS, slack=0.1)
-    assert partitioned_spectral_bits(CELLS, 2 * CELLS, 1, slack=0.1) == whole + 80
+    in_one = partitioned_spectral_bits(CELLS, 2 * CELLS, 1, slack=0.1)
+    assert in_one == whole + 8 * SPECTRAL_ENTRY_BYTES
     pieces = partitioned_spectral_bits(CELLS, 2 * CELLS, 1_000, slack=0.1)
     assert 0.8 * whole < pieces < whole
 
@@ -78,10 +80,12 @@ def test_one_hot_counter_widens_every_counter_of_a_dynamic_count_filter() -> Non
 
 
 def test_partitions_save_what_their_untouched_share_would_waste() -> None:
-    some = partial(partitioned_dynamic_count_bits, CELLS, 4, 13, 1_000)
+    some = partial(partitioned_dynamic_count_bits, CELLS, 4, 13, 1_000, entry_bytes=10)
     assert some(oversized_share=0.0) == 4 * CELLS + 80_000
     assert some(oversized_share=0.25) == pytest.approx(7.25 * CELLS + 80_000)
     assert some(oversized_share=1.0) == dynamic_count_bits(CELLS, 4, 13) + 80_000, "more than DCF"
+    ours = partitioned_dynamic_count_bits(CELLS, 4, 13, 1_000, oversized_share=0.0)
+    assert ours == 4 * CELLS + 8_000 * DYNAMIC_ENTRY_BYTES
 
 
 @pytest.mark.parametrize("multiplicity", [1, 10, 100, 5_000])

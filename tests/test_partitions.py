@@ -9,12 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from bloomtide import PartitionedDynamicCountFilter, PartitionedSpectralBloomFilter
 from bloomtide.errors import ParameterError
+from bloomtide.memory_models import mean_counter_bits
+from bloomtide.papers import PartitionModel
 from bloomtide.partitions import (
+    DYNAMIC_ENTRY_BYTES,
+    PAPER_ENTRY_BYTES,
+    SPECTRAL_ENTRY_BYTES,
     EvenModel,
     HotCounterModel,
     LevelModel,
-    PartitionModel,
     PausedPartitionModel,
     SkewModel,
     oversized_share,
@@ -131,7 +136,10 @@ def test_the_closed_form_for_the_paper_s_zipf_streams(
 ) -> None:
     """n = 100,000, M = 10 n, m = 652,878: the hot counters are those over 15."""
     model = HotCounterModel(
-        **NO_BUFFER, hot_counters=hot_counters, extra_bits=extra_bits_in_all / hot_counters
+        **NO_BUFFER,
+        hot_counters=hot_counters,
+        extra_bits=extra_bits_in_all / hot_counters,
+        entry_bytes=PAPER_ENTRY_BYTES,
     )
     assert round(model.optimum(652_878)) == optimum
 
@@ -181,7 +189,9 @@ def overflow_bits(theta: float, n: int = 20_000, hashes: int = 3) -> npt.NDArray
     return bits
 
 
-def real_overhead(bits: npt.NDArray[np.int64], partitions: int, entry_bytes: int = 10) -> float:
+def real_overhead(
+    bits: npt.NDArray[np.int64], partitions: int, entry_bytes: int = DYNAMIC_ENTRY_BYTES
+) -> float:
     """Bytes of the OFVs, each as wide as its largest counter demands, and of the vector."""
     size = -(-len(bits) // partitions)
     widest = np.pad(bits, (0, size * partitions - len(bits))).reshape(partitions, size).max(axis=1)
@@ -203,9 +213,66 @@ def test_one_mean_for_a_long_tail_misleads_the_hot_counter_model() -> None:
     """Why there is a level model: at theta 1 the mean of two bits hides counters of thirteen."""
     bits = overflow_bits(1.0)
     hot = bits[bits > 0]
-    model = HotCounterModel(**NO_BUFFER, hot_counters=len(hot), extra_bits=float(hot.mean()))
-    best = min(real_overhead(bits, int(1.1**step)) for step in range(1, 113))
-    assert real_overhead(bits, model.choose(len(bits))) > 2 * best
+    model = HotCounterModel(
+        **NO_BUFFER,
+        hot_counters=len(hot),
+        extra_bits=float(hot.mean()),
+        entry_bytes=PAPER_ENTRY_BYTES,
+    )
+    best = min(real_overhead(bits, int(1.1**step), PAPER_ENTRY_BYTES) for step in range(1, 113))
+    assert real_overhead(bits, model.choose(len(bits)), PAPER_ENTRY_BYTES) > 2 * best
+
+
+# --- what an entry really takes -------------------------------------------------------------------
+
+
+def zipf_counts(theta: float, keys: int, total: int) -> npt.NDArray[np.uint64]:
+    """The key of rank r comes in proportion to 1/r^theta."""
+    shares = 1 / np.arange(1, keys + 1) ** theta
+    counts: npt.NDArray[np.uint64] = np.maximum(1, total * shares / shares.sum()).astype(np.uint64)
+    return counts
+
+
+@pytest.mark.parametrize("partitions", [100, 1_000, 5_000])
+def test_an_entry_of_the_partition_vector_takes_what_the_models_say(partitions: int) -> None:
+    """Blocks of counters are whole words, so what a filter takes beside them is its entries."""
+    blocks: Any = {"layout": "blocked", "cells": partitions * 128, "hashes": 4}
+    dynamic = PartitionedDynamicCountFilter(**blocks, partitions=partitions, counter_bits=4)
+    keys = np.arange(partitions * 20)
+    dynamic.add_many(keys, np.full(len(keys), 100))
+    values = (dynamic.cells() >> np.uint64(4)).reshape(partitions, 128).max(axis=1)
+    assert values.min() > 0, "every partition has overflow counters"
+    overflow = sum(int(value).bit_length() for value in values) * 128 // 8
+    taken = dynamic.stats().bytes - 128 * partitions * 4 // 8 - overflow
+    assert taken / partitions == pytest.approx(DYNAMIC_ENTRY_BYTES, rel=0.02)
+
+
+def test_an_entry_of_a_spectral_filter_takes_what_the_models_say() -> None:
+    """A piece of one counter is an entry and a line of 64 bytes for the counter and its index."""
+    single = PartitionedSpectralBloomFilter(cells=500, hashes=3, partitions=500)
+    assert single.stats().bytes == 500 * (SPECTRAL_ENTRY_BYTES + 64)
+
+
+@pytest.mark.parametrize("theta", [0.8, 1.0, 1.5])
+def test_the_partitions_that_the_level_model_chooses_take_what_it_says(theta: float) -> None:
+    """With the paper's entry of 10 bytes it chose four times as many, and was twice too low."""
+    keys, total = 100_000, 1_000_000
+    setting: dict[str, Any] = {"hashes": 3, "layout": "classic", "total": total}
+    counts = zipf_counts(theta, keys, total)
+    whole = PartitionedDynamicCountFilter(keys, 0.05, **setting, partitions=1)
+    whole.add_many(np.arange(keys), counts)
+    x = mean_counter_bits(keys, total)
+    bits = np.frexp((whole.cells() >> np.uint64(x)).astype(np.float64))[1]
+    levels = tuple(float((bits >= level).sum()) for level in range(1, bits.max() + 1))
+    model = LevelModel(**NO_BUFFER, counters_with=levels)
+    whole.repartition(model)
+    cells = whole.stats().cells
+    predicted = cells * x / 8 + model.overhead(whole.partitions, cells)
+    assert whole.stats().bytes == pytest.approx(predicted, rel=0.05)
+    chosen = whole.stats().bytes
+    for other in (100, 300, 1_000, 3_000, 10_000, 30_000):
+        whole.repartition(other)
+        assert chosen < 1.03 * whole.stats().bytes
 
 
 # --- one paused partition ------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from bloomtide.cli.skew import Stream, compare
+from bloomtide.cli.skew import Stream, compare, plan_of
 from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, save
 
 KEYS = 100_000
@@ -17,14 +17,14 @@ LINES = [
     ("SpectralBloomFilter", BLUE, "-", "spectral"),
     ("PartitionedSpectralBloomFilter", BLUE, "--", "spectral, partitioned"),
     ("DynamicCountFilter", GREEN, "-", "dynamic count"),
-    ("PartitionedDynamicCountFilter", ORANGE, "--", "dynamic count, partitioned"),
-    ("PartitionedDynamicCountFilter, adaptive", ORANGE, "-", "dynamic count, adaptive"),
+    ("PartitionedDynamicCountFilter", ORANGE, "-", "dynamic count, partitioned"),
 ]
 
 bits: dict[str, list[float]] = {name: [] for name, *_ in LINES}
 for skew in SKEWS:
     stream = Stream(KEYS, OCCURRENCES, skew)
-    rows = compare(stream, 0.01, None, None)
+    goal = {"capacity": KEYS, "error_rate": 0.01, "total": OCCURRENCES}
+    rows = compare(stream, plan_of("pdcf", goal, skew), goal)
     for row, (name, *_) in zip(rows, LINES, strict=True):
         assert row["name"].startswith(name.partition(",")[0])
         bits[name].append(row["measured_bytes"] * 8 / KEYS)

@@ -29,7 +29,6 @@ struct Input {
     hashes: u8,
     width: u8,
     shrink: u8,
-    adaptive: bool,
     conservative: bool,
     partitions: u8,
     ops: Vec<Op>,
@@ -130,7 +129,7 @@ fn run<C: GrowingCells<Shape: ShapeRecord>>(
             }
             Op::Repartition(partitions) => {
                 let partitions = u64::from(*partitions) % placement.cells + 1;
-                filter.repartition(partitions, |shape| shape).expect("in range");
+                filter.repartition(partitions).expect("in range");
             }
             Op::Reload => {
                 let bytes = to_bytes(&filter.freeze().expect("small")).expect("small");
@@ -152,7 +151,6 @@ fuzz_target!(|input: Input| {
     let dynamic = DynamicShape {
         width: u32::from(input.width % 32) + 1,
         shrink: f64::from(input.shrink) / 255.0,
-        adaptive: input.adaptive,
     };
     run::<DynamicCells>(&input, dynamic, |loaded| match loaded {
         Loaded::Dynamic(filter) => Some(filter),

@@ -3,14 +3,22 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    SupportsFloat,
+    SupportsIndex,
+    TypeAlias,
+    final,
+)
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
-from bloomtide.papers import Bind, Derivation, PaperOptions
-from bloomtide.partitions import PartitionModel
+from bloomtide.papers import Bind, Derivation, PaperOptions, PartitionModel
 from bloomtide.records import (
     Applied,
     Estimate,
@@ -26,7 +34,7 @@ from bloomtide.records import (
     Stats,
 )
 
-_Key: TypeAlias = str | Buffer | int
+_Key: TypeAlias = str | Buffer | SupportsIndex
 _Keys: TypeAlias = Iterable[_Key] | Any
 _Url: TypeAlias = str | Buffer
 _Urls: TypeAlias = Iterable[_Url] | Any
@@ -35,10 +43,10 @@ _Layout: TypeAlias = Literal["blocked", "classic"]
 _HashName: TypeAlias = Literal["xxh3", "keyed"]
 _Policy: TypeAlias = Literal["plain", "conservative"]
 _Counts: TypeAlias = Iterable[int] | Any
-_Partitions: TypeAlias = int | Literal["auto", "adaptive"] | PartitionModel
+_Partitions: TypeAlias = SupportsIndex | Literal["auto"] | PartitionModel
 _Nulls: TypeAlias = Literal["refuse", "skip"]
-_Duration: TypeAlias = str | float | timedelta
-_Instant: TypeAlias = datetime | str | float | np.datetime64
+_Duration: TypeAlias = str | SupportsFloat | timedelta | np.timedelta64
+_Instant: TypeAlias = datetime | str | SupportsFloat
 _Instants: TypeAlias = Iterable[_Instant] | Any
 _DecayStorage: TypeAlias = Literal["basic", "optimized"]
 _Storage: TypeAlias = Literal["dynamic", "spectral"]
@@ -97,8 +105,10 @@ __all__ = [
     "history_roll_up",
     "load",
     "pack_header",
+    "parse_count",
     "parse_duration",
     "parse_instant",
+    "partition_entry_bytes",
     "read_header",
     "read_sealed",
     "replace_file",
@@ -107,39 +117,41 @@ __all__ = [
 __version__: str
 
 def digest(
-    key: _Key, *, hash: _HashName = "xxh3", seed: int = 0, secret: bytes | None = None
+    key: _Key, *, hash: _HashName = "xxh3", seed: SupportsIndex = 0, secret: bytes | None = None
 ) -> int: ...
 def history_roll_up(
     items: Sequence[bytes],
     *,
-    begin: int,
-    end: int,
-    level: int,
-    row_span: int | None = None,
-    error_rate: float,
-    gate_error: float | None = None,
+    begin: SupportsIndex,
+    end: SupportsIndex,
+    level: SupportsIndex,
+    row_span: SupportsIndex | None = None,
+    error_rate: SupportsFloat,
+    gate_error: SupportsFloat | None = None,
     hash: _HashName = "xxh3",
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     secret: bytes | None = None,
-    names: int = 256,
+    names: SupportsIndex = 256,
 ) -> SealedSegment: ...
 def canonical_url(
     url: str | Buffer,
     *,
-    sort_query: bool = False,
-    drop_tracking: bool | Iterable[str] = False,
+    sort_query: bool | np.bool_ = False,
+    drop_tracking: bool | np.bool_ | Iterable[str] = False,
     trailing_slash: Literal["keep", "drop"] = "keep",
-    drop_sessions: bool = False,
-    keep_fragment: bool = False,
+    drop_sessions: bool | np.bool_ = False,
+    keep_fragment: bool | np.bool_ = False,
 ) -> str: ...
+def partition_entry_bytes(storage: _Storage = "dynamic") -> int: ...
+def parse_count(value: SupportsIndex, *, alone: bool = False) -> int: ...
 def parse_duration(value: _Duration, name: str = "duration") -> float: ...
 def parse_instant(value: _Instant | _Instants, name: str = "at") -> Any: ...
 
 # A filter, or a `HotList`, which is none.
 def replace_file(path: _Path, data: bytes) -> None: ...
-def crc32c(data: Buffer, value: int = 0, /) -> int: ...
+def crc32c(data: Buffer, value: SupportsIndex = 0, /) -> int: ...
 def format_kinds() -> list[tuple[int, str]]: ...
-def pack_header(kind: str, added: bytes, length: int) -> bytes: ...
+def pack_header(kind: str, added: bytes, length: SupportsIndex) -> bytes: ...
 def read_header(data: Buffer, kind: str) -> tuple[int, int, bytes]: ...
 def read_sealed(data: Buffer, kind: str) -> tuple[bytes, int, int]: ...
 def load(path: _Path) -> _Filter | Any: ...
@@ -151,25 +163,25 @@ class BloomFilter:
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         layout: _Layout | None = None,
-        bits: int | None = None,
-        hashes: int | None = None,
+        bits: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
     def plan(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         layout: _Layout | None = None,
-        bits: int | None = None,
-        hashes: int | None = None,
+        bits: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
@@ -178,7 +190,7 @@ class BloomFilter:
         plan: Plan,
         *,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
@@ -186,15 +198,15 @@ class BloomFilter:
         cls,
         path: _Path,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         mode: Literal["r", "r+", "c"] = "r",
         layout: _Layout | None = None,
-        bits: int | None = None,
-        hashes: int | None = None,
+        bits: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName | None = None,
-        seed: int | None = None,
+        seed: SupportsIndex | None = None,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
@@ -203,11 +215,11 @@ class BloomFilter:
     def from_bytes(cls, data: Buffer) -> Self: ...
     def add(self, key: _Key, /) -> bool: ...
     def add_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.bool_]: ...
     def __contains__(self, key: _Key, /) -> bool: ...
     def contains_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.bool_]: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __or__(self, value: BloomFilter, /) -> BloomFilter: ...
@@ -259,23 +271,23 @@ class ScalableBloomFilter:
     def __new__(
         cls,
         capacity: SupportsIndex = 1572864,
-        error_rate: float = 0.01,
+        error_rate: SupportsFloat = 0.01,
         *,
-        growth: float = 8.0,
-        tightening: float = 0.5,
+        growth: SupportsFloat = 8.0,
+        tightening: SupportsFloat = 0.5,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
     def plan(
         cls,
         capacity: SupportsIndex = 1572864,
-        error_rate: float = 0.01,
+        error_rate: SupportsFloat = 0.01,
         *,
-        growth: float = 8.0,
-        tightening: float = 0.5,
+        growth: SupportsFloat = 8.0,
+        tightening: SupportsFloat = 0.5,
         paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
@@ -284,7 +296,7 @@ class ScalableBloomFilter:
         plan: Plan,
         *,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
@@ -293,11 +305,11 @@ class ScalableBloomFilter:
     def from_bytes(cls, data: Buffer) -> Self: ...
     def add(self, key: _Key, /) -> bool: ...
     def add_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.bool_]: ...
     def __contains__(self, key: _Key, /) -> bool: ...
     def contains_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.bool_]: ...
     def __eq__(self, value: object, /) -> bool: ...
     def copy(self) -> ScalableBloomFilter: ...
@@ -332,20 +344,20 @@ class UrlFilter:
     def __new__(
         cls,
         capacity: SupportsIndex,
-        error_rate: float = 0.01,
+        error_rate: SupportsFloat = 0.01,
         max_layers: SupportsIndex = 8,
         *,
         layer_sizes: _LayerSizes | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
     def plan(
         cls,
         capacity: SupportsIndex,
-        error_rate: float = 0.01,
+        error_rate: SupportsFloat = 0.01,
         max_layers: SupportsIndex = 8,
         *,
         layer_sizes: _LayerSizes | None = None,
@@ -357,7 +369,7 @@ class UrlFilter:
         plan: Plan,
         *,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @staticmethod
@@ -370,11 +382,11 @@ class UrlFilter:
     def from_bytes(cls, data: Buffer) -> Self: ...
     def add(self, url: _Url, /) -> bool: ...
     def add_many(
-        self, keys: _Urls, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Urls, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.bool_]: ...
     def __contains__(self, key: _Url, /) -> bool: ...
     def contains_many(
-        self, keys: _Urls, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Urls, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.bool_]: ...
     def seen_prefix(self, url: _Url, depth: SupportsIndex) -> bool: ...
     def seen_host(self, host: _Url) -> bool: ...
@@ -417,41 +429,42 @@ class CountFilter:
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         storage: _Storage = "dynamic",
         partitions: _Partitions = 1,
         total: SupportsIndex | None = None,
-        counter_bits: int | None = None,
-        shrink: float = 0.5,
-        slack: float = 0.1,
+        counter_bits: SupportsIndex | None = None,
+        shrink: SupportsFloat = 0.5,
+        slack: SupportsFloat = 0.1,
         on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
-        hashes: int | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
     def plan(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         storage: _Storage | None = None,
         partitions: _Partitions | None = None,
         total: SupportsIndex | None = None,
-        counter_bits: int | None = None,
-        shrink: float = 0.5,
-        slack: float = 0.1,
+        counter_bits: SupportsIndex | None = None,
+        shrink: SupportsFloat = 0.5,
+        slack: SupportsFloat = 0.1,
         on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
-        hashes: int | None = None,
+        hashes: SupportsIndex | None = None,
+        skew: SupportsFloat = 1.0,
         paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
@@ -460,7 +473,7 @@ class CountFilter:
         plan: Plan,
         *,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
@@ -474,17 +487,17 @@ class CountFilter:
         counts: _Counts | None = None,
         *,
         nulls: _Nulls = "refuse",
-        threads: int = 1,
+        threads: SupportsIndex = 1,
     ) -> npt.NDArray[np.bool_]: ...
     def __contains__(self, key: _Key, /) -> bool: ...
     def contains_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.bool_]: ...
     def count(self, key: _Key, /) -> int: ...
     def count_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.uint64]: ...
-    def estimate(self, key: _Key, *, confidence: float = 0.95) -> Estimate: ...
+    def estimate(self, key: _Key, *, confidence: SupportsFloat = 0.95) -> Estimate: ...
     def remove(self, key: _Key, count: SupportsIndex = 1) -> None: ...
     def remove_many(
         self, keys: _Keys, counts: _Counts | None = None, *, nulls: _Nulls = "refuse"
@@ -533,8 +546,6 @@ class CountFilter:
     @property
     def shrink(self) -> float | None: ...
     @property
-    def adaptive(self) -> bool | None: ...
-    @property
     def slack(self) -> float | None: ...
     @property
     def on_full(self) -> _OnFull | None: ...
@@ -548,82 +559,146 @@ class SpectralBloomFilter(CountFilter):
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         total: SupportsIndex | None = None,
-        slack: float = 0.1,
+        slack: SupportsFloat = 0.1,
         on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
-        hashes: int | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
+    @classmethod
+    def plan(  # type: ignore[override]
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: SupportsFloat | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        slack: SupportsFloat = 0.1,
+        on_full: _OnFull = "grow",
+        policy: _Policy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
+        paper: PaperOptions | None = None,
+    ) -> Plan: ...
 
 @final
 class PartitionedSpectralBloomFilter(CountFilter):
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         partitions: _Partitions = "auto",
         total: SupportsIndex | None = None,
-        slack: float = 0.1,
+        slack: SupportsFloat = 0.1,
         on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
-        hashes: int | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
+    @classmethod
+    def plan(  # type: ignore[override]
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: SupportsFloat | None = None,
+        *,
+        partitions: _Partitions = "auto",
+        total: SupportsIndex | None = None,
+        slack: SupportsFloat = 0.1,
+        on_full: _OnFull = "grow",
+        policy: _Policy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
+        paper: PaperOptions | None = None,
+    ) -> Plan: ...
 
 @final
 class DynamicCountFilter(CountFilter):
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         total: SupportsIndex | None = None,
-        counter_bits: int | None = None,
-        shrink: float = 0.5,
+        counter_bits: SupportsIndex | None = None,
+        shrink: SupportsFloat = 0.5,
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
-        hashes: int | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
+    @classmethod
+    def plan(  # type: ignore[override]
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: SupportsFloat | None = None,
+        *,
+        total: SupportsIndex | None = None,
+        counter_bits: SupportsIndex | None = None,
+        shrink: SupportsFloat = 0.5,
+        policy: _Policy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
+        skew: SupportsFloat = 1.0,
+        paper: PaperOptions | None = None,
+    ) -> Plan: ...
 
 @final
 class PartitionedDynamicCountFilter(CountFilter):
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         partitions: _Partitions = "auto",
         total: SupportsIndex | None = None,
-        counter_bits: int | None = None,
-        shrink: float = 0.5,
+        counter_bits: SupportsIndex | None = None,
+        shrink: SupportsFloat = 0.5,
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
-        hashes: int | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
+    @classmethod
+    def plan(  # type: ignore[override]
+        cls,
+        capacity: SupportsIndex | None = None,
+        error_rate: SupportsFloat | None = None,
+        *,
+        partitions: _Partitions = "auto",
+        total: SupportsIndex | None = None,
+        counter_bits: SupportsIndex | None = None,
+        shrink: SupportsFloat = 0.5,
+        policy: _Policy = "plain",
+        layout: _Layout | None = None,
+        cells: SupportsIndex | None = None,
+        hashes: SupportsIndex | None = None,
+        skew: SupportsFloat = 1.0,
+        paper: PaperOptions | None = None,
+    ) -> Plan: ...
 
 @final
 class CountingBloomFilter:
@@ -631,29 +706,29 @@ class CountingBloomFilter:
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
-        counter_bits: Literal[4, 8, 16, 32] = 4,
+        counter_bits: SupportsIndex = 4,
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
-        hashes: int | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
     def plan(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
-        counter_bits: Literal[4, 8, 16, 32] = 4,
+        counter_bits: SupportsIndex = 4,
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
-        hashes: int | None = None,
+        hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
     ) -> Plan: ...
     @classmethod
@@ -662,7 +737,7 @@ class CountingBloomFilter:
         plan: Plan,
         *,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
@@ -676,17 +751,17 @@ class CountingBloomFilter:
         counts: _Counts | None = None,
         *,
         nulls: _Nulls = "refuse",
-        threads: int = 1,
+        threads: SupportsIndex = 1,
     ) -> npt.NDArray[np.bool_]: ...
     def __contains__(self, key: _Key, /) -> bool: ...
     def contains_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.bool_]: ...
     def count(self, key: _Key, /) -> int: ...
     def count_many(
-        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: int = 1
+        self, keys: _Keys, *, nulls: _Nulls = "refuse", threads: SupportsIndex = 1
     ) -> npt.NDArray[np.uint32]: ...
-    def estimate(self, key: _Key, *, confidence: float = 0.95) -> Estimate: ...
+    def estimate(self, key: _Key, *, confidence: SupportsFloat = 0.95) -> Estimate: ...
     def remove(self, key: _Key, count: SupportsIndex = 1) -> None: ...
     def remove_many(
         self, keys: _Keys, counts: _Counts | None = None, *, nulls: _Nulls = "refuse"
@@ -733,16 +808,16 @@ class TimeDecayingBloomFilter:
     def __new__(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         half_life: _Duration | None = None,
-        decay: float | None = None,
+        decay: SupportsFloat | None = None,
         epoch: _Duration | None = None,
         storage: _DecayStorage = "basic",
         rounding: _Rounding = "strict",
         policy: _Policy = "plain",
-        counter_bits: int = 32,
-        fraction_bits: int = 8,
+        counter_bits: SupportsIndex = 32,
+        fraction_bits: SupportsIndex = 8,
         origin: _Instant = 0,
         max_jump: _Duration | None = None,
         clock: _Clock | None = None,
@@ -751,23 +826,23 @@ class TimeDecayingBloomFilter:
         hashes: SupportsIndex | None = None,
         paper: PaperOptions | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
     def plan(
         cls,
         capacity: SupportsIndex | None = None,
-        error_rate: float | None = None,
+        error_rate: SupportsFloat | None = None,
         *,
         half_life: _Duration | None = None,
-        decay: float | None = None,
+        decay: SupportsFloat | None = None,
         epoch: _Duration | None = None,
         storage: _DecayStorage = "basic",
         rounding: _Rounding = "strict",
         policy: _Policy = "plain",
-        counter_bits: int = 32,
-        fraction_bits: int = 8,
+        counter_bits: SupportsIndex = 32,
+        fraction_bits: SupportsIndex = 8,
         origin: _Instant = 0,
         max_jump: _Duration | None = None,
         layout: _Layout | None = None,
@@ -782,7 +857,7 @@ class TimeDecayingBloomFilter:
         *,
         clock: _Clock | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
@@ -797,7 +872,7 @@ class TimeDecayingBloomFilter:
         at: _Instant | _Instants | None = None,
         *,
         nulls: _Nulls = "refuse",
-        threads: int = 1,
+        threads: SupportsIndex = 1,
     ) -> npt.NDArray[np.bool_]: ...
     def __contains__(self, key: _Key, /) -> bool: ...
     def contains_many(
@@ -806,7 +881,7 @@ class TimeDecayingBloomFilter:
         at: _Instant | _Instants | None = None,
         *,
         nulls: _Nulls = "refuse",
-        threads: int = 1,
+        threads: SupportsIndex = 1,
     ) -> npt.NDArray[np.bool_]: ...
     def count(self, key: _Key, at: _Instant | None = None) -> float: ...
     def count_many(
@@ -815,7 +890,7 @@ class TimeDecayingBloomFilter:
         at: _Instant | _Instants | None = None,
         *,
         nulls: _Nulls = "refuse",
-        threads: int = 1,
+        threads: SupportsIndex = 1,
     ) -> npt.NDArray[np.float64]: ...
     def rate(self, key: _Key, per: _Duration = "1h", at: _Instant | None = None) -> float: ...
     def rate_many(
@@ -825,10 +900,10 @@ class TimeDecayingBloomFilter:
         at: _Instant | _Instants | None = None,
         *,
         nulls: _Nulls = "refuse",
-        threads: int = 1,
+        threads: SupportsIndex = 1,
     ) -> npt.NDArray[np.float64]: ...
     def estimate(
-        self, key: _Key, *, confidence: float = 0.95, at: _Instant | None = None
+        self, key: _Key, *, confidence: SupportsFloat = 0.95, at: _Instant | None = None
     ) -> Estimate: ...
     def advance(self, now: _Instant | None = None) -> None: ...
     def with_hot_list(self, k: SupportsIndex) -> Any: ...
@@ -899,7 +974,7 @@ class HotList:
         max_jump: _Duration | None = None,
         clock: _Clock | None = None,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
     ) -> Self: ...
     @classmethod
@@ -991,9 +1066,9 @@ class Dedup:
         format: str = "lines",
         key: str | None = None,
         time: str | None = None,
-        url: bool = False,
-        invert: bool = False,
-        threads: int = 1,
+        url: bool | np.bool_ = False,
+        invert: bool | np.bool_ = False,
+        threads: SupportsIndex = 1,
     ) -> Self: ...
     def feed(self, data: Buffer) -> bytes: ...
     def finish(self) -> bytes: ...
@@ -1019,16 +1094,16 @@ class HistoryBuffer:
     def __new__(
         cls,
         *,
-        window: int | None = None,
-        arrivals: int | None = None,
-        rows: int,
+        window: SupportsIndex | None = None,
+        arrivals: SupportsIndex | None = None,
+        rows: SupportsIndex,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
-        names: int = 256,
-        level: int = 0,
+        names: SupportsIndex = 256,
+        level: SupportsIndex = 0,
     ) -> Self: ...
-    def add(self, key: _Key, count: int, at: int) -> None: ...
+    def add(self, key: _Key, count: SupportsIndex, at: SupportsIndex) -> None: ...
     def add_many(
         self,
         keys: _Keys,
@@ -1042,24 +1117,34 @@ class HistoryBuffer:
     def replay(self, data: Buffer) -> JournalReport: ...
     def segments(self) -> list[OpenSegment]: ...
     def seal(
-        self, index: int, *, error_rate: float, gate_error: float | None = None
+        self,
+        index: SupportsIndex,
+        *,
+        error_rate: SupportsFloat,
+        gate_error: SupportsFloat | None = None,
     ) -> SealedSegment: ...
-    def drop(self, index: int) -> None: ...
-    def row_count(self, index: int) -> int: ...
-    def row_records(self, index: int) -> dict[str, npt.NDArray[Any]]: ...
-    def rows_of(self, index: int, key: _Key) -> npt.NDArray[np.uint64]: ...
-    def count(self, index: int, key: _Key, first: int = 0, last: int | None = None) -> int: ...
+    def drop(self, index: SupportsIndex) -> None: ...
+    def row_count(self, index: SupportsIndex) -> int: ...
+    def row_records(self, index: SupportsIndex) -> dict[str, npt.NDArray[Any]]: ...
+    def rows_of(self, index: SupportsIndex, key: _Key) -> npt.NDArray[np.uint64]: ...
+    def count(
+        self,
+        index: SupportsIndex,
+        key: _Key,
+        first: SupportsIndex = 0,
+        last: SupportsIndex | None = None,
+    ) -> int: ...
     def count_many(
         self,
-        index: int,
+        index: SupportsIndex,
         keys: _Keys | Digests,
-        first: int = 0,
-        last: int | None = None,
+        first: SupportsIndex = 0,
+        last: SupportsIndex | None = None,
         *,
         nulls: _Nulls = "refuse",
     ) -> npt.NDArray[np.uint64]: ...
-    def names(self, index: int) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
-    def clock_is_at(self, seconds: float) -> None: ...
+    def names(self, index: SupportsIndex) -> tuple[list[tuple[str | bytes | int, int]], int]: ...
+    def clock_is_at(self, seconds: SupportsFloat) -> None: ...
     @property
     def entries(self) -> int: ...
     @property
@@ -1079,7 +1164,7 @@ class LogCounter:
         cls,
         *into: HotList | TimeDecayingBloomFilter | HistoryBuffer | Events,
         by: str = "path",
-        query: bool = True,
+        query: bool | np.bool_ = True,
         until: _Instant | None = None,
         format: str | None = None,
         json_map: str | None = None,
@@ -1093,8 +1178,8 @@ class LogCounter:
 class Events:
     """Events that have come and are not in a block yet."""
 
-    def __new__(cls, *, urls: bool = False) -> Self: ...
-    def add(self, key: _Key, count: int = 1, *, at: _Instant) -> None: ...
+    def __new__(cls, *, urls: bool | np.bool_ = False) -> Self: ...
+    def add(self, key: _Key, count: SupportsIndex = 1, *, at: _Instant) -> None: ...
     def pack(
         self,
         keys: _Keys,
@@ -1144,9 +1229,9 @@ class ParquetPages:
         *,
         physical: str,
         codec: str,
-        values: int,
-        optional: bool,
-        text: bool = False,
+        values: SupportsIndex,
+        optional: bool | np.bool_,
+        text: bool | np.bool_ = False,
     ) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> ParquetPage: ...
@@ -1164,30 +1249,30 @@ class Digests:
         keys: _Keys,
         *,
         hash: _HashName = "xxh3",
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         secret: bytes | None = None,
         nulls: _Nulls = "refuse",
-        threads: int = 1,
+        threads: SupportsIndex = 1,
     ) -> Self: ...
     def __len__(self) -> int: ...
-    def shards(self, count: int) -> npt.NDArray[np.uint32]: ...
+    def shards(self, count: SupportsIndex) -> npt.NDArray[np.uint32]: ...
 
 @final
 class HistoryForest:
     def __new__(cls) -> Self: ...
     def insert(
         self,
-        id: int,
-        parent: int | None,
+        id: SupportsIndex,
+        parent: SupportsIndex | None,
         span: tuple[int, int],
         seen: tuple[int, int],
-        rows: int,
-        events: int,
+        rows: SupportsIndex,
+        events: SupportsIndex,
     ) -> None: ...
-    def remove(self, id: int) -> None: ...
-    def set_segment(self, id: int, segment: HistorySegment | None) -> None: ...
-    def set_damaged(self, id: int, damaged: bool) -> None: ...
-    def plan(self, start: int, end: int) -> HistoryPlan: ...
+    def remove(self, id: SupportsIndex) -> None: ...
+    def set_segment(self, id: SupportsIndex, segment: HistorySegment | None) -> None: ...
+    def set_damaged(self, id: SupportsIndex, damaged: bool | np.bool_) -> None: ...
+    def plan(self, start: SupportsIndex, end: SupportsIndex) -> HistoryPlan: ...
 
 @final
 class HistoryPlan:
@@ -1219,12 +1304,14 @@ class HistorySegment:
     def info(self) -> SegmentInfo: ...
     def row_records(self) -> dict[str, npt.NDArray[Any]]: ...
     def contains(self, key: _Key) -> bool: ...
-    def count(self, key: _Key, first: int = 0, last: int | None = None) -> int: ...
+    def count(
+        self, key: _Key, first: SupportsIndex = 0, last: SupportsIndex | None = None
+    ) -> int: ...
     def count_many(
         self,
         keys: Digests | _Keys,
-        first: int = 0,
-        last: int | None = None,
+        first: SupportsIndex = 0,
+        last: SupportsIndex | None = None,
         *,
         nulls: _Nulls = "refuse",
     ) -> npt.NDArray[np.uint64]: ...
@@ -1238,19 +1325,19 @@ class HistorySegment:
 class Keyspace:
     read_only: str | None
     loading: bool
-    max_memory: int | None
-    max_keys: int | None
+    max_memory: SupportsIndex | None
+    max_keys: SupportsIndex | None
     journal: bool
     def __new__(
         cls,
         *,
-        max_memory: int | None = None,
-        max_keys: int | None = None,
-        max_bulk: int = 536870912,
+        max_memory: SupportsIndex | None = None,
+        max_keys: SupportsIndex | None = None,
+        max_bulk: SupportsIndex = 536870912,
         foreign: Sequence[str] | None = None,
-        journal: bool = True,
+        journal: bool | np.bool_ = True,
     ) -> Self: ...
-    def session(self, *, client: int = 0) -> Session: ...
+    def session(self, *, client: SupportsIndex = 0) -> Session: ...
     def set_users(self, lines: Sequence[str]) -> None: ...
     def users(self) -> list[str]: ...
     def take_changes(self) -> bytes: ...
@@ -1259,7 +1346,7 @@ class Keyspace:
     def load(self, path: _Path) -> None: ...
     def digest(self) -> str: ...
     def stats(self) -> dict[str, Any]: ...
-    def structures(self, limit: int = 1000) -> list[dict[str, Any]]: ...
+    def structures(self, limit: SupportsIndex = 1000) -> list[dict[str, Any]]: ...
     def __len__(self) -> int: ...
 
 # After `execute` or `resume`, unless it is `settled`: answer `foreign` with `resume` if it is not
@@ -1286,6 +1373,6 @@ class Session:
     def protocol(self) -> int: ...
     @property
     def client(self) -> int: ...
-    def execute(self, data: bytes, now: float) -> bytes: ...
-    def resume(self, reply: object, now: float) -> bytes: ...
+    def execute(self, data: bytes, now: SupportsFloat) -> bytes: ...
+    def resume(self, reply: object, now: SupportsFloat) -> bytes: ...
     def discard(self) -> None: ...

@@ -10,8 +10,12 @@ Paper    J. Aguilar-Saborit et al., Data & Knowledge Engineering 66, 2008, secti
     DCF    m (x + y)                                        one hot counter widens all
     PDCF   (1-occ) m x + occ m (x + y) + 8 PV c             only the partitions that have one
 
-Models, not measurements: `bytes` of a filter says what it really takes. "DCF always needs more than
-PDCF" (6.1) is wrong where every partition has a hot counter (occ = 1), by just the PV.
+PV is an entry of our filters unless `entry_bytes` says another: `bloomtide.partitions` has the
+paper's 10.
+
+Models, not measurements: `bytes` of a plan and of `stats()` say what a filter really takes. "DCF
+always needs more than PDCF" (6.1) is wrong where every partition has a hot counter (occ = 1), by
+just the PV.
 """
 
 from __future__ import annotations
@@ -19,8 +23,11 @@ from __future__ import annotations
 from math import ceil, exp, inf, lgamma, log, log2
 
 from bloomtide.errors import require
+from bloomtide.partitions import DYNAMIC_ENTRY_BYTES, SPECTRAL_ENTRY_BYTES
+from bloomtide.plain import with_plain
 
 
+@with_plain
 def mean_counter_bits(distinct: int, total: int) -> int:
     """x = floor(log(M/n)) + 1: the bits of a counter that one average key uses alone."""
     require("distinct", distinct, "1 or more", distinct >= 1)
@@ -28,6 +35,7 @@ def mean_counter_bits(distinct: int, total: int) -> int:
     return (total // distinct).bit_length()
 
 
+@with_plain
 def skewed_counter_bits(counter_bits: int, skew: float) -> int:
     """y = ceil(alpha x): the largest counter is that much longer (alpha = 1: twice as long)."""
     _at_least_one(counter_bits=counter_bits)
@@ -35,6 +43,7 @@ def skewed_counter_bits(counter_bits: int, skew: float) -> int:
     return ceil(skew * counter_bits)
 
 
+@with_plain
 def expected_base_bits(cells: int, hashes: int, distinct: int, total: int) -> float:
     """The bits that the counters of an even stream need, without slack.
 
@@ -52,6 +61,7 @@ def expected_base_bits(cells: int, hashes: int, distinct: int, total: int) -> fl
     return cells * bits
 
 
+@with_plain
 def index_bits(cells: float, base_bits: float, *, whole: bool = False) -> float:
     """CV1 with m bits, CV2 with 3m, OV with 3m loglog N.
 
@@ -63,6 +73,7 @@ def index_bits(cells: float, base_bits: float, *, whole: bool = False) -> float:
     return 4 * cells + 3 * cells * (ceil(loglog) if whole else loglog)
 
 
+@with_plain
 def spectral_bits(cells: int, base_bits: float, *, slack: float = 0.0) -> float:
     """Mem_SBF = N + 4m + 3m loglog N with N = `base_bits` + slack m."""
     require("slack", slack, "from 0 to 1", 0 <= slack <= 1)
@@ -71,8 +82,14 @@ def spectral_bits(cells: int, base_bits: float, *, slack: float = 0.0) -> float:
     return laid_out + index_bits(cells, laid_out)
 
 
+@with_plain
 def partitioned_spectral_bits(
-    cells: int, base_bits: float, partitions: int, *, slack: float = 0.0, entry_bytes: float = 10
+    cells: int,
+    base_bits: float,
+    partitions: int,
+    *,
+    slack: float = 0.0,
+    entry_bytes: float = SPECTRAL_ENTRY_BYTES,
 ) -> float:
     """Mem_PSBF: c times an SBF of m/c counters in N/c bits, and the PV (a pointer and metadata)."""
     vector = _vector_bits(cells, partitions, entry_bytes)
@@ -82,6 +99,7 @@ def partitioned_spectral_bits(
     return laid_out + partitions * index_bits(cells / partitions, laid_out / partitions) + vector
 
 
+@with_plain
 def dynamic_count_bits(cells: int, counter_bits: int, extra_bits: int) -> int:
     """Mem_DCF = m (x + y)."""
     _at_least_one(cells=cells, counter_bits=counter_bits)
@@ -90,6 +108,7 @@ def dynamic_count_bits(cells: int, counter_bits: int, extra_bits: int) -> int:
     return cells * (counter_bits + extra_bits)
 
 
+@with_plain
 def partitioned_dynamic_count_bits(
     cells: int,
     counter_bits: int,
@@ -97,7 +116,7 @@ def partitioned_dynamic_count_bits(
     partitions: int,
     *,
     oversized_share: float,
-    entry_bytes: float = 10,
+    entry_bytes: float = DYNAMIC_ENTRY_BYTES,
 ) -> float:
     """Mem_PDCF = (1 - occ) m x + occ m (x + y) + 8 PV c; less where the y of partitions differ."""
     require("oversized_share", oversized_share, "from 0 to 1", 0 <= oversized_share <= 1)

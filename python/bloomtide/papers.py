@@ -8,7 +8,7 @@ What they chose is in the plan, in the file and in the filter's `derivation` or 
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, TypedDict
+from typing import Literal, Protocol, TypeAlias, TypedDict
 
 Derivation: TypeAlias = Literal["enhanced", "double", "slices"]
 Bind: TypeAlias = Literal["salted_xor", "ordered", "xor"]
@@ -21,3 +21,11 @@ class PaperOptions(TypedDict, total=False):
     """How positions come from a digest: `"enhanced"` unless given. Every filter but `UrlFilter`."""
     bind: Bind
     """How segments of a URL become one digest: `"salted_xor"` unless given. `UrlFilter` only."""
+
+
+class PartitionModel(Protocol):
+    """What `partitions=` accepts beside a number: a model of `bloomtide.partitions`."""
+
+    def choose(self, cells: int) -> int:
+        """The number of partitions, from 1 to `cells`."""
+        ...

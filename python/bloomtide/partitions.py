@@ -25,20 +25,20 @@ they cost, `overhead`, in bytes. Which one?
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from math import ceil, expm1, floor, inf, log1p, sqrt
-from typing import Protocol
 
+from bloomtide._core import partition_entry_bytes
 from bloomtide.errors import require
+from bloomtide.plain import plain, with_plain
 
-
-class PartitionModel(Protocol):
-    """What `partitions=` of a partitioned filter accepts beside a number."""
-
-    def choose(self, cells: int) -> int:
-        """The number of partitions, from 1 to `cells`."""
-        ...
+DYNAMIC_ENTRY_BYTES = partition_entry_bytes("dynamic")
+"""PV of `PartitionedDynamicCountFilter`: a version, a pointer, the record of overflow counters."""
+SPECTRAL_ENTRY_BYTES = partition_entry_bytes("spectral")
+"""PV of `PartitionedSpectralBloomFilter`."""
+PAPER_ENTRY_BYTES = 10
+"""PV of the paper: a pointer of 8 bytes and a counter of 2 (its Table 3 has 4 and 2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,13 @@ class _Requests:
     """freq."""
     element_bytes: float
     """S_e: bytes of a waiting request."""
-    entry_bytes: float = 10
-    """PV: a pointer of 8 bytes and a counter of 2 (Table 3 has 4 and 2)."""
+    entry_bytes: float = DYNAMIC_ENTRY_BYTES
+    """PV: what our dynamic filter takes for one more partition; `SPECTRAL_ENTRY_BYTES` and
+    `PAPER_ENTRY_BYTES` are for others."""
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
         for name in ("rebuild_seconds", "requests_per_second"):
             value = getattr(self, name)
             require(name, value, "a finite number of 0 or more", 0 <= value < inf)
@@ -72,6 +75,7 @@ class _Requests:
 class EvenModel(_Requests):
     """Eq. 3: every partition is alike, so only the buffer and the vector count."""
 
+    @with_plain
     def overhead(self, partitions: int) -> float:
         """F(c) = buf/c + PV c, in bytes; at the optimum 2 sqrt(buf PV)."""
         return self.buffer_bytes / partitions + self.entry_bytes * partitions
@@ -84,6 +88,7 @@ class EvenModel(_Requests):
         """c*^2: more partitions than this cost more than one."""
         return self.buffer_bytes / self.entry_bytes
 
+    @with_plain
     def choose(self, cells: int) -> int:
         """The whole number with the least overhead."""
         return _whole(self.optimum(), self.overhead, cells)
@@ -121,6 +126,7 @@ class SkewModel(_Requests):
         """occ csize (1 - inn_occ) for each partition; csize is in bits, PV in bytes."""
         return self.oversized_share * self.counter_bits / 8 * (1 - self.used_share)
 
+    @with_plain
     def overhead(self, partitions: int) -> float:
         """F(c) = buf/c + (PV - occ csize (1 - inn_occ)) c, in bytes."""
         return self.buffer_bytes / partitions + (self.entry_bytes - self.saved_bytes) * partitions
@@ -133,6 +139,7 @@ class SkewModel(_Requests):
         """c*^2: more partitions than this cost more than one."""
         return self.buffer_bytes / (self.entry_bytes - self.saved_bytes)
 
+    @with_plain
     def choose(self, cells: int) -> int:
         """The whole number with the least overhead."""
         return _whole(self.optimum(), self.overhead, cells)
@@ -157,16 +164,19 @@ class HotCounterModel(_Requests):
         require("hot_counters", value, "a finite number of 0 or more", 0 <= value < inf)
         require("extra_bits", self.extra_bits, "from 0 to 64", 0 <= self.extra_bits <= 64)
 
+    @with_plain
     def overhead(self, partitions: int, cells: int) -> float:
         """F(c) = buf/c + PV c + (m y/8) occ(c), in bytes."""
         widened = cells * self.extra_bits / 8 * oversized_share(partitions, self.hot_counters)
         return self.buffer_bytes / partitions + self.entry_bytes * partitions + widened
 
+    @with_plain
     def optimum(self, cells: int) -> float:
         """c* = sqrt((buf + m y h/8) / PV): right for h much smaller than c*, else too large."""
         widened = cells * self.extra_bits * self.hot_counters / 8
         return sqrt((self.buffer_bytes + widened) / self.entry_bytes)
 
+    @with_plain
     def choose(self, cells: int) -> int:
         """The whole number with the least overhead, searched."""
         return _search(self, cells)
@@ -185,6 +195,9 @@ class LevelModel(_Requests):
 
     def __post_init__(self) -> None:
         _Requests.__post_init__(self)
+        own = tuple(map(plain, self.counters_with))
+        if any(a is not b for a, b in zip(own, self.counters_with, strict=True)):
+            object.__setattr__(self, "counters_with", own)
         known = (inf, *self.counters_with)
         require(
             "counters_with",
@@ -193,17 +206,20 @@ class LevelModel(_Requests):
             len(known) <= 65 and all(0 <= b < inf and b <= a for a, b in pairwise(known)),
         )
 
+    @with_plain
     def overhead(self, partitions: int, cells: int) -> float:
         """F(c) = buf/c + PV c + (m/8) sum over l of 1 - (1 - 1/c)^h_l, in bytes."""
         bits = sum(oversized_share(partitions, hot) for hot in self.counters_with)
         waiting = self.buffer_bytes / partitions
         return waiting + self.entry_bytes * partitions + cells / 8 * bits
 
+    @with_plain
     def optimum(self, cells: int) -> float:
         """c* = sqrt((buf + (m/8) sum of h_l) / PV): right for h_1 much smaller than c*."""
         widened = cells / 8 * sum(self.counters_with)
         return sqrt((self.buffer_bytes + widened) / self.entry_bytes)
 
+    @with_plain
     def choose(self, cells: int) -> int:
         """The whole number with the least overhead, searched."""
         return _search(self, cells)
@@ -220,6 +236,7 @@ class PausedPartitionModel(_Requests):
         _Requests.__post_init__(self)
         require("hashes", self.hashes, "1 or more", 1 <= self.hashes < inf)
 
+    @with_plain
     def overhead(self, partitions: float) -> float:
         """F(c) = (buf/c) min(1, d/c) + PV c, in bytes."""
         waiting = min(1.0, self.hashes / partitions)
@@ -232,11 +249,13 @@ class PausedPartitionModel(_Requests):
         valleys = max(1.0, min(even, self.hashes)), max(paused, self.hashes)
         return min(valleys, key=self.overhead)
 
+    @with_plain
     def choose(self, cells: int) -> int:
         """The whole number with the least overhead."""
         return _whole(self.optimum(), self.overhead, cells)
 
 
+@with_plain
 def oversized_share(partitions: int, hot_counters: float) -> float:
     """occ(c) = 1 - (1 - 1/c)^h: the chance that a partition has one of h hot counters."""
     if partitions == 1:
@@ -280,22 +299,3 @@ def _search(model: HotCounterModel | LevelModel, cells: int) -> int:
         else:
             low += third
     return min(range(low, high + 1), key=cost)
-
-
-_REBUILD_SECONDS_PER_CELL = 2e-9
-_BUSY = 1e6
-
-
-def auto(cells: int) -> int:
-    """What `partitions="auto"` means: Eq. 3 for a busy stream on a machine of today.
-
-    A rebuild takes about two nanoseconds a counter, a million requests come in a second, a waiting
-    request is a digest and a count (24 bytes), an entry of our partition vector has 16 bytes.
-    """
-    model = EvenModel(
-        rebuild_seconds=cells * _REBUILD_SECONDS_PER_CELL,
-        requests_per_second=_BUSY,
-        element_bytes=24,
-        entry_bytes=16,
-    )
-    return model.choose(cells)

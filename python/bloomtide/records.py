@@ -32,7 +32,11 @@ class Plan:
     counter_bits: int
     """Bits per cell: 1 for membership."""
     bytes: int
-    """Memory of the cells, in bytes."""
+    """Memory in bytes when `capacity` keys are in: what `stats().bytes` says then. Where it depends
+    on how often keys come, that of the stream which the plan describes."""
+    bytes_at_most: int
+    """What no stream of `capacity` keys, and of `total` occurrences, exceeds by being added. It is
+    `bytes` where the stream does not matter."""
     predicted_error: float | None
     """False-positive rate at capacity, by the layout's own formula."""
     predicted_error_overfull: float | None
@@ -49,8 +53,9 @@ class Plan:
     """Growing counters only: how many pieces the counters are cut into; 1 if not partitioned."""
     shrink: float | None = None
     """Dynamic count filters only: the hysteresis of giving memory back."""
-    adaptive: bool | None = None
-    """Dynamic count filters only: whether a partition may be split inside."""
+    skew: float | None = None
+    """Dynamic count filters only: `bytes` is for a stream whose key of rank r comes in proportion
+    to 1/r^skew, and once at the least."""
     slack: float | None = None
     """Spectral filters only: spare bits a counter, the paper's epsilon."""
     design_bits: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -302,18 +303,71 @@ def test_a_model_chooses(kind: Any) -> None:
 
 @each("kind", PARTITIONED)
 def test_as_many_partitions_as_whole_blocks_allow_are_stored(kind: Any) -> None:
-    """91 blocks cannot be cut into 80 equal pieces: 46 of two blocks are what it gets."""
+    """97 blocks cannot be cut into 80 equal pieces: 49 of two blocks are what it gets."""
     asked: Any = {"capacity": 1_000, "error_rate": 0.01, "layout": "blocked", "partitions": 80}
     made, planned = kind(**asked), kind.from_plan(kind.plan(**asked))
-    assert made.partitions == planned.partitions == 46
+    assert made.partitions == planned.partitions == 49
     assert made == planned
     assert made.to_bytes() == planned.to_bytes()
 
 
-def test_a_filter_that_is_cut_adaptively_later_is_adaptive() -> None:
-    made = PartitionedDynamicCountFilter(1_000, 0.01, partitions=4)
-    made.repartition("adaptive")
-    assert made == PartitionedDynamicCountFilter(1_000, 0.01, partitions="adaptive")
+@each("kind", PARTITIONED)
+def test_a_filter_that_is_cut_later_is_as_one_that_was_cut_at_once(kind: Any) -> None:
+    made = kind(5_000, 0.01, partitions=3)
+    made.repartition("auto")
+    assert made == kind(5_000, 0.01)
+    assert made.partitions == kind(5_000, 0.01).partitions != 3
+    refused(errors.ParameterError, lambda: made.repartition("adaptive"), name="partitions")
+
+
+SIZING = {"capacity": 1_000, "error_rate": 0.01, "cells": 20_000, "hashes": 4, "total": 50_000}
+"""Each is given or not: every choice is made or refused by name."""
+
+
+def _refusal(given: set[str]) -> str | None:
+    """The field that is refused; None where the filter is made."""
+    if "cells" not in given:
+        return None if "capacity" in given else "capacity"
+    if "error_rate" in given:
+        return "cells"
+    return None if "hashes" in given else "hashes"
+
+
+@each("kind", KINDS)
+def test_every_choice_of_goals_and_sizes_is_made_or_refused_by_name(kind: Any) -> None:
+    for number in range(len(SIZING) + 1):
+        for names in itertools.combinations(SIZING, number):
+            given: dict[str, Any] = {name: SIZING[name] for name in names}
+            name = _refusal(set(names))
+            if name is not None:
+                refused(errors.ParameterError, lambda given=given: kind(**given), name=name)
+                refused(errors.ParameterError, lambda given=given: kind.plan(**given), name=name)
+                continue
+            made = kind(**given)
+            assert made.capacity == given.get("capacity"), "a goal that was not given is none"
+            sized = "cells" in given
+            assert made.error_rate == (None if sized else 0.01)
+            assert made.stats().cells == (20_000 if sized else kind.plan(**given).cells)
+            assert f"capacity={given.get('capacity')} " in repr(made) or "capacity" not in given
+
+
+@each("kind", KINDS)
+def test_a_total_below_the_keys_that_sizes_are_for_is_refused_with_what_to_give(kind: Any) -> None:
+    """20,000 cells of 4 hashes are half full of 3,466 keys, if nothing else is said."""
+    sizes: dict[str, Any] = {"cells": 20_000, "hashes": 4}
+    assert kind(**sizes, total=3_466).total == 3_466
+    refusal = refused(errors.ParameterError, lambda: kind(**sizes, total=3_465), name="total")
+    assert "half fill" in refusal.allowed
+    assert "`capacity`" in refusal.hint
+    assert kind(**sizes, total=10, capacity=10).total == 10
+
+
+@each("kind", DYNAMIC)
+def test_counters_of_given_sizes_begin_with_the_bits_of_the_expected_mean(kind: Any) -> None:
+    sizes: dict[str, Any] = {"cells": 20_000, "hashes": 4, "total": 34_660}
+    assert kind(**sizes).counter_bits == 4, "ten occurrences for each of 3,466 keys"
+    assert kind(**sizes, capacity=100).counter_bits == 9, "346 for each of 100"
+    assert kind(**sizes, counter_bits=2).counter_bits == 2
 
 
 @each("kind", KINDS)

@@ -34,7 +34,7 @@ MAKERS: list[Callable[[], Any]] = [
     lambda: SpectralBloomFilter(64, 0.05, layout="classic"),
     lambda: DynamicCountFilter(64, 0.05, counter_bits=1, layout="classic"),
     lambda: PartitionedSpectralBloomFilter(64, 0.05, partitions=3, policy="conservative"),
-    lambda: PartitionedDynamicCountFilter(64, 0.05, counter_bits=2, partitions="adaptive"),
+    lambda: PartitionedDynamicCountFilter(64, 0.05, counter_bits=2, partitions=2),
 ]
 KEYS = ["a", "b", "", "ü", "longer than twelve bytes", "a", "x" * 300] * 5
 COUNTS = [1 + 17 * row % 101 for row in range(len(KEYS))]

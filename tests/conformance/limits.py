@@ -224,9 +224,9 @@ EDGES_CUT: list[dict[str, Any]] = [
     *(
         {"cells": 1024, "hashes": 4, "layout": how, "partitions": cut}
         for how in ("blocked", "classic")
-        for cut in (1, 2, 1000, 1023, 1024, "auto", "adaptive")
+        for cut in (1, 2, 1000, 1023, 1024, "auto")
     ),
-    *({"cells": 1, "hashes": 1, "partitions": cut} for cut in (1, "auto", "adaptive")),
+    *({"cells": 1, "hashes": 1, "partitions": cut} for cut in (1, "auto")),
 ]
 
 EDGES_FADING: list[dict[str, Any]] = [

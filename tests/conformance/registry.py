@@ -71,7 +71,7 @@ class Structure:
     @property
     def shown(self) -> dict[str, Any]:
         """The parameters as a filter shows them: chosen partitions as their number."""
-        chosen = self.parameters.get("partitions") in ("auto", "adaptive")
+        chosen = self.parameters.get("partitions") == "auto"
         plan = self.cls.plan(**self.sizing)
         paper: dict[str, Any] = self.parameters.get("paper", {})
         given = {name: v for name, v in self.parameters.items() if name != "paper"} | paper
@@ -225,7 +225,6 @@ STRUCTURES: tuple[Structure, ...] = (
             (BLOCKED, "auto", "plain"),
             (BLOCKED, 7, "conservative"),
             (CLASSIC | OFTEN, 7, "plain"),
-            (CLASSIC, "adaptive", "plain"),
         )
     ),
     *(
@@ -236,9 +235,9 @@ STRUCTURES: tuple[Structure, ...] = (
         )
         for goal, cut, policy in (
             (BLOCKED, "auto", "plain"),
-            (BLOCKED, "adaptive", "conservative"),
+            (BLOCKED, 13, "conservative"),
             (CLASSIC | OFTEN, 7, "plain"),
-            (CLASSIC | OFTEN, "adaptive", "plain"),
+            (CLASSIC | OFTEN, 50, "plain"),
         )
     ),
     Structure("pdcf-paper", PartitionedDynamicCountFilter, PAPER),

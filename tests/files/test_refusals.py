@@ -48,7 +48,7 @@ KINDS: dict[str, Any] = {
     "sbf-classic-keyed": SpectralBloomFilter,
     "dcf-stuck": DynamicCountFilter,
     "psbf-blocked": PartitionedSpectralBloomFilter,
-    "pdcf-adaptive": PartitionedDynamicCountFilter,
+    "pdcf-classic": PartitionedDynamicCountFilter,
     "url": UrlFilter,
 }
 BLOOM = path_of("bloom-classic-odd").read_bytes()
@@ -210,7 +210,7 @@ def test_no_more_is_allocated_than_the_file_is_long(tmp_path: Path) -> None:
         "sbf-saturated",
         "psbf-blocked",
         "dcf-classic-odd",
-        "pdcf-adaptive",
+        "pdcf-classic",
         "dcf-stuck",
     ],
 )

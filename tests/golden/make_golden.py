@@ -210,9 +210,9 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     ),
     "dcf-stuck": lambda: _stick(DynamicCountFilter(60, 0.02, policy="conservative")),
     "pdcf-blocked": lambda: _fill_growing(PartitionedDynamicCountFilter(60, 0.02, partitions=5)),
-    "pdcf-adaptive": lambda: _fill_growing(
+    "pdcf-classic": lambda: _fill_growing(
         PartitionedDynamicCountFilter(
-            60, 0.05, hashes=3, total=5000, partitions="adaptive", layout="classic"
+            60, 0.05, hashes=3, total=5000, partitions=17, layout="classic"
         )
     ),
     "tbf-empty": lambda: TimeDecayingBloomFilter(10, 0.01, half_life="1h"),

@@ -21,7 +21,7 @@ from tests.property.keys import keys, threads
 COUNTS = st.integers(1, 6) | st.sampled_from([14, 15, 16, 255, 1026, 65_535, 2**33, 2**63])
 WEIGHED = st.lists(st.tuples(keys, COUNTS), max_size=30)
 FULL = 2**32 - 1
-CUTS = st.sampled_from([1, 2, 3, "auto", "adaptive"])
+CUTS = st.sampled_from([1, 2, 3, "auto"])
 
 
 def outcome(filled: Any, verb: str, *arguments: Any) -> Any:

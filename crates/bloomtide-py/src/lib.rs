@@ -101,6 +101,23 @@ mod _core {
         Ok(key::hash_key(&hasher, key, None)?.as_u128())
     }
 
+    /// A count as the filters read it: a whole number from 1 to 2**64 - 1. One that stands `alone`, without the
+    /// instant that could stand beside it, may not be as large as a time.
+    #[pyfunction]
+    #[pyo3(signature = (value, *, alone=false))]
+    fn parse_count(value: &Bound<'_, PyAny>, alone: bool) -> PyResult<u64> {
+        let count: params::Times<'_> = value.extract()?;
+        if alone { count.beside(None) } else { Ok(count.number()) }
+    }
+
+    /// Bytes of one more partition of a filter whose counters grow, beside its counters; of the storage "dynamic" or
+    /// "spectral".
+    #[pyfunction]
+    #[pyo3(signature = (storage="dynamic"))]
+    fn partition_entry_bytes(py: Python<'_>, storage: &str) -> PyResult<u64> {
+        count::partition_entry_bytes(py, storage)
+    }
+
     /// A length of time, in whatever form, as seconds.
     #[pyfunction]
     #[pyo3(signature = (value, name="duration"))]

@@ -72,7 +72,8 @@ impl Sizes {
             self.set(dict)?;
             fields!(dict =>
                 layout: self.placement.layout.name(), derivation: self.placement.derivation.name(),
-                predicted_error: error(1.0), predicted_error_overfull: error(2.0))?;
+                predicted_error: error(1.0), predicted_error_overfull: error(2.0),
+                bytes_at_most: self.bytes)?;
             more(dict)
         })
     }
@@ -122,8 +123,6 @@ pub(crate) fn estimate_record<'py, T: IntoPyObject<'py>>(
 
 /// `capacity` and `error_rate` at the beginning of a `repr`, if they were given.
 pub(crate) fn shown_goal(capacity: Option<u64>, error_rate: Option<f64>) -> String {
-    match (capacity, error_rate) {
-        (Some(capacity), Some(rate)) => format!("capacity={capacity} error_rate={rate} "),
-        _ => String::new(),
-    }
+    let capacity = capacity.map(|keys| format!("capacity={keys} ")).unwrap_or_default();
+    capacity + &error_rate.map(|rate| format!("error_rate={rate} ")).unwrap_or_default()
 }

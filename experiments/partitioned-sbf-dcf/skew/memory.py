@@ -23,7 +23,6 @@ from skew.setting import (
     ELEMENT_BYTES,
     ENTRY_BYTES,
     HASHES,
-    OUR_ENTRY_BYTES,
     SEED,
     Filter,
     even_partitions,
@@ -48,10 +47,16 @@ def e7(n: int, means: tuple[int, ...], shares: tuple[float, ...], partitions: in
         for mean in means:
             x = mean_counter_bits(n, mean * n)
             y = skewed_counter_bits(x, SKEW)
-            pdcf = partitioned_dynamic_count_bits(cells, x, y, partitions, oversized_share=share)
-            even = partitioned_dynamic_count_bits(cells, x, 0, partitions, oversized_share=0)
+            pdcf = partitioned_dynamic_count_bits(
+                cells, x, y, partitions, oversized_share=share, entry_bytes=ENTRY_BYTES
+            )
+            even = partitioned_dynamic_count_bits(
+                cells, x, 0, partitions, oversized_share=0, entry_bytes=ENTRY_BYTES
+            )
             base = expected_base_bits(cells, HASHES, n, mean * n)
-            psbf = partitioned_spectral_bits(cells, base, partitions, slack=0.1)
+            psbf = partitioned_spectral_bits(
+                cells, base, partitions, slack=0.1, entry_bytes=ENTRY_BYTES
+            )
             rows.append({"occ": share, "mean": mean, "partitions": partitions})
             rows[-1]["dcf_over_pdcf"] = dynamic_count_bits(cells, x, y) / pdcf
             rows[-1]["psbf_over_pdcf"] = psbf / pdcf
@@ -102,11 +107,10 @@ def _by_filter(label: Row, n: int, keys: Keys) -> list[Row]:
         "rebuild_seconds": rebuild,
         "requests_per_second": rate,
         "element_bytes": ELEMENT_BYTES,
-        "entry_bytes": ENTRY_BYTES,
     }
-    printed = SkewModel(**requests, **_oversized(cells, levels, x, even)).choose(len(cells))
-    ours = {**requests, "entry_bytes": OUR_ENTRY_BYTES}
-    hot = LevelModel(**ours, counters_with=level_counts(levels)).choose(len(cells))
+    oversized = _oversized(cells, levels, x, even)
+    printed = SkewModel(**requests, entry_bytes=ENTRY_BYTES, **oversized).choose(len(cells))
+    hot = LevelModel(**requests, counters_with=level_counts(levels)).choose(len(cells))
     rows = [{**label, "n": n, "total": total, "filter": "DCF", "chosen": "one", **first}]
     for name, chosen, options in (
         ("SBF", "one", {}),
@@ -114,7 +118,7 @@ def _by_filter(label: Row, n: int, keys: Keys) -> list[Row]:
         ("PDCF", "Eq. 3", {"partitions": even}),
         ("PDCF", "Eq. 4", {"partitions": printed}),
         ("PDCF", "levels", {"partitions": hot}),
-        ("PDCF", "adaptive", {"partitions": "adaptive"}),
+        ("PDCF", "auto", {"partitions": "auto"}),
     ):
         figures = _fill(make(name, n, total, **options), keys)
         figures.pop("seconds")
@@ -167,7 +171,7 @@ def _skew_claims(rows: list[Row]) -> list[Claim]:
     dcf = bits("DCF", "one")
     seen = f"{dcf[0]:.1f} to {dcf[-1]:.1f} bits a counter"
     claims.append(Claim("DCF's memory grows for theta 1 to 2", "yes", seen, dcf[-1] > dcf[0]))
-    for chosen in ("Eq. 3", "Eq. 4", "levels", "adaptive"):
+    for chosen in ("Eq. 3", "Eq. 4", "levels", "auto"):
         pdcf = bits("PDCF", chosen)
         seen = f"{pdcf[0]:.1f} to {pdcf[-1]:.1f} bits a counter"
         text = f"PDCF's memory ({chosen}) is flat or falls for theta 1 to 2"
@@ -181,9 +185,9 @@ def _skew_claims(rows: list[Row]) -> list[Claim]:
         real = {(r["filter"], r["chosen"]): r for r in rows if r["stream"] == stream}
         one, cut = real["DCF", "one"]["bytes"], real["PDCF", "levels"]["bytes"]
         saved = f"{one / cut:.2f}x less ({one} and {cut} bytes)"
-        adaptive = real["PDCF", "adaptive"]["bytes"]
+        usual = real["PDCF", "auto"]["bytes"]
         claims.append(Claim(f"{stream}: PDCF (levels) needs less than DCF", "", saved, cut < one))
-        saved = f"{one / adaptive:.2f}x less ({one} and {adaptive} bytes)"
-        text = f"{stream}: PDCF (adaptive) needs less than DCF"
-        claims.append(Claim(text, "", saved, adaptive < one))
+        saved = f"{one / usual:.2f}x less ({one} and {usual} bytes)"
+        text = f"{stream}: PDCF (auto) needs less than DCF"
+        claims.append(Claim(text, "", saved, usual < one))
     return claims

@@ -10,7 +10,7 @@ from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, two_plots
 from trials.outcome import Row
 
 COLOURS = {"SBF": GREY, "PSBF": GREEN, "DCF": BLUE, "PDCF": ORANGE}
-STYLES = {"Eq. 4": ":", "levels": "--", "adaptive": "-.", "PSBF, grow": "--"}
+STYLES = {"Eq. 4": ":", "levels": "--", "auto": "-.", "PSBF, grow": "--"}
 STYLES |= {"PDCF, PSBF's memory": "--"}
 
 

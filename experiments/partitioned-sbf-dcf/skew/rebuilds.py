@@ -7,7 +7,6 @@ import numpy as np
 from bloomtide.partitions import EvenModel, LevelModel
 from skew.setting import (
     ELEMENT_BYTES,
-    OUR_ENTRY_BYTES,
     SEED,
     Counts,
     Filter,
@@ -80,7 +79,6 @@ def e8(sizes: tuple[int, ...], mean: int) -> Outcome:
             rebuild_seconds=whole["mean_rebuild_us"] * 1e-6,
             requests_per_second=rate,
             element_bytes=ELEMENT_BYTES,
-            entry_bytes=OUR_ENTRY_BYTES,
             counters_with=hot,
         )
         row = _static("PDCF", n, keys, gone, partitions=busy.choose(cells))[0]

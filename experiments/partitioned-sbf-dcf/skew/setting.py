@@ -18,14 +18,13 @@ from bloomtide import (
     PartitionedSpectralBloomFilter,
     SpectralBloomFilter,
 )
-from bloomtide.partitions import EvenModel
+from bloomtide.partitions import PAPER_ENTRY_BYTES, EvenModel
 from trials.outcome import Row
 
 SEED = 20_080_901
 ERROR_RATE, HASHES = 0.05, 3
 ELEMENT_BYTES = 4
-ENTRY_BYTES = 10  # a pointer of 8 bytes and a counter of 2 (section 6.1)
-OUR_ENTRY_BYTES = 48  # what a partition of PDCF takes here once it has overflow counters
+ENTRY_BYTES = PAPER_ENTRY_BYTES
 
 Counts = npt.NDArray[np.int64]
 Filter = Any  # one of the four; they have the same verbs

@@ -117,9 +117,9 @@ goals = together(
 shape = together(
     option(
         "--partitions",
-        metavar="N|auto|adaptive",
+        metavar="N|auto",
         type=parse_partitions,
-        help="psbf, pdcf: pieces that are rebuilt alone; adaptive splits a hot piece further.",
+        help="psbf, pdcf: pieces that are rebuilt alone, and widened alone by a hot key.",
     ),
     choice(
         "--layout",

@@ -83,11 +83,11 @@ def plan(
     kind = kind or ("tbf" if fades else "pdcf" if counts else "bloom")
     more |= {"total": total, "layout": layout, "hashes": hashes, "counter_bits": counter_bits}
     goal = parameters(kind, capacity=items, error_rate=error, **more)
-    chosen: Plan = KINDS[kind].cls.plan(**goal)
+    theta = 1.0 if skew_of_keys is None else skew_of_keys
+    chosen = skew.plan_of(kind, goal, theta)
     if counts:
-        theta = 1.0 if skew_of_keys is None else skew_of_keys
         stream = skew.Stream(items, total or 10 * items, theta)
-        return _show_skewed(chosen, stream, skew.compare(stream, error, layout, hashes), json)
+        return _show_skewed(chosen, stream, skew.compare(stream, chosen, goal), json)
     rows = [_sibling_row(*sibling, items, error) for sibling in SIBLINGS]
     rows.append(_set_row(items))
     if json:
@@ -187,9 +187,7 @@ def _plan_table(plan: Plan) -> Table:
         cell = "bits"
     table.add_row("cells", show_count(plan.cells), cell)
     if plan.partitions is not None:
-        table.add_row(
-            "partitions", show_count(plan.partitions), "adaptive" if plan.adaptive else ""
-        )
+        table.add_row("partitions", show_count(plan.partitions))
         table.add_row("occurrences", show_count(plan.total), "of all keys together")
     if plan.decay is not None:
         half_life = show_span(plan.half_life)
@@ -201,7 +199,12 @@ def _plan_table(plan: Plan) -> Table:
             "layers", str(plan.max_layers), f"at most, {show_bytes(beside)} of the memory"
         )
     table.add_row("hashes", str(plan.hashes), f"cells per key, {plan.derivation} derivation")
-    table.add_row("memory", show_bytes(plan.bytes), f"{plan.bytes:,} bytes")
+    note = f"{plan.bytes:,} bytes"
+    if plan.skew is not None:
+        note += f" at skew {plan.skew:g}, never more than {show_bytes(plan.bytes_at_most)}"
+    elif plan.bytes_at_most > plan.bytes:
+        note += f", never more than {show_bytes(plan.bytes_at_most)}"
+    table.add_row("memory", show_bytes(plan.bytes), note)
     table.add_row("bits per key", f"{plan.bits_per_key:.2f}")
     table.add_row("error", show_rate(plan.predicted_error), "predicted at capacity")
     table.add_row("error at 2x", show_rate(plan.predicted_error_overfull), "with twice the keys in")

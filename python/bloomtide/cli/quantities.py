@@ -30,8 +30,8 @@ def parse_items(text: str) -> int:
 
 
 def parse_partitions(text: str) -> int | str:
-    """`auto`, `adaptive` or a number of partitions."""
-    return text if text in {"auto", "adaptive"} else parse_items(text)
+    """`auto` or a number of partitions."""
+    return text if text == "auto" else parse_items(text)
 
 
 def parse_layer_sizes(text: str) -> list[int] | str:

@@ -1,8 +1,8 @@
 """The structures that count, side by side for a skewed stream: part of `bloomtide plan`.
 
-The key of rank r comes in proportion to 1/r^theta (Zipf). What a structure takes is told four
-times: by its plan before a key is in, by the paper's model (`bloomtide.memory_models`), by levels
-(`bloomtide.partitions.LevelModel`), and measured with every key in, where that is quick.
+The key of rank r comes in proportion to 1/r^theta (Zipf). What a structure takes with every key in
+is told three times: by its plan, by the paper's model (`bloomtide.memory_models`), and measured,
+where that is quick.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bloomtide.memory_models import (
     partitioned_spectral_bits,
     spectral_bits,
 )
-from bloomtide.partitions import LevelModel, oversized_share
+from bloomtide.partitions import oversized_share
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,12 +36,9 @@ QUICK = 100_000
 EXACT = 100_000
 """Ranks that are summed one by one; beyond them the sum is as good as an integral."""
 
-ENTRY_BYTES = 16
-"""Of our partition vector: a pointer, and what is counted about the partition."""
-
 LEGEND = (
-    "at the start: planned, without a key; model: the paper's formula; by levels: each partition as"
-    f" wide as its hottest key; measured: with all keys in (up to {QUICK:,} keys)"
+    "planned: with all keys in; model: the paper's formula; measured: a filter that was filled"
+    f" (up to {QUICK:,} keys)"
 )
 
 
@@ -94,34 +91,37 @@ class Stream:
         return np.maximum(1, self.total / self.shares * ranks**-self.theta).astype(np.uint64)
 
 
-def compare(
-    stream: Stream, error: float, layout: str | None, hashes: int | None
-) -> list[dict[str, Any]]:
-    """One row for each structure."""
+def plan_of(kind: str, goal: dict[str, Any], theta: float) -> Plan:
+    """The plan of a kind, for that skew where its memory depends on it."""
+    skewed = {"skew": theta} if kind in {"dcf", "pdcf"} else {}
+    plan: Plan = KINDS[kind].cls.plan(**goal, **skewed)
+    return plan
+
+
+def compare(stream: Stream, chosen: Plan, goal: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row for each structure: for the kind that was chosen its plan, for others what they share
+    with its goal."""
     widths: tuple[Literal[4, 8, 16, 32], ...] = (4, 8, 16, 32)
     width = next((w for w in widths if stream.largest < 2**w - 1), widths[-1])
-    options: dict[str, Any] = {"layout": layout}
-    fixed = CountingBloomFilter.plan(stream.items, error, counter_bits=width, **options)
+    shared = {name: goal.get(name) for name in ("capacity", "error_rate", "layout", "policy")}
+    fixed = CountingBloomFilter.plan(**_given(shared), counter_bits=width)
     rows = [
         _row(f"CountingBloomFilter, {width} bits", fixed, fixed.cells * width, stream),
     ]
-    options |= {"total": stream.total, "hashes": hashes}
-    for kind, more in (
-        ("sbf", {}),
-        ("psbf", {}),
-        ("dcf", {}),
-        ("pdcf", {}),
-        ("pdcf", {"partitions": "adaptive"}),
-    ):
-        plan: Plan = KINDS[kind].cls.plan(stream.items, error, **options, **more)
-        name = KINDS[kind].cls.__name__ + (", adaptive" if more else "")
-        # The paper has no model of partitions that split.
-        rows.append(_row(name, plan, None if more else _model_bits(plan, stream), stream))
+    shared |= {"total": stream.total, "hashes": goal.get("hashes")}
+    for kind in ("sbf", "psbf", "dcf", "pdcf"):
+        cut = {"partitions": goal.get("partitions") if kind.startswith("p") else None}
+        plan = chosen if kind == chosen.kind else plan_of(kind, _given(shared | cut), stream.theta)
+        rows.append(_row(KINDS[kind].cls.__name__, plan, _model_bits(plan, stream), stream))
     return rows
 
 
+def _given(goal: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in goal.items() if value is not None}
+
+
 def _model_bits(plan: Plan, stream: Stream) -> float:
-    """The paper's formula for the structure, collisions left out."""
+    """The paper's formula for the structure, collisions left out, with our partition vector."""
     cells, partitions = plan.cells, plan.partitions or 1
     if plan.kind in {"sbf", "psbf"}:
         # An empty counter has one bit, and so has a key that came once.
@@ -138,35 +138,18 @@ def _model_bits(plan: Plan, stream: Stream) -> float:
     return partitioned_dynamic_count_bits(cells, x, y, partitions, oversized_share=occ)
 
 
-def _level_bytes(plan: Plan, stream: Stream) -> float | None:
-    """Base counters, partition vector and the overflow counters that hot keys call for."""
-    if plan.kind not in {"dcf", "pdcf"} or plan.adaptive:
-        return None
-    levels = range(plan.counter_bits + 1, 65)
-    model = LevelModel(
-        rebuild_seconds=0,
-        requests_per_second=0,
-        element_bytes=1,
-        entry_bytes=ENTRY_BYTES,
-        counters_with=tuple(float(_spread(plan) * stream.keys_with(bits)) for bits in levels),
-    )
-    return plan.cells * plan.counter_bits / 8 + model.overhead(plan.partitions or 1, plan.cells)
-
-
 def _spread(plan: Plan) -> int:
     """In how many partitions a key has counters: blocked ones are all in one."""
     return 1 if plan.layout == "blocked" else plan.hashes
 
 
-def _row(name: str, plan: Plan, model_bits: float | None, stream: Stream) -> dict[str, Any]:
-    by_levels = _level_bytes(plan, stream)
+def _row(name: str, plan: Plan, model_bits: float, stream: Stream) -> dict[str, Any]:
     return {
         "name": name,
         "kind": plan.kind,
         "partitions": plan.partitions,
         "planned_bytes": plan.bytes,
-        "model_bytes": None if model_bits is None else round(model_bits / 8),
-        "level_bytes": None if by_levels is None else round(by_levels),
+        "model_bytes": round(model_bits / 8),
         **_measured(plan, stream),
     }
 
@@ -199,11 +182,11 @@ def table(stream: Stream, rows: list[dict[str, Any]]) -> Table:
     )
     shown = Table(title=title, title_justify="left")
     shown.add_column("structure")
-    for heading in ("partitions", "at the start", "model", "by levels", "measured"):
+    for heading in ("partitions", "planned", "model", "measured"):
         shown.add_column(heading, justify="right")
     smallest = min((row["measured_bytes"] or inf for row in rows), default=inf)
     for row in rows:
-        sizes = [row[f"{name}_bytes"] for name in ("planned", "model", "level", "measured")]
+        sizes = [row[f"{name}_bytes"] for name in ("planned", "model", "measured")]
         shown.add_row(
             row["name"],
             show_count(row["partitions"]),

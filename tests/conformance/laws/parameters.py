@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from bloomtide.errors import BloomtideError, CapacityError, ParameterError
 from tests.conformance.law import law
 from tests.conformance.limits import ABSURD, BAD, EDGE
-from tests.conformance.registry import Subject
+from tests.conformance.registry import HASHING, Subject
 
 
 @law(unless=("mapped",))
@@ -29,16 +30,24 @@ def a_filter_from_a_plan_equals_one_made_directly(subject: Subject) -> None:
 
 
 @law()
-def a_new_filter_takes_the_memory_that_its_plan_says(subject: Subject) -> None:
+def a_new_filter_has_the_sizes_that_its_plan_says(subject: Subject) -> None:
     plan = subject.structure.cls.plan(**subject.structure.sizing)
     stats = subject.new().stats()
     for name in ("kind", "hashes", "counter_bits", "capacity", "error_rate"):
         assert getattr(stats, name) == getattr(plan, name), name
-    for name in ("cells", "bytes"):
-        made_later = sum(getattr(layer, name) for layer in plan.layers)
-        assert getattr(stats, name) == getattr(plan, name) - made_later, name
-    borrows = "optimized" in subject.structure.traits
-    assert borrows or plan.bytes * 8 >= plan.cells * plan.counter_bits
+    assert stats.cells == plan.cells - sum(layer.cells for layer in plan.layers)
+    assert stats.bytes <= plan.bytes <= plan.bytes_at_most
+
+
+@law(unless=("mapped",))
+def a_plan_shows_the_parameters_of_its_own_class(subject: Subject) -> None:
+    own = inspect.signature(subject.structure.cls).parameters
+    planned = inspect.signature(subject.structure.cls.plan).parameters
+    shared = [name for name in own if name not in {*HASHING, "clock"}]
+    assert [name for name in planned if name != "skew"] == shared
+    assert all(planned[name].default == own[name].default for name in shared)
+    for name in planned.keys() - subject.structure.parameters.keys():
+        subject.structure.cls.plan(**subject.structure.sizing | {name: planned[name].default})
 
 
 @law()

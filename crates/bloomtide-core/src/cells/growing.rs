@@ -74,6 +74,12 @@ pub trait GrowingCells: Send + Sync + Sized {
     /// What such cells are like, beside their number and their partitions.
     type Shape: Copy + std::fmt::Debug + PartialEq + Send + Sync;
 
+    /// Bytes of one more partition, beside its counters.
+    const ENTRY_BYTES: u64;
+
+    /// How many partitions so many cells are cut into where nothing else is said.
+    fn usual_partitions(cells: u64, shape: &Self::Shape) -> u64;
+
     /// Cells of given values. `stuck` are those that have lost count, in order.
     fn laid_out(
         cut: Cut,

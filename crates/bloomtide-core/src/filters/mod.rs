@@ -13,8 +13,8 @@ mod url;
 
 pub use bloom::{BloomFilter, BloomPlan};
 pub use count::{
-    CountFilter, CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits,
-    dynamic_bytes,
+    CountFilter, CountGoal, CountPlan, Stream, base_bits, check_base_bits, check_shrink,
+    design_bits,
 };
 pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub use decaying::{

@@ -46,7 +46,6 @@ impl ShapeRecord for DynamicShape {
     fn encode(&self) -> [u8; SHAPE] {
         let mut out = [0; SHAPE];
         out[..8].copy_from_slice(&self.shrink.to_le_bytes());
-        out[8] = u8::from(self.adaptive);
         out
     }
 
@@ -54,7 +53,7 @@ impl ShapeRecord for DynamicShape {
         let shrink = f64::from_bits(u64_at(bytes, 0));
         check_shrink(shrink)?;
         check_base_bits(counter_bits)?;
-        Ok(DynamicShape { width: counter_bits, shrink, adaptive: bytes[8] == 1 })
+        Ok(DynamicShape { width: counter_bits, shrink })
     }
 }
 

@@ -89,7 +89,7 @@ impl Any {
     /// An empty filter.
     fn new(plan: AnyPlan, hasher: Hasher) -> Result<Any> {
         match plan {
-            AnyPlan::Dynamic(plan) => Core::new(plan, hasher).map(Any::Dynamic),
+            AnyPlan::Dynamic(plan, _) => Core::new(plan, hasher).map(Any::Dynamic),
             AnyPlan::Spectral(plan) => Core::new(plan, hasher).map(Any::Spectral),
         }
     }
@@ -150,6 +150,20 @@ struct Common {
     error_rate: Option<f64>,
 }
 
+/// How many partitions `"auto"` makes of a filter.
+fn usual_of<C: GrowingCells>(filter: &Core<C>) -> u64 {
+    let plan = filter.plan();
+    C::usual_partitions(plan.cells(), &plan.shape)
+}
+
+/// Memory of one more partition of a storage, beside its counters.
+pub(crate) fn partition_entry_bytes(py: Python<'_>, storage: &str) -> PyResult<u64> {
+    match plan::is_spectral(py, storage)? {
+        true => Ok(SpectralCells::ENTRY_BYTES),
+        false => Ok(DynamicCells::ENTRY_BYTES),
+    }
+}
+
 /// Nanoseconds since the first call.
 fn clock() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -185,7 +199,7 @@ planned!(
     CountFilter,
     Any,
     "(capacity=None, error_rate=None, *, storage='dynamic', partitions=1, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=None, error_rate=None, *, storage=None, partitions=None, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None)",
+    "($type, capacity=None, error_rate=None, *, storage=None, partitions=None, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, skew=1.0, paper=None)",
     "($type, plan, *, hash='xxh3', seed=0, secret=None)"
 );
 
@@ -295,15 +309,11 @@ impl CountFilter {
     /// Cuts the cells into `partitions` other partitions; every count stays the same.
     fn repartition(&self, partitions: &Object<'_>) -> PyResult<()> {
         let py = partitions.py();
-        let (partitions, adaptive) = plan::partitions(partitions, self.common().placement.cells)?;
+        let cells = self.common().placement.cells;
+        let usual = each!(&self.core, filter => usual_of(filter));
+        let partitions = plan::partitions(partitions, cells, usual)?;
         let _registered = self.register();
-        py.detach(|| match &self.core {
-            Any::Dynamic(filter) => {
-                filter.repartition(partitions, |shape| DynamicShape { adaptive, ..shape })
-            }
-            Any::Spectral(filter) => filter.repartition(partitions, |shape| shape),
-        })
-        .or_raise(py)
+        py.detach(|| each!(&self.core, filter => filter.repartition(partitions))).or_raise(py)
     }
 
     /// Fill, estimated keys, error rate now, memory, rebuilds and the longest pause.
@@ -359,10 +369,9 @@ getters!(CountFilter, this =>
     policy: &'static str = this.common().policy.name();
     derivation: &'static str = this.common().placement.derivation.name();
     storage: &'static str = if matches!(this.core, Any::Dynamic(_)) { "dynamic" } else { "spectral" };
-    /// Dynamic only, as `shrink` and `adaptive`.
+    /// Dynamic only, as `shrink`.
     counter_bits: Option<u32> = this.core.shapes().0.map(|shape| shape.width);
     shrink: Option<f64> = this.core.shapes().0.map(|shape| shape.shrink);
-    adaptive: Option<bool> = this.core.shapes().0.map(|shape| shape.adaptive);
     /// Spectral only, as `on_full`.
     slack: Option<f64> = this.core.shapes().1.map(|shape| shape.slack);
     on_full: Option<&'static str> = this.core.shapes().1.map(|shape| plan::on_full_name(shape.on_full));
@@ -370,13 +379,18 @@ getters!(CountFilter, this =>
 
 /// The paper's names: each is a kind, and the signature of its constructor.
 macro_rules! named {
-    ($($(#[$doc:meta])* $name:ident, $kind:ident, $signature:tt;)*) => {
+    ($($(#[$doc:meta])* $name:ident, $kind:ident, $signature:tt, $plan:tt;)*) => {
         $(
             $(#[$doc])*
             #[pyclass(frozen, extends = CountFilter, module = "bloomtide")]
             pub(crate) struct $name;
 
             by_words!($name, #[new] py_new, $signature, |cls, words| CountFilter::made(cls, &words));
+            by_words!(
+                $name,
+                /// Sizes, memory and predicted error for a goal; allocates nothing.
+                plan, $plan, |cls, words| plan_record(words.py, &plan_of(cls, &words)?).map(Bound::unbind)
+            );
         )*
 
         /// The kind that a class fixes; None for `CountFilter`.
@@ -408,14 +422,18 @@ macro_rules! named {
 named! {
     /// Counts keys in counters of two parts, of which the upper one grows with the largest count.
     DynamicCountFilter, Dynamic,
-    "(capacity=None, error_rate=None, *, total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)";
+    "(capacity=None, error_rate=None, *, total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, skew=1.0, paper=None)";
     /// A dynamic count filter in partitions: a hot key widens the counters of its partition only.
     PartitionedDynamicCountFilter, PartitionedDynamic,
-    "(capacity=None, error_rate=None, *, partitions='auto', total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)";
+    "(capacity=None, error_rate=None, *, partitions='auto', total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, partitions='auto', total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, skew=1.0, paper=None)";
     /// Counts keys in counters that each take the bits they need.
     SpectralBloomFilter, Spectral,
-    "(capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)";
+    "(capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None)";
     /// A spectral Bloom filter in partitions: a rebuild touches one of them.
     PartitionedSpectralBloomFilter, PartitionedSpectral,
-    "(capacity=None, error_rate=None, *, partitions='auto', total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)";
+    "(capacity=None, error_rate=None, *, partitions='auto', total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, partitions='auto', total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None)";
 }

@@ -6,21 +6,26 @@ use crate::params;
 use crate::python::*;
 use crate::records::{Sizes, fields};
 use crate::words::{DEFAULT_ERROR_RATE, Words};
-use bloomtide_core::cells::{DynamicShape, OnFull, SpectralCells, SpectralShape};
+use bloomtide_core::cells::{
+    DynamicCells, DynamicShape, GrowingCells, OnFull, SpectralCells, SpectralShape,
+};
 use bloomtide_core::filters::{
-    CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
+    CountGoal, CountPlan, Stream, base_bits, check_base_bits, check_shrink, design_bits,
 };
 use bloomtide_core::snapshot::Kind;
-use bloomtide_core::{Policy, Result};
 use pyo3::types::{PyString, PyType};
 
+/// Skew of a stream where nothing else is said: that of words and pages.
+const USUAL_SKEW: f64 = 1.0;
+
 /// The words of one storage.
-const DYNAMIC: &[&str] = &["counter_bits", "shrink"];
+const DYNAMIC: &[&str] = &["counter_bits", "shrink", "skew"];
 const SPECTRAL: &[&str] = &["slack", "on_full"];
 
-/// The plan of either storage.
+/// The plan of either storage. What a dynamic one takes depends on its stream: how many keys are expected, and
+/// their skew.
 pub(super) enum AnyPlan {
-    Dynamic(CountPlan<DynamicShape>),
+    Dynamic(CountPlan<DynamicShape>, (u64, f64)),
     Spectral(CountPlan<SpectralShape>),
 }
 
@@ -28,8 +33,7 @@ pub(super) enum AnyPlan {
 pub(super) fn plan_of(cls: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<AnyPlan> {
     let py = words.py;
     let (spectral, partitioned) = chosen(kind_of(cls)?, words)?;
-    let (base, expected, adaptive) = sizes(words, partitioned)?;
-    let policy = words.policy()?;
+    let (base, expected) = sizes(words, partitioned)?;
     if spectral {
         let design_bits = design_bits(&base.placement, expected, base.total);
         let shape = SpectralShape {
@@ -38,13 +42,14 @@ pub(super) fn plan_of(cls: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<An
             on_full: parse_on_full(py, &words.text("on_full", "grow")?)?,
         };
         shape.check().or_raise(py)?;
-        return with_shape(&base, policy, shape).map(AnyPlan::Spectral).or_raise(py);
+        return with_shape::<SpectralCells>(words, &base, shape).map(AnyPlan::Spectral);
     }
     let usual = || base_bits(base.total, expected);
     let width = words.small("counter_bits")?.unwrap_or_else(usual);
-    let shape = DynamicShape { width, shrink: words.get("shrink", 0.5)?, adaptive };
+    let shape = DynamicShape { width, shrink: words.get("shrink", 0.5)? };
     check_base_bits(width).and_then(|()| check_shrink(shape.shrink)).or_raise(py)?;
-    with_shape(&base, policy, shape).map(AnyPlan::Dynamic).or_raise(py)
+    let stream = (expected, words.get("skew", USUAL_SKEW)?);
+    with_shape::<DynamicCells>(words, &base, shape).map(|plan| AnyPlan::Dynamic(plan, stream))
 }
 
 /// Whether the storage is spectral, and whether there are partitions. The words of others are refused.
@@ -73,31 +78,36 @@ fn chosen(kind: Option<Kind>, words: &Words<'_>) -> PyResult<(bool, bool)> {
     Ok((spectral, partitioned))
 }
 
+/// Whether a storage is the spectral one.
+pub(super) fn is_spectral(py: Python<'_>, storage: &str) -> PyResult<bool> {
+    match storage {
+        "dynamic" => Ok(false),
+        "spectral" => Ok(true),
+        _ => {
+            let hint = "\"dynamic\" begins small and grows, \"spectral\" takes its memory at once";
+            let allowed = "\"dynamic\" or \"spectral\"";
+            Err(parameter(py, "storage", storage, allowed, hint))
+        }
+    }
+}
+
 /// Whether `storage` is the spectral one. The words of the other storage are refused.
 fn chosen_storage(words: &Words<'_>) -> PyResult<bool> {
     let py = words.py;
     let storage = words.text("storage", "dynamic")?;
-    let others = match storage.as_str() {
-        "dynamic" => SPECTRAL,
-        "spectral" => DYNAMIC,
-        _ => {
-            let hint = "\"dynamic\" begins small and grows, \"spectral\" takes its memory at once";
-            let allowed = "\"dynamic\" or \"spectral\"";
-            return Err(parameter(py, "storage", storage, allowed, hint));
-        }
-    };
-    for name in others {
+    let spectral = is_spectral(py, &storage)?;
+    for name in if spectral { DYNAMIC } else { SPECTRAL } {
         if words.word(name)?.is_some() {
             let allowed = format!("left out with storage={storage:?}");
             let hint = "the other storage has it";
             return Err(parameter(py, name, "a value", &allowed, hint));
         }
     }
-    Ok(storage == "spectral")
+    Ok(spectral)
 }
 
-/// Sizes that do not depend on the storage, the distinct keys expected, and whether partitions adapt.
-fn sizes(words: &Words<'_>, partitioned: bool) -> PyResult<(CountPlan<()>, u64, bool)> {
+/// Sizes that do not depend on the storage, and the distinct keys expected. Not cut yet.
+fn sizes(words: &Words<'_>, partitioned: bool) -> PyResult<(CountPlan<()>, u64)> {
     let py = words.py;
     let (capacity, mut error_rate) = (words.whole("capacity")?, words.error_rate()?);
     let (placement, expected, total);
@@ -117,16 +127,7 @@ fn sizes(words: &Words<'_>, partitioned: bool) -> PyResult<(CountPlan<()>, u64, 
         expected = goal.expected(&placement);
         total = goal.total(expected).or_raise(py)?;
     }
-    let (partitions, adaptive) = match partitioned {
-        true => {
-            let cuts = words.word("partitions")?;
-            let auto = || PyString::new(py, "auto").into_any();
-            partitions(&cuts.unwrap_or_else(auto), placement.cells)?
-        }
-        false => (1, false),
-    };
-    let adaptive = if words.planned() { words.get("adaptive", false)? } else { adaptive };
-    let (policy, shape) = (Policy::Plain, ());
+    let (policy, shape, partitions) = (words.policy()?, (), 1);
     let plan = CountPlan {
         placement,
         policy,
@@ -137,18 +138,33 @@ fn sizes(words: &Words<'_>, partitioned: bool) -> PyResult<(CountPlan<()>, u64, 
         capacity,
         error_rate,
     };
-    Ok((plan, expected, adaptive))
+    Ok((plan, expected))
 }
 
-/// The plan with this storage's shape.
-fn with_shape<S: Copy + PartialEq>(
+/// The plan with this storage's shape, cut into partitions if it has any.
+fn with_shape<C: GrowingCells>(
+    words: &Words<'_>,
     base: &CountPlan<()>,
-    policy: Policy,
-    shape: S,
-) -> Result<CountPlan<S>> {
-    let CountPlan { placement, partitioned, partitions, total, capacity, error_rate, .. } = *base;
-    CountPlan { placement, policy, shape, partitioned, partitions, total, capacity, error_rate }
-        .checked()
+    shape: C::Shape,
+) -> PyResult<CountPlan<C::Shape>> {
+    let CountPlan { placement, policy, partitioned, total, capacity, error_rate, .. } = *base;
+    let usual = C::usual_partitions(placement.cells, &shape);
+    let partitions = match (partitioned, words.word("partitions")?) {
+        (false, _) => 1,
+        (true, None) => usual,
+        (true, Some(given)) => partitions(&given, placement.cells, usual)?,
+    };
+    let plan = CountPlan {
+        placement,
+        policy,
+        shape,
+        partitioned,
+        partitions,
+        total,
+        capacity,
+        error_rate,
+    };
+    plan.checked().or_raise(words.py)
 }
 
 fn parse_on_full(py: Python<'_>, name: &str) -> PyResult<OnFull> {
@@ -169,22 +185,18 @@ pub(super) fn on_full_name(on_full: OnFull) -> &'static str {
     }
 }
 
-/// (number of partitions, adaptive): a number, "auto", "adaptive" or a model of `bloomtide.partitions`.
-pub(super) fn partitions(words: &Object<'_>, cells: u64) -> PyResult<(u64, bool)> {
+/// How many partitions are meant: a number, "auto", which is `usual`, or a model of `bloomtide.partitions`.
+pub(super) fn partitions(words: &Object<'_>, cells: u64, usual: u64) -> PyResult<u64> {
     let py = words.py();
     let refuse = |got: String| {
-        let allowed =
-            "a whole number from 1 to the number of counters, \"auto\", \"adaptive\" or a model";
+        let allowed = "a whole number from 1 to the number of counters, \"auto\" or a model";
         parameter(py, "partitions", got, allowed, "bloomtide.partitions has the models")
     };
-    let models = || py.import("bloomtide.partitions");
     let chosen = if let Ok(word) = words.cast::<PyString>() {
-        let adaptive = match word.to_str()? {
-            "auto" => false,
-            "adaptive" => true,
+        match word.to_str()? {
+            "auto" => usual,
             other => return Err(refuse(format!("{other:?}"))),
-        };
-        return Ok((models()?.call_method1("auto", (cells,))?.extract()?, adaptive));
+        }
     } else if let Ok(number) = params::whole("partitions", words) {
         // First, because NumPy's numbers have a `choose` of their own.
         number
@@ -198,20 +210,26 @@ pub(super) fn partitions(words: &Object<'_>, cells: u64) -> PyResult<(u64, bool)
     if chosen == 0 || chosen > cells {
         return Err(refuse(format!("{chosen} for {cells} counters")));
     }
-    Ok((chosen, false))
+    Ok(chosen)
 }
 
 /// A plan as a `Plan` record.
 pub(super) fn plan_record<'py>(py: Python<'py>, plan: &AnyPlan) -> Answer<'py> {
     match plan {
-        AnyPlan::Dynamic(plan) => {
-            let DynamicShape { width, shrink, adaptive } = plan.shape;
-            let sizes = (["dcf", "pdcf"], width, dynamic_bytes(&plan.cut(), width));
-            to_record(py, plan, sizes, |dict| fields!(dict => storage: "dynamic", shrink, adaptive))
+        AnyPlan::Dynamic(plan, (keys, skew)) => {
+            let DynamicShape { width, shrink } = plan.shape;
+            let stream = Stream::new(*keys, plan.total, *skew).or_raise(py)?;
+            let sizes = (["dcf", "pdcf"], width, plan.bytes(&stream), plan.bytes_at_most());
+            to_record(
+                py,
+                plan,
+                sizes,
+                |dict| fields!(dict => storage: "dynamic", shrink, skew: *skew),
+            )
         }
         AnyPlan::Spectral(plan) => {
             let SpectralShape { slack, design_bits, on_full } = plan.shape;
-            let sizes = (["sbf", "psbf"], 1, SpectralCells::bytes_of(&plan.cut(), &plan.shape));
+            let sizes = (["sbf", "psbf"], 1, plan.bytes(), plan.bytes_at_most());
             let on_full = on_full_name(on_full);
             to_record(
                 py,
@@ -226,7 +244,7 @@ pub(super) fn plan_record<'py>(py: Python<'py>, plan: &AnyPlan) -> Answer<'py> {
 fn to_record<'py, S: Copy + PartialEq>(
     py: Python<'py>,
     plan: &CountPlan<S>,
-    (kinds, counter_bits, bytes): ([&'static str; 2], u32, u64),
+    (kinds, counter_bits, bytes, at_most): ([&'static str; 2], u32, u64, u64),
     more: impl FnOnce(&Dict<'py>) -> PyResult<()>,
 ) -> Answer<'py> {
     let CountPlan { placement, capacity, error_rate, total, .. } = *plan;
@@ -237,7 +255,7 @@ fn to_record<'py, S: Copy + PartialEq>(
         py,
         |keys| plan.error_at(keys),
         |dict| {
-            fields!(dict => policy, total, partitions)?;
+            fields!(dict => policy, total, partitions, bytes_at_most: at_most)?;
             more(dict)
         },
     )

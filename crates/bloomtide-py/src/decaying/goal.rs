@@ -96,11 +96,11 @@ pub(super) fn sizes_of(plan: &DecayingPlan, bytes: u64) -> Sizes {
 pub(super) fn plan_record<'py>(py: Python<'py>, plan: &DecayingPlan) -> Answer<'py> {
     let Fade { decay, half_life, epoch, origin, max_jump } = plan.fade;
     let DecayingPlan { storage, fraction_bits, policy, rounding, .. } = *plan;
-    sizes_of(plan, plan.bytes()).plan(
+    sizes_of(plan, plan.bytes_at_capacity()).plan(
         py,
         |keys| plan.error_at(keys),
         |dict| {
-            fields!(dict =>
+            fields!(dict => bytes_at_most: plan.bytes_at_most(),
                 storage: storage.name(), fraction_bits, policy: policy.name(),
                 rounding: rounding.name(), decay, half_life, epoch, origin, max_jump)
         },

@@ -11,9 +11,7 @@ use crate::structure::{Structure, Summary};
 use bloomtide_core::cells::{
     DynamicCells, DynamicShape, GrowingCells, OnFull, SpectralCells, SpectralShape,
 };
-use bloomtide_core::filters::{
-    CountFilter, CountGoal, CountPlan, base_bits, design_bits, dynamic_bytes,
-};
+use bloomtide_core::filters::{CountFilter, CountGoal, CountPlan, base_bits, design_bits};
 use bloomtide_core::history::varint::Reader;
 use bloomtide_core::snapshot::{Frozen, Loaded, ShapeRecord, read, write_to};
 use bloomtide_core::{
@@ -79,13 +77,15 @@ impl CountsPlan {
         match storage {
             Storage::Dynamic => {
                 let width = base_bits(total, expected);
-                let shape = DynamicShape { width, shrink: SHRINK, adaptive: false };
-                planned(&goal, placement, total, partitioned, shape).map(CountsPlan::Dynamic)
+                let shape = DynamicShape { width, shrink: SHRINK };
+                planned::<DynamicCells>(&goal, placement, total, partitioned, shape)
+                    .map(CountsPlan::Dynamic)
             }
             Storage::Spectral => {
                 let design_bits = design_bits(&placement, expected, total);
                 let shape = SpectralShape { design_bits, slack: SLACK, on_full: OnFull::Grow };
-                planned(&goal, placement, total, partitioned, shape).map(CountsPlan::Spectral)
+                planned::<SpectralCells>(&goal, placement, total, partitioned, shape)
+                    .map(CountsPlan::Spectral)
             }
             Storage::Counting => {
                 let (bits, policy) = (COUNTING_BITS, Policy::Plain);
@@ -98,42 +98,32 @@ impl CountsPlan {
     /// Memory in bytes before any counter outgrows its bits.
     pub fn bytes(&self) -> u64 {
         match self {
-            CountsPlan::Dynamic(plan) => dynamic_bytes(&plan.cut(), plan.shape.width),
+            CountsPlan::Dynamic(plan) => DynamicCells::bytes_of(&plan.cut(), plan.shape.width),
             CountsPlan::Spectral(plan) => SpectralCells::bytes_of(&plan.cut(), &plan.shape),
             CountsPlan::Counting(plan) => plan.bytes(),
         }
     }
 }
 
-fn planned<S: Copy + PartialEq>(
+fn planned<C: GrowingCells>(
     goal: &CountGoal,
     placement: Placement,
     total: u64,
     partitioned: bool,
-    shape: S,
-) -> Result<CountPlan<S>> {
+    shape: C::Shape,
+) -> Result<CountPlan<C::Shape>> {
+    let usual = C::usual_partitions(placement.cells, &shape);
     CountPlan {
         placement,
         policy: Policy::Plain,
         shape,
         partitioned,
-        partitions: if partitioned { partitions(placement.cells) } else { 1 },
+        partitions: if partitioned { usual } else { 1 },
         total,
         capacity: goal.capacity,
         error_rate: goal.error_rate,
     }
     .checked()
-}
-
-/// How many partitions a filter of that many counters has: the whole number c with the least buffer/c + 16 c, where
-/// requests that wait for a rebuild of two nanoseconds a counter, a million a second and 24 bytes each, are the
-/// buffer, and 16 bytes an entry of the partition vector (`bloomtide.partitions.auto`, equation 3 of the paper).
-fn partitions(cells: u64) -> u64 {
-    let buffer = cells as f64 * 2e-9 * 1e6 * 24.0;
-    let overhead = |partitions: u64| buffer / partitions as f64 + 16.0 * partitions as f64;
-    let below = ((buffer / 16.0).sqrt() as u64).clamp(1, cells);
-    let above = (below + 1).min(cells);
-    if overhead(above) < overhead(below) { above } else { below }
 }
 
 /// The filter.

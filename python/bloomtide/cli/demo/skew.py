@@ -13,7 +13,7 @@ from bloomtide.cli.quantities import show_bytes, show_seconds
 
 
 def hot_pages(stage: Stage) -> dict[str, Any]:
-    """Add each page with its visits as weight; compare the memory of four ways to count."""
+    """Add each page with its visits as weight; compare the memory of three ways to count."""
     exact: Counter[str] = Counter()
     for batch in stage.batches:
         exact.update(batch)
@@ -24,8 +24,7 @@ def hot_pages(stage: Stage) -> dict[str, Any]:
     fixed = CountingBloomFilter(stage.expected, 0.01, counter_bits=32)
     whole = DynamicCountFilter(stage.expected, 0.01, total=total)
     cut = PartitionedDynamicCountFilter(stage.expected, 0.01, total=total)
-    split = PartitionedDynamicCountFilter(stage.expected, 0.01, total=total, partitions="adaptive")
-    growing = {"whole": whole, "in partitions": cut, "adaptive": split}
+    growing = {"whole": whole, "in partitions": cut}
     for filter in growing.values():
         filter.add_many(pages, visits)
     stage.say(
@@ -45,10 +44,10 @@ def hot_pages(stage: Stage) -> dict[str, Any]:
         )
     stage.table(["", "memory", "rebuilds", "longest"], rows)
     counted = {name: filter.count_many(pages) for name, filter in growing.items()}
-    low = int((counted["adaptive"].astype(np.int64) < visits).sum())
+    low = int((counted["in partitions"].astype(np.int64) < visits).sum())
     same = all((answers == counted["whole"]).all() for answers in counted.values())
     stage.say(
-        f"A hot page widens only its own piece. All three {'agree' if same else 'DIFFER'} on every"
+        f"A hot page widens only its own piece. Both {'agree' if same else 'DIFFER'} on every"
         f" page; {low} counts are too low, and no counter can be full."
     )
     return {
@@ -58,7 +57,6 @@ def hot_pages(stage: Stage) -> dict[str, Any]:
         "fixed_bytes": fixed.stats().bytes,
         "whole_bytes": whole.stats().bytes,
         "partitioned_bytes": cut.stats().bytes,
-        "adaptive_bytes": split.stats().bytes,
         "partitions": cut.partitions,
         "longest_pause": cut.stats().longest_pause,
         "counted_too_low": low,

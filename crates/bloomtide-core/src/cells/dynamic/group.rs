@@ -194,7 +194,7 @@ impl DynamicCells {
             if sum > max || low == 0 && !new {
                 let high = overflow.get(slot);
                 new |= high | low == 0;
-                refused |= !overflow.fits(slot, high.wrapping_add(sum >> x));
+                refused |= !overflow.fits(high.wrapping_add(sum >> x));
             }
         }
         if refused {

@@ -3,7 +3,7 @@
 //! Base counters are packed chunk by chunk. Where a partition has a counter beyond them, its values are asked for
 //! again when it is known how wide the overflow counters must be.
 
-use super::overflow::{GRAIN, Overflow};
+use super::overflow::Overflow;
 use super::{DynamicCells, bits_of};
 use crate::batch::on_the_best_processor;
 use crate::cells::growing::{CHUNK, CellValues, chunks};
@@ -66,32 +66,9 @@ impl DynamicCells {
     /// Lays the overflow counters of a partition, of which the widest needs y bits.
     #[inline(always)]
     fn lay_overflow(&self, partition: u64, y: u32, values: &dyn CellValues) -> Result<()> {
-        let (range, x) = (self.cut.range(partition), self.shape.width);
-        let cells = (range.end - range.start) as usize;
-        let mut made = if self.shape.adaptive {
-            let mut widths = vec![0; cells.div_ceil(GRAIN)];
-            let each_high = |take: &mut dyn FnMut(u64, u64)| {
-                let mut held = [0; CHUNK];
-                for cells in chunks(range.clone()) {
-                    let held = &mut held[..(cells.end - cells.start) as usize];
-                    values.fill(cells.start, held);
-                    for (cell, value) in cells.zip(held).filter(|(_, value)| **value >> x != 0) {
-                        take(cell - range.start, *value >> x);
-                    }
-                }
-            };
-            each_high(&mut |slot, high| {
-                let own = &mut widths[slot as usize / GRAIN];
-                *own = bits_of(high).max(*own);
-            });
-            let made = Overflow::in_parts(cells, &widths)?;
-            each_high(&mut |slot, high| made.set(slot, high));
-            made
-        } else {
-            let made = Overflow::flat(cells, y)?;
-            self.pack(partition, &made.fields, y, values, |value| value >> x);
-            made
-        };
+        let x = self.shape.width;
+        let mut made = Overflow::zeroed(self.size(partition), y)?;
+        self.pack(partition, &made.fields, y, values, |value| value >> x);
         self.recount(partition, &mut made);
         self.put(partition, made);
         Ok(())

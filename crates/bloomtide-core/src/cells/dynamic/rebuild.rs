@@ -3,8 +3,8 @@
 //! Under skew few counters have overflowed, so only those are looked at one by one; the others matter
 //! only while the threshold of shrinking lies within the base counters, and are then counted by words.
 
-use super::overflow::{GRAIN, Overflow};
-use super::{DynamicCells, bits_of};
+use super::DynamicCells;
+use super::overflow::Overflow;
 use crate::cells::packed;
 use crate::error::Result;
 use crossbeam_epoch::{self as epoch, Owned, Shared};
@@ -23,30 +23,18 @@ impl DynamicCells {
     }
 
     /// Cells of a partition; the last one may have fewer than the others.
-    fn size(&self, partition: u64) -> u64 {
+    pub(super) fn size(&self, partition: u64) -> u64 {
         let range = self.cut.range(partition);
         range.end - range.start
     }
 
     /// Makes room for a value of `need` overflow bits; how many cells that moved.
-    pub(super) fn widen(&self, partition: u64, slot: u64, need: u32) -> Result<u64> {
+    pub(super) fn widen(&self, partition: u64, need: u32) -> Result<u64> {
         let guard = &epoch::pin();
         let old = self.partition(partition).overflow(guard);
         let y = old.map_or(0, |old| old.width).max(need);
-        let cells = self.size(partition);
-        // No counter loses bits: another cell of the same key may just have been given them.
-        let needed = || {
-            let mut widths = old.map_or_else(
-                || vec![0; (cells as usize).div_ceil(GRAIN)],
-                |old| old.widths(cells as usize),
-            );
-            let own = &mut widths[slot as usize / GRAIN];
-            *own = need.max(*own);
-            widths
-        };
-        let made = self.lay(partition, y, old, needed)?;
-        self.put(partition, made);
-        Ok(cells)
+        self.put(partition, self.lay(partition, y, old)?);
+        Ok(self.size(partition))
     }
 
     /// Gives back what the rule of shrinking allows; how many cells that moved.
@@ -57,38 +45,18 @@ impl DynamicCells {
         while y > 0 && self.above(partition, old, self.threshold(y)) == 0 {
             y -= 1;
         }
-        let cells = self.size(partition);
-        let needed = || {
-            let mut widths = vec![0; (cells as usize).div_ceil(GRAIN)];
-            old.each_set(|slot, high| {
-                let own = &mut widths[slot as usize / GRAIN];
-                *own = bits_of(high).max(*own);
-            });
-            widths
-        };
         let made = match y {
             0 => None,
-            _ => Some(self.lay(partition, y, Some(old), needed)?),
+            _ => Some(self.lay(partition, y, Some(old))?),
         };
-        self.put(partition, made.filter(|made| made.width > 0));
-        Ok(cells)
+        self.put(partition, made);
+        Ok(self.size(partition))
     }
 
-    /// New overflow counters of y bits for a partition with the values of the `old` ones; in an adaptive
-    /// filter in parts, each as wide as its own `needed` says.
-    fn lay(
-        &self,
-        partition: u64,
-        y: u32,
-        old: Option<&Overflow>,
-        needed: impl FnOnce() -> Vec<u32>,
-    ) -> Result<Overflow> {
-        let cells = self.size(partition) as usize;
-        let mut made = match self.shape.adaptive {
-            true => Overflow::in_parts(cells, &needed())?,
-            false => Overflow::flat(cells, y)?,
-        };
-        let (threshold, mut above) = (self.threshold(made.width), 0);
+    /// New overflow counters of y bits for a partition with the values of the `old` ones.
+    fn lay(&self, partition: u64, y: u32, old: Option<&Overflow>) -> Result<Overflow> {
+        let mut made = Overflow::zeroed(self.size(partition), y)?;
+        let (threshold, mut above) = (self.threshold(y), 0);
         if let Some(old) = old {
             let from = threshold >> self.shape.width;
             old.each_set(|slot, high| {

@@ -60,7 +60,12 @@ impl Fields {
 
     /// The bytes that `len` fields in `bits` bits take.
     pub(super) fn bytes_of(len: u64, bits: u64) -> u64 {
-        let (at, index) = Self::shape(len, bits);
+        Self::bytes_for(len, bits, bits)
+    }
+
+    /// The same with an index for `indexed` bits.
+    pub(super) fn bytes_for(len: u64, bits: u64, indexed: u64) -> u64 {
+        let ((at, _), (_, index)) = (Self::shape(len, bits), Self::shape(len, indexed));
         bytes_for(at.saturating_add(index.bits())).saturating_add(size_of::<Fields>() as u64)
     }
 

@@ -28,12 +28,15 @@ mod tests;
 
 use crate::cells::growing::{CellValues, Cut, GrowingCells, Pauses, Refused, STUCK};
 use crate::cells::version::Version;
-use crate::cells::words::physical_memory;
+use crate::cells::words::{bytes_for, physical_memory};
 use crate::error::{Error, Result};
 use crossbeam_epoch::{self as epoch, Guard};
 use fields::{Fields, WIDEST, needed};
-use partition::Partition;
+use partition::{LEAST_GROWTH, Partition};
 use std::sync::Arc;
+
+/// Bits of a base array up to which the offsets of its index are narrow.
+const NARROW: u64 = 1 << 16;
 
 /// What happens to a counter that needs more bits when its partition has none to spare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +126,27 @@ impl SpectralCells {
         one(each).saturating_mul(cut.partitions() - 1).saturating_add(one(last.end - last.start))
     }
 
+    /// Memory in bytes that such cells do not exceed while a counter needs at most so many bits on average.
+    pub fn bytes_at_most(cut: &Cut, shape: &SpectralShape, needed: f64) -> u64 {
+        let each = cut.per_partition().min(cut.cells());
+        let empty = Self::bytes_of(cut, shape);
+        match shape.on_full {
+            // A flag for each cell, once one is stuck.
+            OnFull::Saturate => {
+                empty.saturating_add(cut.partitions().saturating_mul(bytes_for(each)))
+            }
+            OnFull::Grow => {
+                let slack = shape.slack.max(LEAST_GROWTH);
+                let bits =
+                    (each as f64 * (needed + slack).min(WIDEST as f64)).ceil() as u64 + WIDEST;
+                // Counters of one partition may be longer than those of others, and so need wider offsets.
+                let indexed = bits.max(NARROW + 1).min(each.saturating_mul(WIDEST));
+                let one = Fields::bytes_for(each, bits, indexed) + size_of::<Partition>() as u64;
+                empty.max(one.saturating_mul(cut.partitions()))
+            }
+        }
+    }
+
     /// N, the bits of all base arrays, and how many of them no value needs.
     pub fn base_bits(&self) -> (u64, u64) {
         let guard = epoch::pin();
@@ -140,6 +164,15 @@ impl SpectralCells {
 
 impl GrowingCells for SpectralCells {
     type Shape = SpectralShape;
+
+    const ENTRY_BYTES: u64 = (size_of::<Partition>() + size_of::<Fields>()) as u64;
+
+    /// As few as let the offsets of the index have twelve bits and not fifteen, also after an array has grown.
+    fn usual_partitions(cells: u64, shape: &SpectralShape) -> u64 {
+        let each = shape.design_bits * 1.05 + shape.slack.max(LEAST_GROWTH);
+        let bits = cells as f64 * each.min(WIDEST as f64);
+        ((bits / NARROW as f64).ceil() as u64).clamp(1, cells.max(1))
+    }
 
     fn laid_out(
         cut: Cut,

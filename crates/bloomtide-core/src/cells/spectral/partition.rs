@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 /// Full fields laid out anew get at least this many spare bits per cell: with less, the next time is
 /// too near.
-const LEAST_GROWTH: f64 = 0.1;
+pub(super) const LEAST_GROWTH: f64 = 0.1;
 
 /// The fields of some cells, for one writer and any number of readers.
 #[derive(Debug)]

@@ -19,6 +19,7 @@
 //! As `CountingBloomFilter`. A stuck counter may be too small; `estimate` says so.
 
 mod many;
+mod memory;
 mod plan;
 mod state;
 #[cfg(test)]
@@ -26,9 +27,8 @@ mod tests;
 mod turn;
 mod whole;
 
-pub use plan::{
-    CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits, dynamic_bytes,
-};
+pub use memory::Stream;
+pub use plan::{CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits};
 
 use crate::cells::{CellValues, Gate, GrowingCells, Refused, STUCK};
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Goals in, sizes out: the plan of a filter whose counters grow. Allocates nothing.
 
-use crate::cells::{Cut, packed};
+use crate::cells::Cut;
 use crate::error::{Error, Result};
 use crate::filters::{Policy, check_capacity, check_error_rate, check_hashes};
 use crate::placement::{BLOCK_CELLS, Layout, Placement};
@@ -102,7 +102,15 @@ impl CountGoal {
         if total >= expected {
             return Ok(total);
         }
-        Err(total_refused(total))
+        Err(match self.capacity {
+            Some(_) => total_refused(total),
+            None => Error::parameter(
+                "total",
+                total,
+                "at least the number of keys that half fill the cells",
+                "give `capacity`, the distinct keys you expect, beside `cells` and `hashes`",
+            ),
+        })
     }
 }
 
@@ -130,7 +138,7 @@ impl<S: Copy + PartialEq> CountPlan<S> {
                 "partitions",
                 self.partitions,
                 "between 1 and the number of counters",
-                "\"auto\" chooses about the square root of the counters",
+                "\"auto\" is right for most streams",
             ));
         }
         if self.total < self.capacity.unwrap_or(1) {
@@ -230,11 +238,4 @@ pub fn check_shrink(shrink: f64) -> Result<()> {
         "between 0 and 1",
         "1 gives memory back as soon as it can, 0.5 avoids rebuilding again and again",
     ))
-}
-
-/// Memory in bytes of the dynamic count filter before any counter overflows.
-pub fn dynamic_bytes(cut: &Cut, width: u32) -> u64 {
-    let per_partition = if cut.partitions() == 1 { cut.cells() } else { cut.per_partition() };
-    let words = packed::words_for(per_partition.saturating_mul(u64::from(width)));
-    (cut.partitions().saturating_mul(words * 8)).next_multiple_of(64) + cut.partitions() * 16
 }

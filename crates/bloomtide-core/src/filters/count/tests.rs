@@ -49,8 +49,8 @@ fn plan<S: Copy + PartialEq>(
     }
 }
 
-fn dynamic(width: u32, adaptive: bool) -> DynamicShape {
-    DynamicShape { width, shrink: 0.5, adaptive }
+fn dynamic(width: u32) -> DynamicShape {
+    DynamicShape { width, shrink: 0.5 }
 }
 
 fn counting(layout: Layout, policy: Policy) -> CountingBloomFilter {
@@ -162,7 +162,7 @@ fn writers_and_readers_go_on_beside_rebuilds<C: GrowingCells>(shape: C::Shape) {
         }
         scope.spawn(|| {
             for i in 0..40 {
-                filter.repartition(1 + i % 30, |shape| shape).unwrap();
+                filter.repartition(1 + i % 30).unwrap();
             }
         });
         scope.spawn(|| {
@@ -185,22 +185,21 @@ fn writers_and_readers_go_on_beside_rebuilds<C: GrowingCells>(shape: C::Shape) {
 
 #[test]
 fn dynamic_filters_answer_as_a_counting_filter_of_32_bits() {
-    for (width, adaptive) in [(1, false), (4, false), (3, true)] {
-        answers_as_counting::<DynamicCells>(dynamic(width, adaptive));
+    for width in [1, 3, 4] {
+        answers_as_counting::<DynamicCells>(dynamic(width));
     }
 }
 
 #[test]
 fn batches_of_dynamic_filters_equal_one_by_one() {
-    for (width, adaptive) in [(1, false), (3, false), (4, false), (4, true)] {
-        batches_equal_one_by_one::<DynamicCells>(dynamic(width, adaptive));
+    for width in [1, 3, 4] {
+        batches_equal_one_by_one::<DynamicCells>(dynamic(width));
     }
 }
 
 #[test]
 fn writers_and_readers_of_dynamic_filters_go_on_beside_rebuilds() {
-    writers_and_readers_go_on_beside_rebuilds::<DynamicCells>(dynamic(2, false));
-    writers_and_readers_go_on_beside_rebuilds::<DynamicCells>(dynamic(2, true));
+    writers_and_readers_go_on_beside_rebuilds::<DynamicCells>(dynamic(2));
 }
 
 fn spectral(on_full: OnFull) -> SpectralShape {

@@ -72,15 +72,9 @@ impl<C: GrowingCells> CountFilter<C> {
         self.replace(empty)
     }
 
-    /// Cuts the cells into other partitions, of another shape if they shall have one; the counters stay the
-    /// same.
-    pub fn repartition(
-        &self,
-        partitions: u64,
-        shape: impl FnOnce(C::Shape) -> C::Shape,
-    ) -> Result<()> {
-        let plan = self.plan();
-        let plan = CountPlan { partitions, shape: shape(plan.shape), ..plan }.checked()?;
+    /// Cuts the cells into other partitions; the counters stay the same.
+    pub fn repartition(&self, partitions: u64) -> Result<()> {
+        let plan = CountPlan { partitions, ..self.plan() }.checked()?;
         self.replace(|ours| ours.with_plan(plan))
     }
 

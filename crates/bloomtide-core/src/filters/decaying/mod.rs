@@ -34,6 +34,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 mod arrivals;
 mod level;
 mod many;
+mod memory;
 mod plan;
 mod store;
 #[cfg(test)]

@@ -49,6 +49,15 @@ pub struct OptimizedCells<const ROOM: usize> {
 impl<const ROOM: usize> OptimizedCells<ROOM> {
     const RECORD: u64 = size_of::<Block<ROOM>>() as u64;
 
+    /// Cells of a block that may have more than a digit before it has a table.
+    pub const ENTRIES: u64 = Block::<ROOM>::ENTRIES as u64;
+
+    /// Memory of the table of a block whose widest cell has so many bits, in bytes.
+    pub fn table_bytes(bits: u32) -> u64 {
+        let form = if bits <= u16::BITS { block::WIDE16 } else { block::WIDE32 };
+        table::bytes_of(Block::<ROOM>::table_bytes(form))
+    }
+
     /// Memory that empty cells take, in bytes.
     pub fn bytes_of(cells: u64) -> u64 {
         bytes_for(cells.div_ceil(DECAY_BLOCK).saturating_mul(8 * Self::RECORD))
