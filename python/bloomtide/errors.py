@@ -101,6 +101,7 @@ class CapacityError(BloomtideError, MemoryError):
     code = "capacity"
     needed: int
     limit: int
+    added: int | None = None
 
 
 class IncompatibleError(BloomtideError, ValueError):
@@ -354,8 +355,8 @@ def in_row(error: BloomtideError, row: int) -> BloomtideError:
 
 def with_added(error: BaseException, added: int) -> BaseException:
     """Tell on an error how many keys of its batch went in before it."""
-    # An interrupt or a lack of memory is not the batch's to explain.
-    if isinstance(error, KeyboardInterrupt | MemoryError):
+    # An interrupt or the interpreter's own lack of memory is not the batch's to explain.
+    if isinstance(error, KeyboardInterrupt) or type(error) is MemoryError:
         return error
     error.add_note(f"{added} keys of the batch were processed before this")
     return with_fields(error, added=added)

@@ -12,7 +12,10 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from bloomtide._core import HotList, TimeDecayingBloomFilter, replace_file
 from bloomtide.errors import IncompatibleError
@@ -60,6 +63,27 @@ class HotFilter:
     def rate(self, key: str | bytes | int, per: Any = "1h", at: Any = None) -> float:
         """Events in `per` time, by the filter."""
         return self.filter.rate(key, per, at)
+
+    def contains_many(
+        self, keys: Any, at: Any = None, *, nulls: Literal["refuse", "skip"] = "refuse",
+        threads: int = 1,
+    ) -> npt.NDArray[np.bool_]:  # fmt: skip
+        """`key in filter` for every key, at one instant or each at its own, by the filter."""
+        return self.filter.contains_many(keys, at, nulls=nulls, threads=threads)
+
+    def count_many(
+        self, keys: Any, at: Any = None, *, nulls: Literal["refuse", "skip"] = "refuse",
+        threads: int = 1,
+    ) -> npt.NDArray[np.float64]:  # fmt: skip
+        """`count` for every key, by the filter."""
+        return self.filter.count_many(keys, at, nulls=nulls, threads=threads)
+
+    def rate_many(
+        self, keys: Any, per: Any = "1h", at: Any = None, *,
+        nulls: Literal["refuse", "skip"] = "refuse", threads: int = 1,
+    ) -> npt.NDArray[np.float64]:  # fmt: skip
+        """`rate` for every key, by the filter."""
+        return self.filter.rate_many(keys, per, at, nulls=nulls, threads=threads)
 
     def estimate(self, key: str | bytes | int, at: Any = None) -> Estimate:
         """The certain bounds of the list."""

@@ -48,6 +48,7 @@ from bloomtide.errors import (
     require,
 )
 from bloomtide.format import seal, unseal
+from bloomtide.plain import plain
 from bloomtide.records import Stats
 
 _KIND = "recent"
@@ -77,6 +78,7 @@ class RecentFilter:
         """`capacity`: distinct keys expected in `within` of time; `lateness`: how late events may
         be that are judged by all that came within `within` of their own time.
         """
+        generations = plain(generations)
         whole = type(generations) is int
         require(
             "generations", generations, "a whole number from 1 to 1024",

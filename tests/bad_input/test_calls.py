@@ -1,14 +1,31 @@
-"""`CountingBloomFilter.add` with the key alone has a short way; it is the same method."""
+"""Calls that are not what was meant: a count where none is taken, a time in its place, nothing."""
 
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bloomtide import CountingBloomFilter, errors
+from bloomtide import (
+    BloomFilter,
+    CountingBloomFilter,
+    DynamicCountFilter,
+    History,
+    HotList,
+    Monitor,
+    PartitionedDynamicCountFilter,
+    PartitionedSpectralBloomFilter,
+    RecentFilter,
+    ScalableBloomFilter,
+    SpectralBloomFilter,
+    TimeDecayingBloomFilter,
+    UrlFilter,
+    errors,
+)
 from tests.bad_input.refusal import refused
 
 Call = Callable[[Any], object]
@@ -81,7 +98,150 @@ def test_a_wrong_key_is_refused_on_either_way(counting: CountingBloomFilter) -> 
     assert counting.to_bytes() == before
 
 
+GOAL: Any = {"capacity": 100, "error_rate": 0.01}
+SETS: tuple[Any, ...] = (BloomFilter, ScalableBloomFilter, UrlFilter)
+COUNTERS: tuple[Any, ...] = (
+    CountingBloomFilter,
+    DynamicCountFilter,
+    PartitionedDynamicCountFilter,
+    SpectralBloomFilter,
+    PartitionedSpectralBloomFilter,
+)
+KEY = "http://a.example/b"
+
+
+def _timed(folder: Path) -> list[Any]:
+    decaying = TimeDecayingBloomFilter(**GOAL, half_life="1h")
+    return [
+        decaying,
+        HotList(5),
+        TimeDecayingBloomFilter(**GOAL, half_life="1h").with_hot_list(5),
+        History.open(folder / "history", background=False),
+        Monitor.open(),
+    ]
+
+
+def _close(made: Any) -> None:
+    if hasattr(made, "close"):
+        made.close()
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "2", 1_700_000_000])
+@pytest.mark.parametrize("cls", SETS)
+def test_a_count_where_nothing_is_counted_is_refused_by_name(cls: Any, wrong: Any) -> None:
+    made = cls(**GOAL)
+    before = made.to_bytes()
+    for act in (
+        lambda: made.add(KEY, wrong),
+        lambda: made.add_many([KEY], wrong),
+        lambda: made.add_many([KEY], counts=wrong),
+    ):
+        found = refused(errors.ParameterError, act)
+        assert found.name in {"count", "counts"}
+        assert "CountingBloomFilter" in found.hint
+    assert made.to_bytes() == before
+    with pytest.raises(TypeError, match="'bogus'"):
+        made.add_many([KEY], bogus=1)
+    with pytest.raises(TypeError, match="missing"):
+        made.add()
+
+
+@pytest.mark.parametrize("cls", COUNTERS)
+def test_nothing_is_no_count(cls: Any) -> None:
+    made = cls(**GOAL)
+    made.add(KEY, 2)
+    before = made.to_bytes()
+    for verb in (made.add, made.remove):
+        refused(errors.ParameterError, verb, KEY, None, name="count")
+        refused(errors.ParameterError, lambda verb=verb: verb(KEY, count=None), name="count")
+    assert made.to_bytes() == before
+    assert made.add_many([KEY], None).tolist() == [False], "counts that are left out are ones"
+
+
+def test_nothing_is_no_count_where_a_time_is_taken(tmp_path: Path) -> None:
+    for made in _timed(tmp_path):
+        refused(errors.ParameterError, made.add, KEY, None, name="count")
+        refused(errors.ParameterError, made.add, KEY, None, 1_700_000_000, name="count")
+        made.add(KEY, 1, None)
+        _close(made)
+
+
+def test_one_count_for_many_keys_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    for made in (*(cls(**GOAL) for cls in COUNTERS), *_timed(tmp_path)):
+        for verb in ("add_many", "remove_many"):
+            if hasattr(made, verb):
+                found = refused(errors.ParameterError, getattr(made, verb), [KEY], 3, name="counts")
+                assert "counts=[3] * len(keys)" in found.hint
+        _close(made)
+    found = refused(
+        errors.ParameterError, DynamicCountFilter(**GOAL).change_many, [KEY], 3, name="changes"
+    )
+    assert "changes=[3] * len(keys)" in found.hint
+
+
+NOW = 1_700_000_000
+
+
+@pytest.mark.parametrize("count", [100_000_000, NOW, NOW * 1000, NOW * 10**9, 2**70])
+def test_a_time_in_the_place_of_a_count_is_refused(count: int, tmp_path: Path) -> None:
+    for made in _timed(tmp_path):
+        asked = (lambda made=made: made.count(KEY)) if hasattr(made, "count") else made.stats
+        before = asked()
+        found = refused(errors.ParameterError, made.add, KEY, count, name="count")
+        assert "at=" in found.hint
+        refused(errors.ParameterError, lambda made=made: made.add(KEY, count=count), name="count")
+        assert asked() == before
+        _close(made)
+
+
+def test_a_count_as_large_as_a_time_is_taken_beside_its_instant(tmp_path: Path) -> None:
+    for made in _timed(tmp_path):
+        made.add(KEY, 99_999_999)
+        made.add(KEY, NOW, at=time.time())
+        made.add_many([KEY], [NOW])
+        _close(made)
+    hot = HotList(5)
+    hot.add(KEY, NOW, at=NOW)
+    assert hot.count(KEY, at=NOW) == NOW
+    large = DynamicCountFilter(**GOAL)
+    large.add(KEY, NOW)
+    assert large.count(KEY) == NOW, "a class without instants has no doubt"
+
+
+@pytest.mark.parametrize("cls", COUNTERS)
+@pytest.mark.parametrize("count", [2**63, 2**64 - 1, 2**64, 2**70])
+def test_a_removal_that_is_refused_says_the_number_that_was_given(cls: Any, count: int) -> None:
+    made = cls(**GOAL)
+    made.add(KEY, 2)
+    refused(errors.AbsentKeyError, made.remove, KEY, count, requested=count, estimate=2)
+    found = refused(errors.AbsentKeyError, lambda: made.remove(KEY, count=count))
+    assert str(count) in found.message
+    assert made.count(KEY) == 2
+
+
+def test_a_batch_that_does_not_fit_says_how_many_keys_went_in() -> None:
+    """Each layer has a tenth of the error of the one before, until its cells are too many."""
+    growing = ScalableBloomFilter(1, 1e-8, growth=1.0, tightening=0.1)
+    with pytest.raises(errors.CapacityError) as caught:
+        growing.add_many(range(1_000))
+    added = caught.value.added
+    assert added is not None
+    assert 0 < added < 1_000
+    assert growing.contains_many(range(added)).all()
+    assert added not in growing
+    with pytest.raises(errors.CapacityError) as caught:
+        growing.add(added)
+    assert caught.value.added is None
+
+
+def test_an_instant_is_what_a_recent_filter_takes_behind_a_key() -> None:
+    recent = RecentFilter(**GOAL)
+    recent.add(KEY, NOW)
+    assert recent.time == NOW
+
+
 def test_help_shows_the_whole_call() -> None:
+    assert str(inspect.signature(BloomFilter.add)) == "(self, key, /)"
     assert str(inspect.signature(CountingBloomFilter.add)) == "(self, /, key, count=1)"
     assert str(inspect.signature(CountingBloomFilter.count)) == "(self, key, /)"
     assert inspect.getdoc(CountingBloomFilter.add)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,21 @@ def test_every_event_reaches_both_parts() -> None:
     assert "absent" not in both
     assert both.rate("a") == both.filter.rate("a") > 0
     assert both.estimate("a").lower == pytest.approx(3)
+
+
+def test_many_questions_are_answered_by_the_filter() -> None:
+    both = made()
+    both.add("b", 4, at=100_000)
+    keys: list[Any] = ["a", "b", "absent", b"c", 7]
+    for at in (None, 100_000, 200_000, [100_000, 120_000, 140_000, 160_000, 180_000]):
+        assert both.count_many(keys, at).tolist() == both.filter.count_many(keys, at).tolist()
+        assert both.contains_many(keys, at).tolist() == both.filter.contains_many(keys, at).tolist()
+        rates = both.rate_many(keys, "10m", at)
+        assert rates.tolist() == both.filter.rate_many(keys, "10m", at).tolist()
+    assert both.count_many(keys).tolist() == [both.count(key) for key in keys]
+    assert both.contains_many(keys).tolist() == [True, True, False, True, True]
+    assert both.rate_many(keys).tolist() == [both.rate(key) for key in keys]
+    assert both.count_many(["a", None], nulls="skip", threads=2).tolist() == [both.count("a"), 0]
 
 
 def test_a_bad_row_stops_both_parts_at_the_same_place() -> None:

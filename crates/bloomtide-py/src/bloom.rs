@@ -136,9 +136,15 @@ impl BloomFilter {
 #[pymethods]
 impl BloomFilter {
     /// Adds every key in order; a NumPy array of what `add` would have answered.
-    #[pyo3(signature = (keys, **options))]
+    #[pyo3(signature = (keys, *more, **options))]
     #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
-    fn add_many<'py>(&self, keys: &Object<'py>, options: Option<&Dict<'py>>) -> Answer<'py> {
+    fn add_many<'py>(
+        &self,
+        keys: &Object<'py>,
+        more: &Bound<'py, PyTuple>,
+        options: Option<&Dict<'py>>,
+    ) -> Answer<'py> {
+        params::refuse_more(keys.py(), "counts", more)?;
         let py = keys.py();
         let options = Options::of(py, options)?;
         self.require_writable(py)?;

@@ -5,7 +5,7 @@ use crate::key::with_key;
 use crate::python::*;
 use bloomtide_core::url::{Names, Slash};
 use bloomtide_core::{Canon, Error, Key, canonical};
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::PyString;
 
 /// The one spelling of a URL's address.
 #[pyfunction]
@@ -50,8 +50,9 @@ pub(crate) fn canonical_url<'py>(
 /// True for the list that comes with the package, False for none, or a list.
 fn names(value: &Object<'_>) -> PyResult<Names> {
     let py = value.py();
-    if let Ok(known) = value.cast::<PyBool>() {
-        return Ok(if known.is_true() { Names::tracking() } else { Names::default() });
+    // NumPy's truths, too.
+    if let Ok(known) = value.extract::<bool>() {
+        return Ok(if known { Names::tracking() } else { Names::default() });
     }
     let refuse = |got: String| {
         let hint = "drop_tracking=[\"utm_*\", \"ref\"], or True for the list in the documentation";

@@ -1,5 +1,6 @@
 //! Core errors become the classes of `bloomtide.errors`, which also has their hints.
 
+use crate::params::{Times, shown};
 use crate::python::*;
 use crate::records::fields;
 use bloomtide_core::Error;
@@ -134,6 +135,24 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
                    strerror: said.split(" (os error").next(), reason: format!("{reason:?}"))
         }
         _ => raise!("BloomtideError"),
+    }
+}
+
+/// The error of a removal, with the number that was given, be it larger than any counter.
+pub(crate) fn removal_refused(py: Python<'_>, error: Error, count: &Times<'_>) -> PyErr {
+    match (&error, count.beyond()) {
+        (Error::AbsentKey { estimate, .. }, Some(given)) => {
+            let message =
+                format!("cannot remove {}: the key's smallest counter is {estimate}", shown(given));
+            let estimate = *estimate;
+            raise(
+                py,
+                "AbsentKeyError",
+                &message,
+                |dict| fields!(dict => estimate, requested: given),
+            )
+        }
+        _ => to_python(py, error),
     }
 }
 

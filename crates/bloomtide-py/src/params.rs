@@ -3,7 +3,8 @@
 use crate::errors::parameter;
 use crate::python::*;
 use bloomtide_core::Hasher;
-use pyo3::types::{PyBool, PyBytes, PyInt};
+use pyo3::Borrowed;
+use pyo3::types::{PyBool, PyBytes, PyInt, PyTuple};
 use std::path::PathBuf;
 
 /// What was given, as an error shows it.
@@ -37,9 +38,63 @@ pub(crate) fn many(name: &str, value: &Object<'_>) -> PyResult<u64> {
     })
 }
 
-/// The word `count`: 1 if it is left out.
-pub(crate) fn times(count: Option<&Object<'_>>) -> PyResult<u64> {
-    count.map_or(Ok(1), |count| many("count", count))
+/// The argument `count`: how often, at least 1. None is no number.
+pub(crate) struct Times<'py> {
+    number: u64,
+    given: Option<Object<'py>>,
+}
+
+/// From here on a count may be a time in the wrong place: this many seconds after 1970 it was 1973.
+const LIKE_A_TIME: u64 = 100_000_000;
+
+impl Times<'_> {
+    /// When it is left out.
+    pub(crate) const ONCE: Self = Times { number: 1, given: None };
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What was given, where that is more than the number says.
+    pub(crate) fn beyond(&self) -> Option<&Object<'_>> {
+        self.given.as_ref().filter(|_| self.number == u64::MAX)
+    }
+
+    /// The same in a method that takes an instant, too. A number as large as a time is refused without one: it is
+    /// mostly the instant itself.
+    pub(crate) fn beside(&self, at: Option<&Object<'_>>) -> PyResult<u64> {
+        match &self.given {
+            Some(given) if self.number >= LIKE_A_TIME && at.is_none() => {
+                let hint = "give an instant as at=...; for a count that large give `at` too, or `counts` to add_many";
+                let allowed = "below 100,000,000 where `at` is left out";
+                Err(parameter(given.py(), "count", shown(given), allowed, hint))
+            }
+            _ => Ok(self.number),
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Times<'py> {
+    type Error = PyErr;
+
+    fn extract(count: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Times { number: many("count", &count)?, given: Some(count.to_owned()) })
+    }
+}
+
+/// Refuses what stands behind the keys of a structure that neither counts nor has a time.
+pub(crate) fn refuse_more(py: Python<'_>, name: &str, more: &Bound<'_, PyTuple>) -> PyResult<()> {
+    match more.iter().next() {
+        None => Ok(()),
+        Some(got) => Err(no_counts(py, name, &shown(&got))),
+    }
+}
+
+/// The error of a count where nothing is counted.
+pub(crate) fn no_counts(py: Python<'_>, name: &str, got: &str) -> PyErr {
+    let hint =
+        "CountingBloomFilter and its siblings count; TimeDecayingBloomFilter takes an instant, too";
+    parameter(py, name, got, "left out: this structure does not count", hint)
 }
 
 /// A whole number of 32 bits, at least 1.

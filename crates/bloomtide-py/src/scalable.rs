@@ -88,16 +88,23 @@ impl ScalableBloomFilter {
 #[pymethods]
 impl ScalableBloomFilter {
     /// Adds the key unless it may be inside; True iff it was certainly absent before.
-    #[pyo3(signature = (key, /))]
-    fn add(&self, key: &Object<'_>) -> PyResult<bool> {
+    #[pyo3(signature = (key, /, *more), text_signature = "($self, key, /)")]
+    fn add(&self, key: &Object<'_>, more: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        params::refuse_more(key.py(), "count", more)?;
         let hash = hash_key(&self.hasher, key, None)?;
         self.write().add(hash).or_raise(key.py())
     }
 
     /// Adds every key in order; a NumPy array of what `add` would have answered.
-    #[pyo3(signature = (keys, **options))]
+    #[pyo3(signature = (keys, *more, **options))]
     #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
-    fn add_many<'py>(&self, keys: &Object<'py>, options: Option<&Dict<'py>>) -> Answer<'py> {
+    fn add_many<'py>(
+        &self,
+        keys: &Object<'py>,
+        more: &Bound<'py, PyTuple>,
+        options: Option<&Dict<'py>>,
+    ) -> Answer<'py> {
+        params::refuse_more(keys.py(), "counts", more)?;
         // Growing goes key by key, so threads would only wait for each other.
         let add =
             |part: Part<'_>, out: &mut [bool], _: &mut Crew| self.write().add_many(part.keys, out);

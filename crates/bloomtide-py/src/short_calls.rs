@@ -12,6 +12,7 @@ use crate::count::{
 };
 use crate::counting::CountingBloomFilter;
 use crate::decaying::TimeDecayingBloomFilter;
+use crate::params;
 use crate::python::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{PyClass, ffi};
@@ -24,6 +25,24 @@ macro_rules! of_key {
         unsafe extern "C" fn $name(this: Pointer, key: Pointer) -> Pointer {
             // SAFETY: called through the descriptor of that class, or of one that extends it.
             unsafe { call(this, key, <$class>::$method) }
+        }
+    };
+}
+
+/// A method of a key alone, which says of anything more that nothing is counted.
+macro_rules! of_key_alone {
+    ($name:ident, $class:ty, $method:ident) => {
+        unsafe extern "C" fn $name(
+            this: Pointer,
+            arguments: *mut Pointer,
+            positional: ffi::Py_ssize_t,
+        ) -> Pointer {
+            if positional == 1 {
+                // SAFETY: called through the descriptor of that class, with one argument.
+                return unsafe { call(this, *arguments, <$class>::$method) };
+            }
+            // SAFETY: the interpreter gives `positional` arguments.
+            unsafe { refuse_all_but_a_key(arguments, positional) }
         }
     };
 }
@@ -55,7 +74,7 @@ static ADD_GROWING_WITH_COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static ADD_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static COUNT_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-of_key!(add, BloomFilter, add_one);
+of_key_alone!(add, BloomFilter, add_one);
 of_key!(count, CountingBloomFilter, count_one);
 of_key!(count_growing, CountFilter, count_one);
 of_key_or_more!(add_counted, CountingBloomFilter, add_one, ADD_WITH_COUNT);
@@ -72,6 +91,28 @@ of_key_or_more!(
 );
 of_key_or_more!(add_now, TimeDecayingBloomFilter, add_one, ADD_AT);
 of_key_or_more!(count_now, TimeDecayingBloomFilter, count_one, COUNT_AT);
+
+/// Sets the error of a call with no argument, or with more than a key.
+///
+/// # Safety
+/// Called by the interpreter with so many arguments.
+#[cold]
+unsafe fn refuse_all_but_a_key(arguments: *const Pointer, positional: ffi::Py_ssize_t) -> Pointer {
+    // SAFETY: called by the interpreter, so this thread holds it, and the arguments are there.
+    let (py, given) = unsafe {
+        let given = std::slice::from_raw_parts(arguments, positional as usize);
+        (Python::assume_attached(), given)
+    };
+    let error = match given.get(1) {
+        // SAFETY: the interpreter keeps the arguments alive.
+        Some(more) => unsafe {
+            params::no_counts(py, "count", &params::shown(Bound::ref_from_ptr(py, more)))
+        },
+        None => pyo3::exceptions::PyTypeError::new_err("missing required argument: 'key'"),
+    };
+    error.restore(py);
+    std::ptr::null_mut()
+}
 
 /// Calls PyO3's method with everything that was given.
 ///
@@ -140,8 +181,8 @@ unsafe impl Sync for Definition {}
 
 static ADD: Definition = Definition(ffi::PyMethodDef {
     ml_name: c"add".as_ptr(),
-    ml_meth: ffi::PyMethodDefPointer { PyCFunction: add },
-    ml_flags: ffi::METH_O,
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: add },
+    ml_flags: ffi::METH_FASTCALL,
     ml_doc: c"add($self, key, /)\n--\n\nAdds the key; True iff it was certainly absent before."
         .as_ptr(),
 });

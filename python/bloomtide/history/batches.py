@@ -22,6 +22,7 @@ from bloomtide.history.entry import Entry
 from bloomtide.history.seal import write_sealed
 from bloomtide.history.settings import Settings
 from bloomtide.history.state import State
+from bloomtide.plain import plain
 
 if TYPE_CHECKING:
     from bloomtide.history.store import History
@@ -36,6 +37,7 @@ def add_batch(
 ) -> bool:
     """Registers what `fill` puts into an empty buffer; False if the number is not a new one."""
     require("source", source, "a name", source != "")
+    number = plain(number)
     require("number", number, "a whole number from 0", type(number) is int and number >= 0)
     if state.settings.window is None:
         raise IncompatibleError(

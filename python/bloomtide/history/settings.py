@@ -21,6 +21,7 @@ from bloomtide.history.ladder import (
     micros,
     parse_retention,
 )
+from bloomtide.plain import all_plain
 
 FIXED = ("window", "arrivals", "rows", "hash", "seed", "fingerprint", "location")
 """In the order in which a difference is reported."""
@@ -127,7 +128,7 @@ _DEFAULTS: dict[str, Any] = {
 
 def _parse(given: dict[str, Any], secret: bytes | None) -> dict[str, Any]:
     """Checks each word by itself, and makes microseconds of times."""
-    asked = dict(given)
+    asked = all_plain(given)
     if asked["window"] is not None and asked["arrivals"] is not None:
         _refuse_together("arrivals")
     if asked["window"] is not None:

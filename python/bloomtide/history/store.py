@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from bloomtide import system
-from bloomtide._core import HistoryBuffer
+from bloomtide._core import HistoryBuffer, parse_count
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.lock import WriterLock
 from bloomtide.errors import BloomtideError, ClosedError, ReadOnlyError, require
@@ -47,6 +47,7 @@ from bloomtide.history.series import Series
 from bloomtide.history.settings import Nulls
 from bloomtide.history.state import State, to_micros
 from bloomtide.history.view import FIRST, LAST, View
+from bloomtide.plain import plain
 
 T = TypeVar("T")
 _SYNC = 0.4
@@ -147,10 +148,11 @@ class History:
     def add(self, key: Key, count: int = 1, at: Any = None) -> None:
         """Adds occurrences of a key at an instant, or now."""
         with self._writing() as state:
+            times = parse_count(count, alone=at is None)
+            require("count", count, "from 1 to 2**62 - 1", times < 2**62)
             instant = state.now() if at is None else to_micros(at, "at")
             state.look_at_clock(instant)
-            require("count", count, "at least 1", 1 <= count < 2**62)
-            state.buffer.add(key, count, instant)
+            state.buffer.add(key, times, instant)
             self._acknowledge(1, instant)
 
     def add_many(
@@ -266,6 +268,7 @@ class History:
         self, start: Any = None, end: Any = None, n: int = 10, *, last: Any = None, now: Any = None
     ) -> TopKeys:
         """The `n` most frequent keys of the range, with bounds, and a bound for all others."""
+        n = plain(n)
         require("n", n, "a whole number above zero", type(n) is int and n >= 1)
         first, stop = self._view.range_of(start, end, last, now)
         return self._ask(lambda view: view.top(first, stop, n))

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from bloomtide import extras
-from bloomtide._core import Events
+from bloomtide._core import Events, parse_count
 from bloomtide.durable.disk import Disk
 from bloomtide.errors import BloomtideError, ClosedError, JournalError, require
 from bloomtide.history.background import Background
@@ -161,10 +161,11 @@ class Monitor(Answers):
 
     def add(self, key: Key, count: int = 1, at: Any = None) -> bool:
         """Counts a key's occurrences at an instant, or now; True iff it was certainly new."""
+        times = parse_count(count, alone=at is None)
         with self._lock:
             events = self._events
             try:
-                events.add(key, count, at=self.arrival() if at is None else at)
+                events.add(key, times, at=self.arrival() if at is None else at)
             except BaseException:
                 events.clear()
                 raise

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, TypedDict, get_args
 
 from bloomtide._core import parse_duration
 from bloomtide.errors import IncompatibleError, ParameterError, require
+from bloomtide.plain import all_plain
 
 Seen = Literal["bloom", "url"]
 
@@ -42,7 +43,7 @@ class Settings:
     @classmethod
     def create(cls, given: Given, stored: dict[str, Any] | None, *, on_disk: bool) -> Self:
         """From what a caller gave, over what the monitor has, over the defaults."""
-        asked: dict[str, Any] = dict(given)
+        asked = all_plain(given)
         known = [field.name for field in fields(cls)]
         for name in asked:
             if name not in known:

@@ -77,14 +77,14 @@ impl TimeDecayingBloomFilter {
     /// Adds `count` occurrences of the key at an instant; True iff it was certainly absent before.
     ///
     /// Calls with the key alone take a shorter way, see `short_calls.rs`.
-    #[pyo3(signature = (key, count=None, at=None), text_signature = "($self, key, count=1, at=None)")]
+    #[pyo3(signature = (key, count=params::Times::ONCE, at=None), text_signature = "($self, key, count=1, at=None)")]
     fn add(
         &self,
         key: &Object<'_>,
-        count: Option<&Object<'_>>,
+        count: params::Times<'_>,
         at: Option<&Object<'_>>,
     ) -> PyResult<bool> {
-        let count = params::times(count)?;
+        let count = count.beside(at)?;
         self.add_times(key, count, self.when(key.py(), "at", at)?)
     }
 

@@ -37,9 +37,9 @@ impl Events {
     }
 
     /// One more event.
-    #[pyo3(signature = (key, count=None, *, at), text_signature = "($self, key, count=1, *, at)")]
-    fn add(&self, key: &Object<'_>, count: Option<&Object<'_>>, at: &Object<'_>) -> PyResult<()> {
-        let count = params::times(count)?;
+    #[pyo3(signature = (key, count=params::Times::ONCE, *, at), text_signature = "($self, key, count=1, *, at)")]
+    fn add(&self, key: &Object<'_>, count: params::Times<'_>, at: &Object<'_>) -> PyResult<()> {
+        let count = count.number();
         let at = microseconds(instant(at, "at")?);
         with_key(key, None, |key| self.write().push(key, count, at))?.or_raise(key.py())
     }

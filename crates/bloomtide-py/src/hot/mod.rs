@@ -127,15 +127,15 @@ impl HotList {
 #[pymethods]
 impl HotList {
     /// Adds `count` occurrences of the key, at an instant or now. A late one weighs what is left of it.
-    #[pyo3(signature = (key, count=None, at=None), text_signature = "($self, key, count=1, at=None)")]
+    #[pyo3(signature = (key, count=params::Times::ONCE, at=None), text_signature = "($self, key, count=1, at=None)")]
     fn add(
         &self,
         key: &Object<'_>,
-        count: Option<&Object<'_>>,
+        count: params::Times<'_>,
         at: Option<&Object<'_>>,
     ) -> PyResult<()> {
         let py = key.py();
-        let count = params::times(count)?;
+        let count = count.beside(at)?;
         let said = self.said("at", at)?;
         let now = if said.is_none() { self.clock.now(py)? } else { 0.0 };
         // The lock is taken only around the list, and the key's own code has run before.

@@ -138,6 +138,9 @@ impl Options {
                     options.skip_nulls = Self::parse(py, &nulls)?.skip_nulls;
                 }
                 "threads" => options.threads = Self::threads(&value)?,
+                name @ ("count" | "counts" | "at") => {
+                    return Err(params::no_counts(py, name, &shown(&value)));
+                }
                 other => return Err(unexpected(other)),
             }
         }

@@ -231,9 +231,9 @@ macro_rules! counted {
             /// Adds `count` occurrences of the key; True iff it was certainly absent before.
             ///
             /// Calls with the key alone take a shorter way, see `short_calls.rs`.
-            #[pyo3(signature = (key, count=None), text_signature = "($self, key, count=1)")]
-            fn add(&self, key: &Object<'_>, count: Option<&Object<'_>>) -> PyResult<bool> {
-                self.add_times(key, params::times(count)?)
+            #[pyo3(signature = (key, count=params::Times::ONCE), text_signature = "($self, key, count=1)")]
+            fn add(&self, key: &Object<'_>, count: params::Times<'_>) -> PyResult<bool> {
+                self.add_times(key, count.number())
             }
 
             /// Adds every key, once or as often as `counts` says, in order; a NumPy array of what `add`
@@ -257,11 +257,11 @@ macro_rules! counted {
             }
 
             /// Takes `count` occurrences away again, from all of the key's counters or from none.
-            #[pyo3(signature = (key, count=None), text_signature = "($self, key, count=1)")]
-            fn remove(&self, key: &Object<'_>, count: Option<&Object<'_>>) -> PyResult<()> {
-                let count = params::times(count)?;
+            #[pyo3(signature = (key, count=params::Times::ONCE), text_signature = "($self, key, count=1)")]
+            fn remove(&self, key: &Object<'_>, count: params::Times<'_>) -> PyResult<()> {
                 let hash = hash_key(self.hasher(), key, None)?;
-                self.core.remove(hash, count).or_raise(key.py())
+                let removed = self.core.remove(hash, count.number());
+                removed.map_err(|error| removal_refused(key.py(), error, &count))
             }
 
             /// Removes every key, once or as often as `counts` says, in order, until one is absent.

@@ -27,7 +27,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 pub(crate) mod prelude {
     pub(crate) use super::methods::{asked, by_words, counted, loaded, merged, planned, whole};
     pub(crate) use super::{Done, Locked, Structure, behind_lock, getters, same_class, shared};
-    pub(crate) use crate::errors::{OrRaise, parameter, to_python, with_added};
+    pub(crate) use crate::errors::{OrRaise, parameter, removal_refused, to_python, with_added};
     pub(crate) use crate::instants::Clock;
     pub(crate) use crate::key::hash_key;
     pub(crate) use crate::keys::{self, Options, Part, Verb};

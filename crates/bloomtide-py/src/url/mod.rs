@@ -108,8 +108,9 @@ impl UrlFilter {
     }
 
     /// Adds the URL with all its prefixes; True iff it was certainly absent before.
-    #[pyo3(signature = (url, /))]
-    fn add(&self, url: &Object<'_>) -> PyResult<bool> {
+    #[pyo3(signature = (url, /, *more), text_signature = "($self, url, /)")]
+    fn add(&self, url: &Object<'_>, more: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        params::refuse_more(url.py(), "count", more)?;
         with_url(url, |url| self.write().add(url))
     }
 
@@ -117,9 +118,15 @@ impl UrlFilter {
     ///
     /// A batch with something that is no URL changes nothing; one that can be gone through only once is
     /// taken in parts, and what went in before the part with the bad URL stays.
-    #[pyo3(signature = (keys, **options))]
+    #[pyo3(signature = (keys, *more, **options))]
     #[pyo3(text_signature = "($self, keys, *, nulls='refuse', threads=1)")]
-    fn add_many<'py>(&self, keys: &Object<'py>, options: Option<&Dict<'py>>) -> Answer<'py> {
+    fn add_many<'py>(
+        &self,
+        keys: &Object<'py>,
+        more: &Bound<'py, PyTuple>,
+        options: Option<&Dict<'py>>,
+    ) -> Answer<'py> {
+        params::refuse_more(keys.py(), "counts", more)?;
         let py = keys.py();
         let options = Options::of(py, options)?;
         let checked = keys.len().is_ok();
