@@ -316,6 +316,20 @@ class RecentFilter:
                 "a filter belongs to a time that is not remembered", invariant="generations"
             )
 
+    def copy(self) -> Self:
+        """An independent filter with the same content and the same clock."""
+        return self.from_bytes(self.to_bytes(), clock=self._clock)
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A clock stays where it is, as that of every filter.
+        return type(self).from_bytes, (self.to_bytes(),)
+
     # --- files --------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +103,31 @@ def test_a_batch_of_one_instant_knows_its_own_repeats() -> None:
     assert recent.add_many(iter(["a", "c"]), START + 3600).tolist() == [False, True]
     assert recent.add_many([]).tolist() == []
     assert recent.add_many([], np.array([])).tolist() == []
+
+
+def test_copies_pickles_and_files_keep_what_was_late_and_are_independent(tmp_path: Path) -> None:
+    now = [START]
+    recent = RecentFilter(100, 0.01, within="8h", clock=lambda: now[0])
+    recent.add("a")
+    recent.add("late", START - 3600)
+    now[0] -= 60
+    recent.add("behind")
+    before = recent.stats()
+    assert (before.late, before.clock_jumps) == (1, 1)
+    recent.save(tmp_path / "recent")
+    for twin in (
+        recent.copy(),
+        copy.copy(recent),
+        copy.deepcopy(recent),
+        pickle.loads(pickle.dumps(recent)),
+        RecentFilter.from_bytes(recent.to_bytes()),
+        RecentFilter.load(tmp_path / "recent"),
+    ):
+        assert twin.stats() == before
+        assert twin.to_bytes() == recent.to_bytes()
+        assert twin.add("twin", START)
+        assert not recent.contains("twin", START)
+    assert recent.copy().contains("a"), "a copy has the clock"
 
 
 def test_late_events_are_kept_in_their_own_time_and_counted() -> None:
