@@ -138,3 +138,16 @@ def test_a_getter_of_the_other_storage_is_none() -> None:
     assert (dynamic.slack, dynamic.on_full) == (None, None)
     assert (spectral.counter_bits, spectral.shrink) == (None, None)
     assert (dynamic.shrink, spectral.slack) == (0.5, 0.1)
+
+
+@pytest.mark.parametrize("policy", ["plain", "conservative"])
+def test_a_count_below_a_full_counter_is_certain(policy: str) -> None:
+    made = DynamicCountFilter(cells=16, hashes=3, policy=policy)  # type: ignore[arg-type]
+    full = set(made.positions("/full"))
+    pages = [f"/{number}" for number in range(1000)]
+    other = next(page for page in pages if len(full & set(made.positions(page))) == 1)
+    made.add(other)
+    made.add("/full", 2**64 - 1)
+    estimate = made.estimate(other)
+    assert (estimate.value, estimate.upper, estimate.saturated) == (1, 1, False)
+    assert made.estimate("/full").saturated

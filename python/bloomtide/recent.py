@@ -10,7 +10,7 @@ first key comes, and the last `generations` pieces are asked beside the present 
    makes its filter grow (`ScalableBloomFilter`) and not lie.
 
 Time is the latest instant given that is believed (`StreamTime`), or that of the clock. An event is
-judged by its own time: it is new if it was not seen within `within` before that, nor after it. A
+judged by its own time: it is new if it was not seen within `within` before or after that. A
 late one is kept in its own piece of time, while that is remembered: for `lateness` longer than a
 question about now needs it. Instants are kept to the microsecond.
 
@@ -263,7 +263,7 @@ class RecentFilter:
         return answers
 
     def contains(self, key: str | bytes | int, at: Any = None) -> bool:
-        """Whether the key was seen within the time before `at`, or after it, or before now. Changes
+        """Whether the key was seen within the time before or after `at`, or before now. Changes
         nothing.
         """
         digest(key)

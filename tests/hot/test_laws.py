@@ -333,3 +333,17 @@ def test_threads_may_add_and_ask_at_once() -> None:
     hot.validate()
     assert hot.total() == pytest.approx(4 * (4000 + 8))
     assert hot.count("key 1") == pytest.approx(400)
+
+
+def test_a_count_that_no_number_of_64_bits_holds_is_refused_and_changes_nothing() -> None:
+    made = HotList(3)
+    made.add("a", 2**64 - 2, at=START)
+    before = made.to_bytes()
+    with pytest.raises(ParameterError, match="`count`"):
+        made.add("b", 2**70, at=START)
+    with pytest.raises(ParameterError, match=r"`count`.*row 1"):
+        made.add_many(["b", "c"], [1, 2**64 - 1], at=START)
+    assert made.to_bytes() == before
+    estimate = made.estimate("a", at=START)
+    assert estimate.upper is not None
+    assert estimate.lower <= 2**64 - 2 <= estimate.upper

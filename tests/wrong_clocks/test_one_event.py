@@ -106,3 +106,19 @@ def test_what_cannot_be_told_of_the_future_is_refused_by_name() -> None:
     for made in (HotList(10, half_life="1h"), TimeDecayingBloomFilter(100, 0.1, half_life="1h")):
         with pytest.raises(Exception, match="`now` must be not later than the clock"):
             made.advance(now="2030-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("kind", ["basic", "list"])
+def test_three_events_that_agree_on_nothing_do_not_move_what_now_means_to_the_latest(
+    kind: str,
+) -> None:
+    made = counting(kind)
+    for second in range(100):
+        made.add("k", at=T + second)
+    for days in (30, 60, 500):
+        made.add("w", at=T + days * DAY)
+    # All three say that it is at least the thirtieth day, and one alone says more.
+    assert T + 29 * DAY < made.time <= T + 30 * DAY
+    for second in range(3):
+        made.add("w", at=T + 500 * DAY + second)
+    assert T + 500 * DAY - 360 <= made.time <= T + 500 * DAY + 2

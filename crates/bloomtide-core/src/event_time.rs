@@ -7,8 +7,8 @@
 //!   near     An event within five minutes of the clock is right: two clocks agree.
 //!   far      An event that is later than the stream by more than two half-lives is set aside. Every such event is a
 //!            vote for its time, and every event near the stream's time, before or after it, takes the oldest vote
-//!            back. With three votes the stream is presumed to have moved on, which only changes what "now" means in
-//!            questions. With 64 it has.
+//!            back. A time that three votes have reached is presumed to be the stream's, which only changes what "now"
+//!            means in questions. With 64 votes it is.
 //!   first    Among the first sixteen events the majority decides, so that a wrong time may also be the first.
 //!
 //! So a few wrong clocks among many right ones are never believed, and a stream that was silent for a weekend goes on
@@ -197,10 +197,15 @@ impl<E: Clone> EventTime<E> {
         (self.now > f64::NEG_INFINITY).then_some(self.now)
     }
 
-    /// The time that the stream is presumed to have: later than its time if some of the last events say so.
+    /// The time that the stream is presumed to have: its own, or later if three votes say that it is at least so late.
     pub fn presumed(&self) -> Option<f64> {
-        let votes = if self.votes.len() >= PRESUMED { &self.votes } else { &VecDeque::new() };
-        self.now().map(|now| votes.iter().copied().fold(now, f64::max))
+        let now = self.now()?;
+        if self.votes.len() < PRESUMED {
+            return Some(now);
+        }
+        let mut votes: Vec<f64> = self.votes.iter().copied().collect();
+        votes.sort_by(f64::total_cmp);
+        Some(self.latest_from(&votes[votes.len() - PRESUMED..]).max(now))
     }
 
     /// How often times were not taken as they were.
@@ -585,7 +590,8 @@ mod tests {
     fn sparse_events_move_the_time_too() {
         let mut stream = Stream::new(10.0);
         stream.add_all(ticks(0, 200).map(|at| at * 100.0));
-        assert_eq!(stream.time.presumed(), Some(19_900.0));
+        // The last one that three have reached.
+        assert_eq!(stream.time.presumed(), Some(19_700.0));
         assert!(stream.time.now() >= Some(13_000.0));
         assert_eq!(stream.time.odd().late, 0);
     }
@@ -635,7 +641,9 @@ mod tests {
         assert_eq!(stream.time.presumed(), Some(7.0));
         stream.add(102.0);
         assert_eq!((stream.time.now(), stream.time.presumed()), (Some(7.0), Some(102.0)));
-        stream.add(8.0);
+        stream.add(9999.0);
+        assert_eq!(stream.time.presumed(), Some(102.0), "one alone says more");
+        stream.add(8.0).add(8.0);
         assert_eq!(stream.time.presumed(), Some(8.0));
     }
 

@@ -124,6 +124,25 @@ impl HotList {
     }
 }
 
+/// Refuses counts that are more than 64 bits hold, which other structures take as full counters: a list has none,
+/// and its bounds would be wrong.
+fn require_countable(py: Python<'_>, counts: &[u64]) -> PyResult<()> {
+    match counts.iter().position(|count| *count == u64::MAX) {
+        Some(row) => {
+            let got =
+                if counts.len() > 1 { format!("more in row {row}") } else { "more".to_owned() };
+            Err(parameter(
+                py,
+                "count",
+                got,
+                "below 2**64 - 1",
+                "leave events that did not happen out",
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
 #[pymethods]
 impl HotList {
     /// Adds `count` occurrences of the key, at an instant or now. A late one weighs what is left of it.
@@ -136,6 +155,7 @@ impl HotList {
     ) -> PyResult<()> {
         let py = key.py();
         let count = count.beside(at)?;
+        require_countable(py, &[count])?;
         let said = self.said("at", at)?;
         let now = if said.is_none() { self.clock.now(py)? } else { 0.0 };
         // The lock is taken only around the list, and the key's own code has run before.
@@ -159,6 +179,7 @@ impl HotList {
         let py = keys.py();
         let options = Options::parse(py, nulls)?;
         let (keys, counts) = weights::of(keys, counts)?;
+        require_countable(py, counts.as_deref().unwrap_or_default())?;
         let instants = self.instants(py, at)?;
         let keys = instants.fit(&keys)?;
         // Whether the one instant is what the clock said; if so, what the list made of it.

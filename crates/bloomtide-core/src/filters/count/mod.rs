@@ -383,7 +383,9 @@ impl<C: GrowingCells> CountFilter<C> {
         let cells = state.plan.placement.distinct::<MOST>(hash);
         let cells = cells.as_slice();
         let value = state.count(hash, guard);
-        let stuck = cells.iter().any(|cell| state.cells.is_stuck(*cell, guard));
+        // A counter that sticks above the count lowers nothing: those that hold the count have all occurrences.
+        let holds = |cell: &&u64| state.cells.get(**cell, guard) <= value;
+        let stuck = cells.iter().filter(holds).any(|cell| state.cells.is_stuck(*cell, guard));
         let get = |cell| state.cells.get(cell, guard);
         let probes = cells.len() as u32;
         Estimate::new(value, stuck, probes, &state.plan.placement, get, confidence)
