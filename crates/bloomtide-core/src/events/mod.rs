@@ -84,7 +84,7 @@ impl Events {
         }
         if count == 0 || count >= 1 << 62 {
             let hint = "leave events that did not happen out";
-            return Err(Error::parameter("count", count, "at least 1", hint));
+            return Err(Error::parameter("count", count, "from 1 to 2**62 - 1", hint));
         }
         if self.urls {
             self.require_url(key)?;
