@@ -90,6 +90,7 @@ __all__ = [
     "ParquetPages",
     "PartitionedDynamicCountFilter",
     "PartitionedSpectralBloomFilter",
+    "Replacing",
     "ScalableBloomFilter",
     "Session",
     "SpectralBloomFilter",
@@ -156,6 +157,11 @@ def read_header(data: Buffer, kind: str) -> tuple[int, int, bytes]: ...
 def read_sealed(data: Buffer, kind: str) -> tuple[bytes, int, int]: ...
 def load(path: _Path) -> _Filter | Any: ...
 def from_bytes(data: Buffer) -> _Filter | Any: ...
+
+@final
+class Replacing:
+    def __new__(cls, path: _Path) -> Self: ...
+    def release(self) -> None: ...
 
 @final
 class BloomFilter:

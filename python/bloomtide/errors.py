@@ -21,7 +21,7 @@
     │   ├── ChecksumError                  expected, got
     │   └── UnsealedError                  a shared file that nobody closed
     └── StorageError (OSError)             path, operation
-        ├── LockedError                    pid of the process that writes
+        ├── LockedError                    pid of the process that writes, if known
         └── JournalError                   offset
 
 Each class is also the natural built-in, so `except ValueError` keeps working.
@@ -189,7 +189,7 @@ class KindError(SnapshotError):
 
 
 class TruncatedError(SnapshotError):
-    """The bytes are cut short, or more follow their end."""
+    """The bytes are cut short, or more follow their end; or a file was cut while it was mapped."""
 
     code = "truncated"
     expected: int
@@ -219,7 +219,7 @@ class StorageError(BloomtideError, OSError):
 
 
 class LockedError(StorageError):
-    """Another process has the store open for writing."""
+    """Another process has the store, or the file that was to be replaced, open for writing."""
 
     code = "locked"
     pid: int | None
@@ -370,7 +370,7 @@ def nothing_added(error: BaseException) -> BaseException:
 
 def with_path(error: BaseException, path: str) -> BaseException:
     """Name the file in a snapshot error, which knows only bytes."""
-    if not isinstance(error, SnapshotError):
+    if not isinstance(error, SnapshotError) or error.path is not None:
         return error
     error.message = f"{path}: {error.message}"
     return with_fields(error, path=path)

@@ -37,6 +37,10 @@ class Worker:
             raise TimeoutError("the other process said nothing")
         return self._pipe.recv()
 
+    def ready(self) -> bool:
+        """Whether `hear` has something to hear."""
+        return self._pipe.poll(0)
+
     def tell(self, message: object) -> None:
         self._pipe.send(message)
 

@@ -88,17 +88,38 @@ def _section_ends(data: bytes) -> range:
     return range(at + 8, at + 8 * sections + 1, 8)
 
 
+END = b"ENDS"
+
+
+def tail_length(sections: list[int]) -> int:
+    """Bytes behind sections of these lengths: the checksum table and the end."""
+    return 4 * sum(-(-size // BLOCK) for size in sections) + len(END)
+
+
+def cells_of(data: bytes | bytearray) -> bytes:
+    """All cells, whatever their sections."""
+    sizes = [number_at(data, end - 8, 8) for end in _section_ends(bytes(data))]
+    start = header_length(data)
+    return bytes(data[start : start + sum(sizes)])
+
+
+def masked(crc: int) -> int:
+    """An entry of the checksum table: turned right by fifteen bits, and a constant added."""
+    return (crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF
+
+
 def _seal(data: bytearray, sections: list[int]) -> None:
     """Makes the checksum table right, whose entries go on from the header's checksum."""
-    seed = number_at(data, checksum_offset(data), 4)
-    start = len(data) - sum(sections) - 4 * sum(-(-size // BLOCK) for size in sections)
-    table = b""
+    running = number_at(data, checksum_offset(data), 4)
+    start = len(data) - sum(sections) - tail_length(sections)
+    tail = b""
     for size in sections:
         for at in range(start, start + size, BLOCK):
-            block = bytes(data[at : min(at + BLOCK, start + size)])
-            table += crc32c(block, seed).to_bytes(4, "little")
+            running = crc32c(bytes(data[at : min(at + BLOCK, start + size)]), running)
+            tail += masked(running).to_bytes(4, "little")
         start += size
-    data[len(data) - len(table) :] = table
+    tail += END
+    data[len(data) - len(tail) :] = tail
 
 
 def sections_of(data: bytes) -> list[bytes]:
@@ -110,9 +131,8 @@ def sections_of(data: bytes) -> list[bytes]:
 
 def with_sections(data: bytes, sections: list[bytes]) -> bytes:
     """The snapshot with these sections, as many as before, and everything about them made right."""
-    blocks = sum(-(-len(section) // BLOCK) for section in sections)
-    body = b"".join(sections)
-    changed = bytearray(data[: header_length(data)] + body + bytes(4 * blocks))
+    tail = bytes(tail_length([len(section) for section in sections]))
+    changed = bytearray(data[: header_length(data)] + b"".join(sections) + tail)
     for end, section in zip(_section_ends(data), sections, strict=True):
         changed[end - 8 : end] = len(section).to_bytes(8, "little")
     return with_header(bytes(changed), FILE_LENGTH_AT, len(changed).to_bytes(8, "little"))
@@ -121,7 +141,7 @@ def with_sections(data: bytes, sections: list[bytes]) -> bytes:
 def with_cells(data: bytes, cells: bytes) -> bytes:
     """A snapshot of one section with these cells, and the checksum table made right."""
     start = header_length(data)
-    assert len(data) - start - len(cells) == 4 * -(-len(cells) // BLOCK)
+    assert len(data) - start - len(cells) == tail_length([len(cells)])
     changed = bytearray(data)
     changed[start : start + len(cells)] = cells
     _seal(changed, [len(cells)])

@@ -32,9 +32,9 @@ from tests.files.crafted import (
     SECTIONS_AT,
     STATE_AT,
     VERSION_AT,
+    cells_of,
     checksum_offset,
     crc32c,
-    header_length,
     number_at,
     with_cells,
     with_header,
@@ -66,7 +66,7 @@ def test_the_craft_itself_is_right() -> None:
     for name in MAKERS:
         stored = path_of(name).read_bytes()
         assert with_header(stored, VERSION_AT, stored[10:12]) == stored
-    assert with_cells(BLOOM, BLOOM[header_length(BLOOM) : -4]) == BLOOM
+    assert with_cells(BLOOM, cells_of(BLOOM)) == BLOOM
 
 
 # --- Not ours ---------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_a_snapshot_that_is_not_sealed(state: bytes) -> None:
 
 def test_cells_beyond_the_last_bit_are_refused() -> None:
     """1021 bits fill two lines of 512 but for three: those must be zero, or the fill is wrong."""
-    cells = bytearray(BLOOM[header_length(BLOOM) : -4])
+    cells = bytearray(cells_of(BLOOM))
     cells[-1] |= 0x80
     _refused(with_cells(BLOOM, bytes(cells)))
 

@@ -95,6 +95,15 @@ pub enum Error {
         /// Bytes it has.
         got: u64,
     },
+    /// The file was cut, or overwritten, while it was mapped.
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// Bytes it had.
+        expected: u64,
+        /// Bytes it has.
+        got: u64,
+    },
     /// Stored and computed checksum differ.
     Checksum {
         /// The checksum stored.
@@ -113,6 +122,13 @@ pub enum Error {
     },
     /// The file is open for writing elsewhere, or its last writer never closed it.
     Unsealed,
+    /// The file cannot be replaced: somebody writes to it.
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// Whether it is open as a shared filter; else another program is about to replace it.
+        mapped: bool,
+    },
     /// The operating system refused.
     Storage {
         /// The file concerned.
@@ -214,6 +230,11 @@ impl fmt::Display for Error {
             Error::Truncated { expected, got } => {
                 write!(f, "there should be {expected} bytes, there are: {got}")
             }
+            Error::Cut { path, expected, got } => {
+                let path = path.display();
+                let what = if got < expected { "cut" } else { "overwritten" };
+                write!(f, "{path} was {what} while it was mapped: of {expected} bytes it has {got}")
+            }
             Error::Checksum { expected, got, offset } => write!(
                 f,
                 "checksum of the block at byte {offset} is {got:#010x}, stored: {expected:#010x}"
@@ -222,6 +243,10 @@ impl fmt::Display for Error {
                 write!(f, "header field `{name}` holds a value that is never written: {got}")
             }
             Error::Unsealed => write!(f, "the shared file was not closed, so it has no checksums"),
+            Error::InUse { path, mapped } => {
+                let by = if *mapped { "open for writing as a shared filter" } else { "locked" };
+                write!(f, "cannot replace {}: it is {by}", path.display())
+            }
             Error::Storage { path, operation, source } => {
                 let reason = source.to_string();
                 // The number is in a field of its own.

@@ -25,6 +25,8 @@ use crate::error::{Error, Result};
 pub const VERSION: u16 = 1;
 /// What everything begins with.
 pub const MAGIC: [u8; 8] = *b"BLOOMTID";
+/// What a file ends with that may be mapped: if it is cut, the end is gone.
+pub const END: [u8; 4] = *b"ENDS";
 /// Bytes before what the kind adds.
 pub const HEAD: usize = 24;
 /// Bytes of a checksum.
@@ -270,6 +272,15 @@ impl<'a> Header<'a> {
         let wrong = Error::Field { name: "header length", got: self.len.to_string() };
         self.added.try_into().map_err(|_| wrong)
     }
+}
+
+/// What stands before the end of a file that may be mapped.
+pub fn require_end(bytes: &[u8]) -> Result<&[u8]> {
+    let (before, end) = bytes.split_at(bytes.len().saturating_sub(END.len()));
+    if end == END {
+        return Ok(before);
+    }
+    Err(Error::Field { name: "end", got: format!("{end:02x?}") })
 }
 
 /// The header and the body of what `seal` ended, which is all that `bytes` holds.

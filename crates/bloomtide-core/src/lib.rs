@@ -53,4 +53,5 @@ pub use hash::{Hasher, KeyHash};
 pub use key::{Key, OwnedKey};
 pub use placement::{Layout, Placement};
 pub use positions::Derivation;
+pub use system::MappedFile;
 pub use url::{Canon, canonical};

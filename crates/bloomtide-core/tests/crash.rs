@@ -48,7 +48,7 @@ impl World {
 #[derive(Clone, Default)]
 struct CrashyDisk(Rc<RefCell<World>>);
 
-struct CrashyFile(Rc<RefCell<World>>, usize);
+struct CrashyFile(Rc<RefCell<World>>, usize, PathBuf);
 
 impl Write for CrashyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -71,6 +71,10 @@ impl Write for CrashyFile {
 }
 
 impl DurableWrite for CrashyFile {
+    fn path(&self) -> &Path {
+        &self.2
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         let mut world = self.0.borrow_mut();
         world.step()?;
@@ -81,13 +85,14 @@ impl DurableWrite for CrashyFile {
 }
 
 impl Disk for CrashyDisk {
-    fn create(&self, path: &Path, _: &Path) -> io::Result<Box<dyn DurableWrite>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DurableWrite>> {
+        let path = path.with_extension("unfinished");
         let mut world = self.0.borrow_mut();
         world.step()?;
         world.files.push((Vec::new(), 0));
         let number = world.files.len() - 1;
-        world.names.insert(path.to_owned(), number);
-        Ok(Box::new(CrashyFile(self.0.clone(), number)))
+        world.names.insert(path.clone(), number);
+        Ok(Box::new(CrashyFile(self.0.clone(), number, path)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -177,9 +182,9 @@ fn the_shim_would_catch_a_rename_without_sync() {
     let path = Path::new("store/seen.bloom");
     let (old, new) = (filter(100), filter(800));
     save(&old, path, &disk).unwrap();
-    let mut file = disk.create(Path::new("store/careless.tmp"), path).unwrap();
+    let mut file = disk.create(path).unwrap();
     file.write_all(&bloomtide_core::snapshot::to_bytes(&new).unwrap()).unwrap();
-    disk.rename(Path::new("store/careless.tmp"), path).unwrap();
+    disk.rename(file.path(), path).unwrap();
     let outcomes = disk.after_crash(path);
     assert!(!outcomes.iter().all(|bytes| same(bytes, &old) || same(bytes, &new)));
 }

@@ -5,6 +5,7 @@ use crate::fork;
 use crate::open::open_shared;
 use crate::records::{plan_record, stats_record};
 use crate::structure::prelude::*;
+use bloomtide_core::filters::Measure;
 use bloomtide_core::{BloomFilter as Core, BloomPlan, Error, Placement};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,6 +62,10 @@ shared!(
             return Ok(());
         }
         Err(to_python(py, Error::ReadOnly { path: file.path().to_owned() }))
+    },
+    #[inline(always)]
+    fn require_whole(&self) -> Result<()> {
+        self.core.require_whole()
     }
 );
 whole!(BloomFilter);
@@ -107,15 +112,36 @@ impl BloomFilter {
     /// `add`, which `short_calls.rs` puts on the class.
     #[inline(always)]
     pub(crate) fn add_one(&self, key: &Object<'_>) -> PyResult<bool> {
-        self.require_writable(key.py())?;
+        if self.core.file().is_some() {
+            return self.add_mapped(key);
+        }
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers) {
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
             return Ok(unsafe { self.core.add_unsynchronised(hash) });
         }
         let _registered = writers::Registered::new(&self.writers);
-        self.require_writable(key.py())?;
         Ok(self.core.add(hash))
+    }
+
+    /// The same where the words are those of a file.
+    fn add_mapped(&self, key: &Object<'_>) -> PyResult<bool> {
+        let py = key.py();
+        self.require_writable(py)?;
+        let hash = hash_key(self.core.hasher(), key, None)?;
+        let _registered = writers::Registered::new(&self.writers);
+        // Hashing may have let another thread close it.
+        self.require_writable(py)?;
+        let new = self.core.add(hash);
+        self.core.require_whole().or_raise(py)?;
+        Ok(new)
+    }
+
+    fn has_mapped(&self, key: &Object<'_>) -> PyResult<bool> {
+        self.require_open(key.py())?;
+        let found = self.core.contains(hash_key(self.core.hasher(), key, None)?);
+        self.core.require_whole().or_raise(key.py())?;
+        Ok(found)
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -124,6 +150,13 @@ impl BloomFilter {
 
     pub(crate) fn hasher(&self) -> &bloomtide_core::Hasher {
         self.core.hasher()
+    }
+
+    fn measured(&self, py: Python<'_>) -> PyResult<Measure> {
+        self.require_open(py)?;
+        let measure = py.detach(|| self.core.measure());
+        self.core.require_whole().or_raise(py)?;
+        Ok(measure)
     }
 
     /// For who adds without holding the interpreter.
@@ -154,11 +187,15 @@ impl BloomFilter {
             Ok(())
         };
         let verb = Verb::new(self.core.hasher(), &add).writers(&self.writers).ready(&ready);
-        keys::run(&verb, keys, options)
+        let answers = keys::run(&verb, keys, options)?;
+        self.core.require_whole().or_raise(py)?;
+        Ok(answers)
     }
 
     fn __contains__(&self, key: &Object<'_>) -> PyResult<bool> {
-        self.require_open(key.py())?;
+        if self.core.file().is_some() {
+            return self.has_mapped(key);
+        }
         Ok(self.core.contains(hash_key(self.core.hasher(), key, None)?))
     }
 
@@ -183,14 +220,12 @@ impl BloomFilter {
 
     /// Estimated number of distinct keys inside, from the fill; infinite when every bit is set.
     fn estimated_items(&self, py: Python<'_>) -> PyResult<f64> {
-        self.require_open(py)?;
-        Ok(py.detach(|| self.core.measure().items))
+        Ok(self.measured(py)?.items)
     }
 
     /// Fill, estimated keys, error rate now and memory, measured from the cells.
     fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
-        self.require_open(py)?;
-        stats_record(py, self.core.plan(), &py.detach(|| self.core.measure()), None)
+        stats_record(py, self.core.plan(), &self.measured(py)?, None)
     }
 
     /// The bits of a key, in the order they are derived.

@@ -122,6 +122,21 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
             raise!("KindError", expected, got: &got, offset: 8, hint)
         }
         Error::Truncated { expected, got } => raise!("TruncatedError", expected, got),
+        Error::Cut { path, expected, got } => {
+            let hint = "open it again if the file was replaced; else restore it from a copy";
+            raise!("TruncatedError", expected, got, path: path.to_string_lossy(), hint)
+        }
+        Error::InUse { path, mapped } => {
+            let hint = if mapped {
+                "close it there, which writes the file, or save to another path"
+            } else {
+                "wait until the other program is done, or save to another path"
+            };
+            // EBUSY, which is the same number wherever there are such locks.
+            let (path, errno) = (path.to_string_lossy(), 16);
+            raise!("LockedError", path: &path, operation: "replace", filename: &path, errno,
+                   strerror: "the file is in use", pid: None::<u32>, hint)
+        }
         Error::Checksum { expected, got, offset } => {
             raise!("ChecksumError", expected, got, offset)
         }

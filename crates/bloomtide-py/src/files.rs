@@ -13,6 +13,7 @@ use crate::url::UrlFilter;
 use crate::{count, params};
 use bloomtide_core::snapshot::{self, Kind, Loaded, RealDisk};
 use pyo3::ffi;
+use std::sync::Mutex;
 
 pub(crate) fn load(path: &Object<'_>, wanted: Option<Kind>) -> PyResult<Loaded> {
     let py = path.py();
@@ -35,6 +36,24 @@ pub(crate) fn replace(path: &Object<'_>, data: &[u8]) -> PyResult<()> {
     let py = path.py();
     let path = params::path(path)?;
     py.detach(|| snapshot::replace(&RealDisk, &path, &mut |out| out.write_all(data))).or_raise(py)
+}
+
+/// Says that this process holds the lock of a file and is about to replace it, until it is released.
+#[pyclass(frozen, module = "bloomtide._core")]
+pub(crate) struct Replacing(Mutex<Option<snapshot::Replacing>>);
+
+#[pymethods]
+impl Replacing {
+    #[new]
+    fn py_new(path: &Object<'_>) -> PyResult<Self> {
+        let found = snapshot::Replacing::new(&params::path(path)?).or_raise(path.py())?;
+        Ok(Replacing(Mutex::new(Some(found))))
+    }
+
+    /// Saves of this process wait for the lock again.
+    fn release(&self) {
+        locked(&self.0).take();
+    }
 }
 
 /// The Python object of a loaded structure, which goes by that clock if it has a time.

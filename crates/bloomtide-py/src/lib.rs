@@ -58,6 +58,8 @@ mod _core {
     #[pymodule_export]
     use super::events::{Events, Intake};
     #[pymodule_export]
+    use super::files::Replacing;
+    #[pymodule_export]
     use super::format::{crc32c, format_kinds, pack_header, read_header, read_sealed};
     #[pymodule_export]
     use super::history::{

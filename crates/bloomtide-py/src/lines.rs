@@ -122,7 +122,7 @@ impl Dedup {
         match &self.seen {
             Memory::Bloom(filter) => {
                 let (_registered, mut filter) = filter.get().to_write(py)?;
-                py.detach(|| work(&mut filter))
+                py.detach(|| work(&mut filter)).and_then(|()| filter.require_whole())
             }
             Memory::Scalable(filter) => {
                 let filter = filter.get();

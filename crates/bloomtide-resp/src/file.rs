@@ -1,7 +1,7 @@
 //! The whole keyspace in one file. `docs/formats/keyspace.md` is the specification.
 //!
 //! ```text
-//! common header | structures, one after the other | directory | footer
+//! common header | structures, one after the other | directory | footer | end
 //! directory   for each name: its length, its bytes, the kind, where the structure is, its length, its CRC-32C
 //! footer      where the directory is, its length, the number of names, CRC-32C of the directory and this
 //! ```
@@ -16,9 +16,7 @@ use crate::structure::{self, Kind};
 use bloomtide_core::format::{self, Header};
 use bloomtide_core::history::varint::Reader;
 use bloomtide_core::snapshot::{RealDisk, replace};
-use bloomtide_core::{Error, Result};
-use memmap2::Mmap;
-use std::fs::File;
+use bloomtide_core::{Error, MappedFile, Result};
 use std::io::{self, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
@@ -56,6 +54,7 @@ pub fn write(store: &Store, out: &mut dyn Write) -> io::Result<u64> {
     put(&mut directory, &[at, len, store.len() as u64])?;
     let crc = crc32c::crc32c_append(format::checksum_of(&header), &directory);
     directory.extend(crc.to_le_bytes());
+    directory.extend(format::END);
     out.write_all(&directory)?;
     Ok(at + directory.len() as u64)
 }
@@ -66,20 +65,8 @@ pub fn load(store: &mut Store, path: &Path) -> Result<()> {
         let names = store.len();
         return Err(Error::parameter("keyspace", names, "empty", "load into a new keyspace"));
     }
-    let failed = |source| Error::storage(path, "read", source);
-    let file = File::open(path).map_err(failed)?;
-    let about = file.metadata().map_err(failed)?;
-    if about.is_dir() {
-        return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
-    }
-    if about.len() == 0 {
-        // An empty file cannot be mapped.
-        return Err(Error::NotASnapshot);
-    }
-    // SAFETY: the map is private and read-only. Whoever cuts the file meanwhile takes the process down, as with
-    // every mapped file; files in a data directory are replaced, never cut.
-    let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
-    let result = read(store, &map);
+    let map = MappedFile::open(path)?;
+    let result = read(store, &map).and_then(|()| map.require_whole());
     if result.is_err() {
         store.clear();
     }
@@ -93,13 +80,14 @@ pub fn read(store: &mut Store, bytes: &[u8]) -> Result<()> {
     header.require_length(0)?;
     let len = bytes.len() as u64;
     let short = |expected: u64| Error::Truncated { expected, got: len };
+    // Without its end nobody knows how long the file was.
+    let bytes = format::require_end(bytes).map_err(|_| short(len + 1))?;
     let least = HEADER + FOOTER;
     let start = bytes.len().checked_sub(FOOTER).filter(|_| bytes.len() >= least);
     let start = start.ok_or_else(|| short(least as u64))?;
     let mut footer = Reader::new(&bytes[start..], "footer");
     let [at, size, count] = take(&mut footer)?;
     let whole = at >= HEADER as u64 && at.checked_add(size) == Some(start as u64);
-    // Without its end nobody knows how long the file was.
     let directory = part(bytes, at, size).filter(|_| whole).ok_or_else(|| short(len + 1))?;
     let sum = crc32c::crc32c_append(header.checksum, directory);
     let sum = crc32c::crc32c_append(sum, &bytes[start..start + FOOTER - 4]);

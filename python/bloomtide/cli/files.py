@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import bloomtide
 from bloomtide import BloomFilter, HotList, system
+from bloomtide._core import Replacing
 from bloomtide.cli import console
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.kinds import Filter
@@ -66,8 +67,23 @@ def _filter_of(file: Path) -> Filter:
     return loaded
 
 
-def lock_alone(file: Path) -> BinaryIO | LockBeside | None:
-    """The file, locked for this process alone until closed; None if writers have it mapped."""
+class LockedFile:
+    """A file that is locked for this process alone until the block ends; its own saves pass."""
+
+    def __init__(self, opened: BinaryIO, file: Path) -> None:
+        self._opened = opened
+        self._replacing = Replacing(file)
+
+    def __enter__(self) -> LockedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._replacing.release()
+        self._opened.close()
+
+
+def lock_alone(file: Path) -> LockedFile | LockBeside | None:
+    """The file, locked for this process alone; None if writers have it mapped."""
     attempts = 0
     while True:
         try:
@@ -85,7 +101,7 @@ def lock_alone(file: Path) -> BinaryIO | LockBeside | None:
         elif system.try_lock(opened):
             # Whoever had the lock before may have replaced the file; then ours is the old one.
             if file.exists() and os.path.samestat(os.fstat(opened.fileno()), file.stat()):
-                return opened
+                return LockedFile(opened, file)
         elif system.try_lock(opened, shared=True):
             opened.close()
             return None

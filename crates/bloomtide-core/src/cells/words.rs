@@ -11,8 +11,8 @@
 
 use crate::batch::prefetch;
 use crate::error::{Error, Result};
-use crate::system;
-use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use crate::system::{self, Guarded};
+use memmap2::{MmapMut, MmapOptions};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ struct Line(
 enum Backing {
     Lines(Vec<Line>),
     Pages(MmapMut),
-    File(MmapRaw),
+    File(Guarded),
 }
 
 /// A run of atomic words.
@@ -76,7 +76,7 @@ impl Words {
     }
 
     /// The `bytes` bytes from `offset` of a mapped file, both multiples of the line.
-    pub(crate) fn mapped(map: MmapRaw, offset: usize, bytes: usize) -> Result<Self> {
+    pub(crate) fn mapped(map: Guarded, offset: usize, bytes: usize) -> Result<Self> {
         let inside = offset.checked_add(bytes).is_some_and(|end| end <= map.len());
         if !inside || !offset.is_multiple_of(LINE_BYTES) || !bytes.is_multiple_of(LINE_BYTES) {
             return Err(Error::Truncated {
@@ -90,10 +90,19 @@ impl Words {
     }
 
     /// The mapped file behind the words, if it is one.
-    pub(crate) fn file_map(&self) -> Option<&MmapRaw> {
+    pub(crate) fn file_map(&self) -> Option<&Guarded> {
         match &self.backing {
             Backing::File(map) => Some(map),
             _ => None,
+        }
+    }
+
+    /// Refuses words of a mapped file that was cut before this call: then zeros were read instead of them.
+    #[inline(always)]
+    pub(crate) fn require_whole(&self) -> Result<()> {
+        match &self.backing {
+            Backing::File(map) => map.require_whole(),
+            _ => Ok(()),
         }
     }
 

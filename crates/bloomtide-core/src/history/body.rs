@@ -6,12 +6,9 @@
 use super::bits;
 use super::header::{BLOCK, Front};
 use crate::error::{Error, Result};
-use crate::format::u32_at;
-use crate::system;
+use crate::format::{END, u32_at};
+use crate::system::MappedFile;
 use crc32c::crc32c;
-use memmap2::Mmap;
-use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,26 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(super) enum Bytes {
     Owned(Vec<u8>),
-    Mapped(Mmap),
+    Mapped(MappedFile),
 }
 
 impl Bytes {
+    /// A segment's file, which is written under another name, then renamed, and never changed again.
     pub(super) fn map(path: &Path) -> Result<Self> {
-        let failed = |source| Error::storage(path, "open", source);
-        let file = File::open(path).map_err(failed)?;
-        let about = file.metadata().map_err(failed)?;
-        if about.is_dir() {
-            return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
-        }
-        // No system maps nothing.
-        if about.len() == 0 {
-            return Ok(Bytes::Owned(Vec::new()));
-        }
-        // SAFETY: a segment's file is written under another name, then renamed, and never changed again; who
-        // replaces it unlinks it, which leaves the mapping as it is. Bytes are read as bytes only.
-        let map =
-            unsafe { Mmap::map(&file) }.map_err(|source| Error::storage(path, "map", source))?;
-        system::advise_random_reads(&map);
+        let map = MappedFile::open(path)?;
+        map.read_at_random();
         Ok(Bytes::Mapped(map))
     }
 
@@ -46,6 +31,13 @@ impl Bytes {
         match self {
             Bytes::Owned(bytes) => bytes,
             Bytes::Mapped(map) => map,
+        }
+    }
+
+    fn require_whole(&self) -> Result<()> {
+        match self {
+            Bytes::Owned(_) => Ok(()),
+            Bytes::Mapped(map) => map.require_whole(),
         }
     }
 }
@@ -61,7 +53,7 @@ pub(super) struct Body {
 impl Body {
     /// The front has been read, so its numbers are those of the bytes.
     pub(super) fn new(bytes: Bytes, front: Front) -> Self {
-        let blocks = (bytes.all().len() - front.body).div_ceil(BLOCK);
+        let blocks = (bytes.all().len() - END.len() - front.body).div_ceil(BLOCK);
         let checked = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Body { bytes, front, checked }
     }
@@ -77,7 +69,15 @@ impl Body {
     }
 
     fn body(&self) -> &[u8] {
-        &self.bytes.all()[self.front.body..]
+        let all = self.bytes.all();
+        &all[self.front.body..all.len() - END.len()]
+    }
+
+    /// What was answered from the body, unless it may be of zeros in the place of a file that was cut.
+    #[inline(always)]
+    pub(super) fn sure<T>(&self, answer: Result<T>) -> Result<T> {
+        self.bytes.require_whole()?;
+        answer
     }
 
     /// 64 bits from bit `bit` of the part that begins at byte `part`; zeros behind the end.

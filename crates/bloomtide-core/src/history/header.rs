@@ -6,6 +6,7 @@
 //! checksums   CRC-32C of each block of the body
 //! checksum    zeros, then CRC-32C of all that, up to a multiple of 64 bytes
 //! body        gate | maps | index | codes | names      (`segment.rs`)
+//! end         `format::END`
 //! ```
 //!
 //! All of that but the body is the header. It is read and checked when a segment is opened; of the body, no
@@ -17,7 +18,7 @@ use super::mark::MAX_HASHES;
 use super::varint::{self, Reader};
 use super::{MAX_ROWS, RowRecord, Seen, Sizes};
 use crate::error::{Error, Result};
-use crate::format::{self, Kind};
+use crate::format::{self, END, Kind};
 use crate::hash::Hasher;
 use crc32c::crc32c;
 
@@ -100,8 +101,10 @@ impl Header {
         body.chunks(BLOCK).for_each(|block| added.extend(crc32c(block).to_le_bytes()));
         let len = format::header_len(added.len()).next_multiple_of(64);
         added.resize(len - format::header_len(0), 0);
-        let mut out = format::header(Kind::HistorySegment, &added, (len + body.len()) as u64);
+        let length = len + body.len() + END.len();
+        let mut out = format::header(Kind::HistorySegment, &added, length as u64);
         out.extend_from_slice(body);
+        out.extend(END);
         out
     }
 
@@ -135,7 +138,7 @@ impl Header {
     /// The header, and where the parts of the front lie, if it is what `seal` wrote for so many bytes.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, Front)> {
         let common = format::Header::read_whole(bytes, Some(Kind::HistorySegment))?;
-        let body = bytes.len() - common.len;
+        let body = format::require_end(&bytes[common.len..])?.len();
         let mut reader = Reader::new(common.added, "header");
         let [level, hash, order, gate_hashes, hashes, ..] = reader.fixed::<8>()?;
         let secret = reader.fixed()?;

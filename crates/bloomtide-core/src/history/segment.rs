@@ -5,7 +5,8 @@
 //! nothing is smaller, so no code need be read then.
 //!
 //! # Invariants
-//! I1  The front was checked when it was opened. A block of the body is checked before a bit of it is used.
+//! I1  The front was checked when it was opened. A block of the body is checked before a bit of it is used, and that
+//!     the file was not cut meanwhile before anything is answered.
 //! I2  The index points to the codes of each group's first column, and the codes end where the header says.
 //! I3  A column has codes if and only if one of its cells is more than one.
 //! I4  Names are sorted by count, the most frequent first.
@@ -101,6 +102,11 @@ impl Segment {
     /// Whether the gate lets the key pass. If not, it never came.
     #[inline]
     pub fn contains(&self, mark: Mark) -> Result<bool> {
+        self.body.sure(self.passes(mark))
+    }
+
+    #[inline]
+    fn passes(&self, mark: Mark) -> Result<bool> {
         let Sizes { gate_hashes, gate_bits, .. } = self.header.sizes;
         for bit in Spread::of(mark, Part::Gate).positions(gate_hashes, gate_bits) {
             if self.body.window(0, bit)? & 1 == 0 {
@@ -113,15 +119,15 @@ impl Segment {
     /// At least how often the key came in these rows; those that are not there have none.
     pub fn count(&self, mark: Mark, rows: Range<usize>) -> Result<u64> {
         let mut total = 0u64;
-        self.visit(mark, rows, |_, count| total = total.saturating_add(count))?;
-        Ok(total)
+        let visited = self.visit(mark, rows, |_, count| total = total.saturating_add(count));
+        self.body.sure(visited.map(|()| total))
     }
 
     /// At least how often the key came in each row.
     pub fn counts(&self, mark: Mark) -> Result<Vec<u64>> {
         let mut out = vec![0; self.header.rows.len()];
-        self.visit(mark, 0..out.len(), |row, count| out[row] = count)?;
-        Ok(out)
+        let visited = self.visit(mark, 0..out.len(), |row, count| out[row] = count);
+        self.body.sure(visited.map(|()| out))
     }
 
     /// Calls `then` with each of the rows in which the key may be, and its count there.
@@ -133,7 +139,7 @@ impl Segment {
     ) -> Result<()> {
         let (first, last) =
             (self.filled.before(rows.start) as u64, self.filled.before(rows.end) as u64);
-        if first >= last || !self.contains(mark)? {
+        if first >= last || !self.passes(mark)? {
             return Ok(());
         }
         let shape = self.shape;
@@ -269,6 +275,10 @@ impl Segment {
 
     /// Its most frequent keys, the most frequent first, and the most that any other key has.
     pub fn names(&self) -> Result<(Vec<Named>, u64)> {
+        self.body.sure(self.read_names())
+    }
+
+    fn read_names(&self) -> Result<(Vec<Named>, u64)> {
         let bytes = self.body.slice(self.layout.names, self.layout.end)?;
         let mut reader = Reader::new(bytes, "names");
         let mut names: Vec<Named> = Vec::new();
@@ -301,6 +311,10 @@ impl Segment {
 
     /// Checks every byte and every invariant.
     pub fn validate(&self) -> Result<()> {
+        self.body.sure(self.check())
+    }
+
+    fn check(&self) -> Result<()> {
         self.body.check_all()?;
         let broken = |what: &str| Err(Error::Invariant { invariant: what.to_owned() });
         let shape = self.shape;

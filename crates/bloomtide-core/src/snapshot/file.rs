@@ -1,25 +1,43 @@
 //! Replacing a file so that a crash leaves the old or the new one, nothing else.
 //!
-//! write a temporary file beside it -> fsync it -> rename it over the old one -> fsync the directory.
-//! `Disk` is the little of a file system this needs, so that tests can fail, shorten and reorder
-//! every single step.
+//! write an unfinished file beside it -> fsync it -> keep those away who would map the old one -> rename it over the
+//! old one -> fsync the directory. `Disk` is the little of a file system this needs, so that tests can fail, shorten
+//! and reorder every single step.
 
+use super::lock;
+use super::unfinished::Unfinished;
 use crate::error::{Error, Result};
 use crate::system;
-use std::fs::{self, File, OpenOptions};
+use std::any::Any;
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file being written, whose bytes can be made durable.
 pub trait DurableWrite: Write {
+    /// What it is called until it is done.
+    fn path(&self) -> &Path;
     /// Returns when everything written so far survives a crash.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-impl DurableWrite for File {
+impl Write for Unfinished {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl DurableWrite for Unfinished {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn sync(&mut self) -> io::Result<()> {
-        self.sync_all()
+        self.file.sync_all()
     }
 }
 
@@ -29,9 +47,13 @@ pub trait Disk {
     fn resolve(&self, path: &Path) -> PathBuf {
         path.to_owned()
     }
-    /// A new, empty file, with the permissions of `like` if that exists; fails if there is one of
-    /// that name.
-    fn create(&self, path: &Path, like: &Path) -> io::Result<Box<dyn DurableWrite>>;
+    /// Refuses a file that somebody writes to through a map, and lets nobody begin until the answer is dropped.
+    fn hold(&self, path: &Path) -> Result<Box<dyn Any>> {
+        let _ = path;
+        Ok(Box::new(()))
+    }
+    /// A new, empty file beside `path`, with its permissions if there is one.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DurableWrite>>;
     /// Gives `from` the name `to`, replacing what had it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
@@ -53,12 +75,16 @@ impl Disk for RealDisk {
         }
     }
 
-    fn create(&self, path: &Path, like: &Path) -> io::Result<Box<dyn DurableWrite>> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-        if let Ok(old) = fs::metadata(like) {
-            file.set_permissions(old.permissions())?;
+    fn hold(&self, path: &Path) -> Result<Box<dyn Any>> {
+        Ok(Box::new(lock::hold(path)?))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DurableWrite>> {
+        let made = Unfinished::create(path)?;
+        if let Ok(old) = fs::metadata(path) {
+            made.file.set_permissions(old.permissions())?;
         }
-        Ok(Box::new(file))
+        Ok(Box::new(made))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -74,14 +100,6 @@ impl Disk for RealDisk {
     }
 }
 
-/// A name beside `path` that no other save of this or another process uses.
-pub(super) fn temporary_beside(path: &Path) -> PathBuf {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    path.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id()))
-}
-
 pub(super) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -89,7 +107,7 @@ pub(super) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes `content` to a temporary file and puts it in `path`'s place.
+/// Writes `content` to an unfinished file and puts it in `path`'s place.
 pub fn replace(
     disk: &dyn Disk,
     path: &Path,
@@ -100,26 +118,29 @@ pub fn replace(
         return Err(Error::storage(path, "write", source));
     }
     let path = &*disk.resolve(path);
-    let temporary = temporary_beside(path);
+    // Asked for before the work is done, and again when nothing may come between.
+    disk.hold(path)?;
     let failed = |operation| move |source| Error::storage(path, operation, source);
-    let file = disk.create(&temporary, path).map_err(failed("create a file beside"))?;
-    let written = fill(file, content)
-        .map_err(failed("write"))
-        .and_then(|()| disk.rename(&temporary, path).map_err(failed("replace")));
+    let mut file = disk.create(path).map_err(failed("create a file beside"))?;
+    let written = fill(&mut *file, content).map_err(failed("write")).and_then(|()| {
+        let _held = disk.hold(path)?;
+        disk.rename(file.path(), path).map_err(failed("replace"))
+    });
     if written.is_err() {
         // The first error is the one to report; a leftover is only untidy.
-        let _ = disk.remove(&temporary);
+        let _ = disk.remove(file.path());
         return written;
     }
     disk.sync_directory(directory_of(path)).map_err(failed("make durable"))
 }
 
 fn fill(
-    file: Box<dyn DurableWrite>,
+    file: &mut dyn DurableWrite,
     content: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut buffered = BufWriter::with_capacity(1 << 20, file);
+    let mut buffered = BufWriter::with_capacity(1 << 20, &mut *file);
     content(&mut buffered)?;
-    let mut file = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
+    buffered.flush()?;
+    drop(buffered);
     file.sync()
 }

@@ -42,12 +42,14 @@ impl Header {
         offsets
     }
 
-    pub(super) fn checksums(&self) -> u64 {
-        self.sections.iter().map(|bytes| bytes.div_ceil(BLOCK as u64)).sum()
+    /// Bytes behind the cells: the checksum table and the end.
+    pub(super) fn tail_len(&self) -> u64 {
+        let blocks: u64 = self.sections.iter().map(|bytes| bytes.div_ceil(BLOCK as u64)).sum();
+        blocks * 4 + format::END.len() as u64
     }
 
     pub(super) fn file_len(&self) -> u64 {
-        self.len() as u64 + self.sections.iter().sum::<u64>() + self.checksums() * 4
+        self.len() as u64 + self.sections.iter().sum::<u64>() + self.tail_len()
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -65,8 +67,7 @@ impl Header {
         format::header(self.kind, &added, self.file_len())
     }
 
-    /// The header's checksum, from which those of the cells go on: cells belong to one header, so
-    /// that half of one file and half of another never pass for a whole.
+    /// The header's checksum, from which those of the cells go on.
     pub(super) fn checksum(&self) -> u32 {
         format::checksum_of(&self.encode())
     }

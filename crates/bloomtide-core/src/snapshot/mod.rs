@@ -5,7 +5,7 @@
 //! ```text
 //! common header | state, lengths | parameters | section table | zeros | header checksum: a multiple of 64
 //! section 0 | section 1 | ...      each a whole number of 64-byte lines: the cells
-//! checksum table                   CRC-32C of every 64 KiB block of every section
+//! checksum table | end             a running CRC-32C after every 64 KiB block of every section
 //! ```
 //!
 //! Rules
@@ -15,21 +15,25 @@
 //! R3  The state word is outside the header checksum, so that it can change in one atomic store:
 //!     SEALED (checksums valid) or LIVE (a writer has it mapped, or died). Any other value is damage.
 
+mod checksums;
 mod count;
 mod decaying;
 mod file;
 mod header;
 mod hot;
+mod lock;
 mod read;
 mod record;
 mod scalable;
 mod shared;
+mod unfinished;
 mod url;
 mod write;
 
 pub use count::ShapeRecord;
 pub use file::{Disk, DurableWrite, RealDisk, replace};
 pub use header::{Kind, VERSION};
+pub use lock::Replacing;
 pub use read::{Loaded, load, read};
 pub use shared::{Access, SharedFile};
 pub use write::{Frozen, Snapshot, encoded_len, save, to_bytes, write_to};

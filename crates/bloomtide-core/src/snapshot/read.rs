@@ -1,5 +1,6 @@
 //! Reading a snapshot: the length first, then checksums, then values, then the filter.
 
+use super::checksums::{Running, compare};
 use super::count::Promised;
 use super::header::{BLOCK, Header, Kind};
 use super::record::Record;
@@ -82,14 +83,15 @@ fn read_from(
     }
     // The parameters come first: they say how many cells there must be.
     let build = promised(&header).map_err(as_damage)?;
+    let (mut running, mut entries) = (Running::new(&header), Vec::new());
     let mut sections = Vec::new();
-    let mut checksums = Vec::new();
     for bytes in &header.sections {
-        sections.push(read_cells(input, *bytes, header.checksum(), &mut checksums, failed)?);
+        let note = |block: &[u8]| entries.push(running.entry(block));
+        sections.push(read_cells(input, *bytes, note, failed)?);
     }
-    let mut stored = vec![0; checksums.len() * 4];
+    let mut stored = vec![0; header.tail_len() as usize];
     input.read_exact(&mut stored).map_err(failed)?;
-    compare(&header, &checksums, &stored)?;
+    compare(&header, &entries, &stored)?;
     build(sections).map_err(as_damage)
 }
 
@@ -119,8 +121,7 @@ pub(super) fn read_header(
 fn read_cells(
     input: &mut dyn Read,
     bytes: u64,
-    seed: u32,
-    checksums: &mut Vec<u32>,
+    mut note: impl FnMut(&[u8]),
     failed: &dyn Fn(io::Error) -> Error,
 ) -> Result<Words> {
     // The header's lengths were compared with the input's real length, so this allocates no more
@@ -130,25 +131,10 @@ fn read_cells(
     for start in (0..bytes as usize).step_by(BLOCK) {
         let block = &mut buffer[..BLOCK.min(bytes as usize - start)];
         input.read_exact(block).map_err(failed)?;
-        checksums.push(crc32c::crc32c_append(seed, block));
+        note(block);
         words.copy_from(start / 8, block);
     }
     Ok(words)
-}
-
-/// Compares computed checksums with the stored table and names the first bad block.
-pub(super) fn compare(header: &Header, computed: &[u32], stored: &[u8]) -> Result<()> {
-    let mut computed = computed.iter().zip(stored.chunks_exact(4));
-    for (offset, bytes) in header.offsets().iter().zip(&header.sections) {
-        for block in (0..*bytes).step_by(BLOCK) {
-            let Some((got, expected)) = computed.next() else { return Ok(()) };
-            let expected = super::header::u32_at(expected, 0);
-            if *got != expected {
-                return Err(Error::Checksum { expected, got: *got, offset: offset + block });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Makes the filter of its sections.

@@ -9,19 +9,22 @@
 //! crash leaves a LIVE file that opens as before; bits only ever turn on, and a page that reached the
 //! disk holds every bit that was in it at that moment, so no key that was flushed can be lost.
 
-use super::file::{directory_of, temporary_beside};
+use super::checksums::{Running, compare, tail};
+use super::file::directory_of;
 use super::header::{Header, Kind, LIVE, SEALED, STATE_AT};
-use super::read::{as_damage, compare, read_header, require_sections};
+use super::read::{as_damage, read_header, require_sections};
 use super::record::Record;
-use super::write::checksums_of;
+use super::unfinished::{self, Unfinished};
+use super::write::entries_of;
 use crate::cells::Words;
 use crate::error::{Error, Result};
 use crate::filters::{BloomFilter, BloomPlan};
+use crate::format::{self, END};
 use crate::hash::Hasher;
-use crate::system;
-use memmap2::{MmapOptions, MmapRaw};
+use crate::system::{self, Guarded};
+use memmap2::MmapOptions;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -40,9 +43,7 @@ pub struct SharedFile {
     path: PathBuf,
     file: File,
     access: Access,
-    /// Where the checksum table starts, and the header's checksum that its entries go on from.
-    table_at: u64,
-    seed: u32,
+    header: Header,
     closed: AtomicBool,
     /// The process that opened it. A forked child has the same lock, not one of its own.
     process: u32,
@@ -60,22 +61,21 @@ impl SharedFile {
             sections: vec![plan.bytes()],
         };
         let failed = |operation| move |source| Error::storage(path, operation, source);
-        let temporary = temporary_beside(path);
         let made = (|| {
-            let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
-            system::reserve(&file, header.file_len())?;
-            file.write_all(&header.encode())?;
-            file.sync_all()?;
-            // A link fails if the name is taken: of two processes that create at once, one wins and
-            // the other opens a file that is whole.
-            match fs::hard_link(&temporary, path) {
-                Ok(()) => Ok(true),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-                Err(e) => Err(e),
-            }
+            let mut unfinished = Unfinished::create(path)?;
+            let made = write_new(&mut unfinished.file, &header).and_then(|()| {
+                // A link fails if the name is taken: of two processes that create at once, one wins and
+                // the other opens a file that is whole.
+                match fs::hard_link(&unfinished.path, path) {
+                    Ok(()) => Ok(true),
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                    Err(e) => Err(e),
+                }
+            });
+            let _ = fs::remove_file(&unfinished.path);
+            made
         })()
         .map_err(failed("create"));
-        let _ = fs::remove_file(&temporary);
         if matches!(made, Ok(true)) {
             system::sync_directory(directory_of(path)).map_err(failed("sync the directory of"))?;
         }
@@ -88,6 +88,9 @@ impl SharedFile {
             system::require_shared_maps()?;
         }
         let failed = |source| Error::storage(path, "open", source);
+        if access == Access::Write {
+            unfinished::remove_leftovers(path);
+        }
         loop {
             let mut options = OpenOptions::new();
             let file =
@@ -98,7 +101,7 @@ impl SharedFile {
             if access == Access::Read {
                 return open_for_reading(path, file);
             }
-            // Waits for nobody but a process that is just sealing or unsealing.
+            // Waits for nobody but a process that is just sealing, unsealing or replacing it.
             file.lock_shared().map_err(failed)?;
             // While we waited, somebody may have put a new file in its place, and what went into the
             // old one would be lost.
@@ -137,7 +140,10 @@ impl SharedFile {
     pub(crate) fn flush(&self, words: &Words) -> Result<()> {
         let failed = |source| Error::storage(&self.path, "flush", source);
         match words.file_map() {
-            Some(map) if self.access == Access::Write => map.flush().map_err(failed),
+            Some(map) if self.access == Access::Write => {
+                map.flush().map_err(failed)?;
+                map.require_whole()
+            }
             _ => Ok(()),
         }
     }
@@ -152,24 +158,26 @@ impl SharedFile {
             return Ok(());
         }
         let failed = |source| Error::storage(&self.path, "close", source);
-        self.flush(words)?;
-        match self.file.try_lock() {
-            Ok(()) => self.seal(words)?,
+        let sealed = self.flush(words).and_then(|()| match self.file.try_lock() {
+            Ok(()) => self.seal(words),
             // Another writer goes on; it will seal.
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-        self.file.unlock().map_err(failed)
+            Err(TryLockError::WouldBlock) => Ok(()),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+        });
+        let unlocked = self.file.unlock().map_err(failed);
+        sealed.and(unlocked)
     }
 
     /// Writes the checksums, and only when they are durable says that they are valid.
     fn seal(&self, words: &Words) -> Result<()> {
         let failed = |source| Error::storage(&self.path, "seal", source);
-        let table: Vec<u8> =
-            checksums_of(words, self.seed).into_iter().flat_map(u32::to_le_bytes).collect();
+        let entries = entries_of(words, Running::new(&self.header));
         let map = words.file_map().ok_or(Error::Unsealed)?;
-        write_at(map, self.table_at as usize, &table);
+        // Checksums of zeros in the place of lost cells would be right.
+        map.require_whole()?;
+        write_at(map, tail_at(&self.header) as usize, &tail(&entries));
         map.flush().map_err(failed)?;
+        map.require_whole()?;
         set_state(words, SEALED)?;
         map.flush().map_err(failed)
     }
@@ -179,6 +187,13 @@ impl BloomFilter {
     /// Returns when every add made before the call survives a crash. Nothing to do in memory.
     pub fn flush(&self) -> Result<()> {
         self.file().map_or(Ok(()), |file| file.flush(self.words()))
+    }
+
+    /// Refuses a mapped file that was cut before this call. Until then answers may rest on zeros that were read
+    /// instead of cells, so whoever asks a mapped filter calls this afterwards. Nothing to do in memory.
+    #[inline(always)]
+    pub fn require_whole(&self) -> Result<()> {
+        self.words().require_whole()
     }
 
     /// Gives a mapped file back; see `SharedFile`. Nothing to do in memory.
@@ -192,6 +207,15 @@ impl Drop for BloomFilter {
         // A destructor cannot report; whoever wants to know calls `close`.
         let _ = self.close();
     }
+}
+
+/// An empty filter: its header, cells without bits, and the end.
+fn write_new(file: &mut File, header: &Header) -> io::Result<()> {
+    system::reserve(file, header.file_len())?;
+    file.write_all(&header.encode())?;
+    file.seek(SeekFrom::End(-(END.len() as i64)))?;
+    file.write_all(&END)?;
+    file.sync_all()
 }
 
 /// A reader holds no lock. If a writer comes between looking and checking, the checksums stop being
@@ -225,16 +249,21 @@ fn map(path: &Path, file: &File, access: Access) -> Result<(Header, Words)> {
     let failed = |source| Error::storage(path, "map", source);
     let len = file.metadata().map_err(failed)?.len();
     let mut input = file;
-    io::Seek::seek(&mut input, io::SeekFrom::Start(0)).map_err(failed)?;
+    input.seek(SeekFrom::Start(0)).map_err(failed)?;
     let header = read_header(&mut input, len, Some(Kind::Bloom), &failed)?;
     let (plan, _) = Record::decode(&header.parameters)?.bloom().map_err(as_damage)?;
     require_sections(&header, &[plan.bytes()])?;
-    let options = MmapOptions::new();
+    let mut end = [0; END.len()];
+    input.seek(SeekFrom::End(-(END.len() as i64))).map_err(failed)?;
+    input.read_exact(&mut end).map_err(failed)?;
+    format::require_end(&end)?;
+    let mut options = MmapOptions::new();
+    options.len(len as usize);
     let map = match access {
         Access::Write => options.map_raw(file),
         Access::Read => options.map_raw_read_only(file),
-    }
-    .map_err(failed)?;
+    };
+    let map = map.and_then(|map| Guarded::new(map, path)).map_err(failed)?;
     let words = Words::mapped(map, header.len(), plan.bytes() as usize)?;
     Ok((header, words))
 }
@@ -251,24 +280,27 @@ fn build(
         path: path.to_owned(),
         file,
         access,
-        table_at: header.offsets().last().copied().unwrap_or(0),
-        seed: header.checksum(),
+        header,
         closed: AtomicBool::new(false),
         process: std::process::id(),
     };
-    let filter = BloomFilter::over(plan, hasher, words, Some(shared));
+    let filter = BloomFilter::over(plan, hasher, words, Some(Box::new(shared)));
     filter.validate().map_err(as_damage)?;
     Ok(filter)
 }
 
 fn verify(file: &File, header: &Header, words: &Words, path: &Path) -> Result<()> {
     let failed = |source| Error::storage(path, "read", source);
-    let at = header.offsets().last().copied().unwrap_or(0);
-    let mut stored = vec![0; header.checksums() as usize * 4];
+    let mut stored = vec![0; header.tail_len() as usize];
     let mut input = file;
-    io::Seek::seek(&mut input, io::SeekFrom::Start(at)).map_err(failed)?;
-    io::Read::read_exact(&mut input, &mut stored).map_err(failed)?;
-    compare(header, &checksums_of(words, header.checksum()), &stored)
+    input.seek(SeekFrom::Start(tail_at(header))).map_err(failed)?;
+    input.read_exact(&mut stored).map_err(failed)?;
+    compare(header, &entries_of(words, Running::new(header)), &stored)
+}
+
+/// Where the checksum table starts.
+fn tail_at(header: &Header) -> u64 {
+    header.file_len() - header.tail_len()
 }
 
 fn state_word(words: &Words) -> Result<&AtomicU64> {
@@ -286,7 +318,7 @@ fn set_state(words: &Words, state: [u8; 8]) -> Result<()> {
     Ok(())
 }
 
-fn write_at(map: &MmapRaw, at: usize, bytes: &[u8]) {
+fn write_at(map: &Guarded, at: usize, bytes: &[u8]) {
     debug_assert!(at + bytes.len() <= map.len());
     // SAFETY: the table lies inside the map, and only the holder of the exclusive lock writes it.
     unsafe { map.as_mut_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };

@@ -1,5 +1,6 @@
 //! Writing a snapshot, block by block: no second copy of the cells in memory.
 
+use super::checksums::{Running, tail};
 use super::file::{Disk, replace};
 use super::header::{BLOCK, Header, Kind};
 use super::record::Record;
@@ -68,24 +69,29 @@ impl Snapshot for CountingBloomFilter {
     }
 }
 
-/// Writes the cells block by block and returns their checksums, which go on from the header's.
-fn write_cells(words: &Words, seed: u32, out: &mut dyn Write) -> std::io::Result<Vec<u32>> {
-    let mut checksums = Vec::new();
+/// Writes the cells block by block, and notes each.
+fn write_cells(
+    words: &Words,
+    out: &mut dyn Write,
+    mut note: impl FnMut(&[u8]),
+) -> std::io::Result<()> {
     let mut buffer = vec![0; BLOCK];
     let bytes = words.bytes() as usize;
     for start in (0..bytes).step_by(BLOCK) {
         let block = &mut buffer[..BLOCK.min(bytes - start)];
         words.copy_to(start / 8, block);
-        checksums.push(crc32c::crc32c_append(seed, block));
+        note(block);
         out.write_all(block)?;
     }
-    Ok(checksums)
+    Ok(())
 }
 
-/// The checksums of cells that stay where they are.
-pub(super) fn checksums_of(words: &Words, seed: u32) -> Vec<u32> {
+/// The checksums of the cells of one section, which stay where they are.
+pub(super) fn entries_of(words: &Words, mut running: Running) -> Vec<u32> {
+    let mut entries = Vec::new();
     // A sink never fails.
-    write_cells(words, seed, &mut std::io::sink()).unwrap_or_default()
+    let _ = write_cells(words, &mut std::io::sink(), |block| entries.push(running.entry(block)));
+    entries
 }
 
 impl Frozen<'_> {
@@ -101,14 +107,18 @@ impl Frozen<'_> {
     fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let header = self.header();
         out.write_all(&header.encode())?;
-        let mut checksums = Vec::new();
+        let (mut running, mut entries) = (Running::new(&header), Vec::new());
         for words in &self.sections {
-            checksums.extend(write_cells(words, header.checksum(), out)?);
+            write_cells(words, out, |block| entries.push(running.entry(block)))?;
         }
-        for checksum in checksums {
-            out.write_all(&checksum.to_le_bytes())?;
-        }
-        Ok(())
+        // Zeros in the place of lost cells must not get right checksums.
+        self.require_whole().map_err(std::io::Error::other)?;
+        out.write_all(&tail(&entries))
+    }
+
+    /// Refuses the cells of a mapped file that was cut.
+    fn require_whole(&self) -> Result<()> {
+        self.sections.iter().try_for_each(|words| words.require_whole())
     }
 }
 
@@ -119,7 +129,7 @@ pub fn to_bytes(filter: &dyn Snapshot) -> Result<Vec<u8>> {
     let refuse = || Error::Capacity { needed: len, limit: isize::MAX as u64 };
     let mut out = Vec::new();
     out.try_reserve_exact(usize::try_from(len).map_err(|_| refuse())?).map_err(|_| refuse())?;
-    frozen.write(&mut out).map_err(|_| refuse())?;
+    frozen.write(&mut out).map_err(|_| frozen.require_whole().err().unwrap_or_else(refuse))?;
     Ok(out)
 }
 
@@ -136,5 +146,6 @@ pub fn encoded_len(filter: &dyn Snapshot) -> Result<u64> {
 /// Replaces `path` by the filter's snapshot, atomically and durably.
 pub fn save(filter: &dyn Snapshot, path: &Path, disk: &dyn Disk) -> Result<()> {
     let frozen = filter.freeze()?;
-    replace(disk, path, &mut |out| frozen.write(out))
+    let saved = replace(disk, path, &mut |out| frozen.write(out));
+    saved.map_err(|error| frozen.require_whole().err().unwrap_or(error))
 }

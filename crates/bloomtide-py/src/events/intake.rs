@@ -188,6 +188,11 @@ impl Intake {
             Ok((passed, before, time.clone()))
         });
         drop(registered);
-        outcome.or_raise(py)
+        let passed = outcome.or_raise(py)?;
+        self.into.iter().try_for_each(|part| match part {
+            Part::Bloom(filter) => filter.get().core().require_whole().or_raise(py),
+            _ => Ok(()),
+        })?;
+        Ok(passed)
     }
 }

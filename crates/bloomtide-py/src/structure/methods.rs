@@ -24,7 +24,8 @@ macro_rules! whole {
             fn clear(&self, py: Python<'_>) -> PyResult<()> {
                 self.require_writable(py)?;
                 let _registered = self.register();
-                py.detach(|| Done::done(self.write().clear())).or_raise(py)
+                py.detach(|| Done::done(self.write().clear())).or_raise(py)?;
+                self.require_whole().or_raise(py)
             }
 
             fn __eq__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<bool> {
@@ -32,7 +33,10 @@ macro_rules! whole {
                 self.require_open(py)?;
                 other.require_open(py)?;
                 let same = |theirs: &_| Ok(self.read().same_as(theirs));
-                Ok(std::ptr::eq(self, other) || py.detach(|| other.aside(same)).or_raise(py)?)
+                let same =
+                    std::ptr::eq(self, other) || py.detach(|| other.aside(same)).or_raise(py)?;
+                self.require_whole().and_then(|()| other.require_whole()).or_raise(py)?;
+                Ok(same)
             }
 
             /// Checks every invariant.
@@ -206,9 +210,11 @@ macro_rules! asked {
                 options: Option<&Dict<'py>>,
             ) -> Answer<'py> {
                 self.require_open(keys.py())?;
-                keys::ask(self.hasher(), keys, options, |keys, out, crew| {
+                let answers = keys::ask(self.hasher(), keys, options, |keys, out, crew| {
                     self.read().contains_many(keys, out, crew);
-                })
+                })?;
+                self.require_whole().or_raise(keys.py())?;
+                Ok(answers)
             }
         }
     };

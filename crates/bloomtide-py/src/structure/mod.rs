@@ -89,6 +89,12 @@ pub(crate) trait Structure: Sized {
         Ok(())
     }
 
+    /// Refuses what was read from, or added to, a mapped file that was cut before this call. Verbs that the core
+    /// cannot fail call it afterwards.
+    fn require_whole(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// For a caller that changes the structure without holding the interpreter. It still holds it now.
     fn register(&self) -> Option<Registered<'_>> {
         self.writers().map(Registered::new)

@@ -49,7 +49,7 @@ pub struct BloomFilter {
     words: Words,
     gate: Gate,
     /// The file the words are mapped from; then every change must be an atomic OR.
-    file: Option<SharedFile>,
+    file: Option<Box<SharedFile>>,
 }
 
 impl BloomFilter {
@@ -64,7 +64,7 @@ impl BloomFilter {
         plan: BloomPlan,
         hasher: Hasher,
         words: Words,
-        file: Option<SharedFile>,
+        file: Option<Box<SharedFile>>,
     ) -> Self {
         BloomFilter { plan, hasher, words, gate: Gate::default(), file }
     }
@@ -86,7 +86,7 @@ impl BloomFilter {
 
     /// The file behind a mapped filter.
     pub fn file(&self) -> Option<&SharedFile> {
-        self.file.as_ref()
+        self.file.as_deref()
     }
 
     #[inline(always)]
@@ -206,21 +206,28 @@ impl BloomFilter {
 
     /// Becomes the filter of the union, bit for bit.
     pub fn merge(&self, other: &BloomFilter) -> Result<()> {
-        self.require_compatible(other)?;
-        self.change(other, |mine, theirs| {
+        self.take_in(other, |mine, theirs| {
             mine.fetch_or(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
-        });
-        Ok(())
+        })
     }
 
     /// Keeps the bits both have: holds every common key, with a higher error rate than a filter made
     /// of the intersection.
     pub fn intersect(&self, other: &BloomFilter) -> Result<()> {
-        self.require_compatible(other)?;
-        self.change(other, |mine, theirs| {
+        self.take_in(other, |mine, theirs| {
             mine.fetch_and(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
-        });
-        Ok(())
+        })
+    }
+
+    fn take_in(&self, other: &BloomFilter, word: impl Fn(&AtomicU64, &AtomicU64)) -> Result<()> {
+        self.require_compatible(other)?;
+        if other.file.is_some() && !std::ptr::eq(self, other) {
+            // A file may be cut while it is read, and nothing of that must get in.
+            self.change(&other.copy()?, word);
+        } else {
+            self.change(other, word);
+        }
+        self.require_whole()
     }
 
     fn change(&self, other: &BloomFilter, word: impl Fn(&AtomicU64, &AtomicU64)) {
@@ -237,7 +244,9 @@ impl BloomFilter {
 
     /// A copy in memory.
     pub fn copy(&self) -> Result<Self> {
-        Ok(Self::over(self.plan, self.hasher, self.words.to_owned()?, None))
+        let words = self.words.to_owned()?;
+        self.require_whole()?;
+        Ok(Self::over(self.plan, self.hasher, words, None))
     }
 
     /// Whether both have the same parameters and the same bits.
@@ -292,6 +301,6 @@ impl BloomFilter {
                 return broken(format!("a bit beyond {inside} is set in word {i}"));
             }
         }
-        Ok(())
+        self.require_whole()
     }
 }

@@ -4,15 +4,68 @@
 //! `posix_fallocate`. Windows has filters in memory, files, and maps for reading; a map that several
 //! processes write is refused there, since its locks cannot turn from shared to exclusive.
 
+mod guarded;
+
+pub(crate) use guarded::Guarded;
+pub use guarded::MappedFile;
+
 use crate::error::{Error, Result};
-use memmap2::{Mmap, MmapMut};
+use memmap2::{MmapMut, MmapRaw};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 /// Refuses a map that several processes write, where the system has no `flock`.
 pub(crate) fn require_shared_maps() -> Result<()> {
-    if cfg!(unix) { Ok(()) } else { Err(Error::Platform { what: "a filter shared by processes" }) }
+    if HAS_FLOCK { Ok(()) } else { Err(Error::Platform { what: "a filter shared by processes" }) }
+}
+
+/// Whether the locks of this system belong to open files and may be shared.
+pub(crate) const HAS_FLOCK: bool = cfg!(unix);
+
+/// What tells a file from all others, whatever it is called.
+pub(crate) type FileId = (u64, u64);
+
+/// That of an open file.
+#[cfg(unix)]
+pub(crate) fn file_id(file: &File) -> io::Result<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().map(|about| (about.dev(), about.ino()))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn file_id(_file: &File) -> io::Result<FileId> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// An existing file, to be looked at and locked; None if the path leads to something else. Never waits, and
+/// follows no link.
+#[cfg(unix)]
+pub(crate) fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    Ok(Some(file.metadata()?.is_file()).filter(|is_file| *is_file).map(|_| file))
+}
+
+/// Nothing is locked there.
+#[cfg(not(unix))]
+pub(crate) fn open_regular(_path: &Path) -> io::Result<Option<File>> {
+    Ok(None)
+}
+
+/// Whether the file belongs to this user and has no second name.
+#[cfg(unix)]
+pub(crate) fn is_own_and_alone(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // SAFETY: only asks who runs this.
+    let user = unsafe { libc::geteuid() };
+    file.metadata().is_ok_and(|about| about.uid() == user && about.nlink() == 1)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_own_and_alone(_file: &File) -> bool {
+    false
 }
 
 /// Makes the names in a directory durable. Only Unix lets a directory be opened and synced.
@@ -69,7 +122,7 @@ pub(crate) fn advise_huge_pages(pages: &MmapMut, offset: usize, len: usize) {
 }
 
 /// Says that reading ahead would bring in pages that nobody asks for.
-pub(crate) fn advise_random_reads(map: &Mmap) {
+fn advise_random_reads(map: &MmapRaw) {
     #[cfg(unix)]
     let _ = map.advise(memmap2::Advice::Random);
     #[cfg(not(unix))]
