@@ -9,6 +9,7 @@ A file is the filter's snapshot followed by the list's, under a header of their 
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -18,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bloomtide._core import HotList, TimeDecayingBloomFilter, replace_file
-from bloomtide.errors import IncompatibleError
-from bloomtide.format import seal, unseal
+from bloomtide.durable.disk import storage_errors
+from bloomtide.errors import IncompatibleError, SnapshotError
+from bloomtide.format import errors_at, seal, unseal
 from bloomtide.records import Estimate, HotItem
 
 _KIND = "hot filter"
@@ -30,8 +32,13 @@ class HotFilter:
 
     def __init__(self, filter: TimeDecayingBloomFilter, hot: HotList) -> None:
         """Two that fade alike; the list starts empty, whatever the filter holds."""
-        _require_alike("epoch", filter.epoch, hot.epoch)
-        _require_alike("origin", filter.origin, hot.origin)
+        if differs := _difference(filter, hot):
+            field, expected, got = differs
+            raise IncompatibleError(
+                f"the filter fades with {field}={expected}, the list with {field}={got}",
+                hint="`filter.with_hot_list(k)` makes a list that fades alike",
+                field=field, expected=expected, got=got,
+            )  # fmt: skip
         self.filter = filter
         self.hot = hot
 
@@ -131,10 +138,22 @@ class HotFilter:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Reads what `to_bytes` returned."""
-        added, body = unseal(data, _KIND)
+        return cls._of_bytes(data, None)
+
+    @classmethod
+    def _of_bytes(cls, data: bytes, path: str | None) -> Self:
+        added, body = unseal(data, _KIND, path)
         length = int.from_bytes(added, "little")
-        filter = TimeDecayingBloomFilter.from_bytes(body[:length])
-        return cls(filter, HotList.from_bytes(body[length:]))
+        with errors_at(path):
+            filter = TimeDecayingBloomFilter.from_bytes(body[:length])
+            hot = HotList.from_bytes(body[length:])
+            if differs := _difference(filter, hot):
+                field, expected, got = differs
+                raise SnapshotError(
+                    f"its filter fades with {field}={expected}, its list with {field}={got}",
+                    hint="restore it from a copy or build it again", path=None, offset=None,
+                )  # fmt: skip
+        return cls(filter, hot)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Replaces the file by both snapshots, atomically and durably."""
@@ -143,16 +162,27 @@ class HotFilter:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a file that `save` wrote."""
-        return cls.from_bytes(Path(path).read_bytes())
+        with storage_errors(path, "read"):
+            data = Path(path).read_bytes()
+        return cls._of_bytes(data, os.fspath(path))
 
     def __repr__(self) -> str:
         return f"<HotFilter {self.filter!r} {self.hot!r}>"
 
 
-def _require_alike(field: str, filter: float, hot: float | None) -> None:
-    if filter != hot:
-        raise IncompatibleError(
-            f"the filter fades with {field}={filter:g}, the list with {field}={hot}",
-            hint="`filter.with_hot_list(k)` makes a list that fades alike",
-            field=field, expected=filter, got=hot,
-        )  # fmt: skip
+def _difference(filter: TimeDecayingBloomFilter, hot: HotList) -> tuple[str, Any, Any] | None:
+    """The parameter in which they fade unlike, and its value in both."""
+    for field in ("epoch", "origin"):
+        expected, got = getattr(filter, field), getattr(hot, field)
+        if expected != got:
+            return field, expected, got
+    # Machines round the logarithm differently.
+    if math.isclose(_half_life(filter), math.inf if hot.half_life is None else hot.half_life):
+        return None
+    return "half_life", filter.half_life, hot.half_life
+
+
+def _half_life(filter: TimeDecayingBloomFilter) -> float:
+    if filter.decay in (0.0, 1.0):
+        return math.inf if filter.decay else 0.0
+    return filter.half_life or filter.epoch * math.log(2) / -math.log(filter.decay)

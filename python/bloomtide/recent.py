@@ -185,15 +185,25 @@ class RecentFilter:
             instant = max(instant, now)
         return (part for _, part in self._around(instant // self._span))
 
+    def _new_part(self) -> ScalableBloomFilter:
+        expected = ceil(self.capacity / self.generations)
+        asked = self.generations + 1 + min(self.generations, self._late_pieces)
+        share = max(self.error_rate / asked, 1e-15)
+        return ScalableBloomFilter(expected, share)
+
+    def _require_own(self, part: ScalableBloomFilter) -> None:
+        """Refuses a filter of other goals than those of this one's pieces."""
+        own = self._new_part()
+        for name in ("capacity", "error_rate", "growth", "tightening", "hash", "seed"):
+            if getattr(part, name) != getattr(own, name):
+                raise ValueError(f"a piece has the {name} {getattr(part, name)}")
+
     def _part(self, number: int) -> ScalableBloomFilter | None:
         """The filter of a piece of time; None if that is forgotten already."""
         if self._now is None or number < self._oldest(self._now):
             return None
         if number not in self._filters:
-            expected = ceil(self.capacity / self.generations)
-            asked = self.generations + 1 + min(self.generations, self._late_pieces)
-            share = max(self.error_rate / asked, 1e-15)
-            self._filters[number] = ScalableBloomFilter(expected, share)
+            self._filters[number] = self._new_part()
         return self._filters[number]
 
     # --- verbs --------------------------------------------------------------------------------
@@ -386,7 +396,11 @@ class RecentFilter:
         made._begin(tuple(about["time"]))
         offset = 0
         for number, length in about["parts"]:
+            # Oldest first, so none comes twice.
+            if made._filters and number <= max(made._filters):
+                raise ValueError(f"piece {number} of the time stands behind {max(made._filters)}")
             part = ScalableBloomFilter.from_bytes(body[offset : offset + length])
+            made._require_own(part)
             made._filters[number] = part
             offset += length
         if offset != len(body):

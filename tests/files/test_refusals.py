@@ -36,8 +36,10 @@ from tests.files.crafted import (
     checksum_offset,
     crc32c,
     number_at,
+    sections_of,
     with_cells,
     with_header,
+    with_sections,
 )
 from tests.golden.make_golden import MAKERS, path_of
 
@@ -292,3 +294,59 @@ def test_a_lying_section_cannot_borrow_from_the_next() -> None:
     first, second = struct.unpack_from("<QQ", stored, at)
     _refused(with_header(stored, at, struct.pack("<QQ", first + 64, second - 64)))
     _refused(with_header(stored, at, struct.pack("<QQ", first + second, 0)))
+
+
+# --- Goals --------------------------------------------------------------------------------------
+
+
+def _with_first_part(data: bytes, record: int, bits: int) -> bytes:
+    """Another number of cells in a part's record, and as many lines of cells as that needs."""
+    changed = with_header(data, record + 16, bits.to_bytes(8, "little"))
+    lines = -(-bits // 512)
+    first, *rest = sections_of(data)
+    first = (first + bytes(64 * lines))[: 64 * lines]
+    return with_sections(changed, [first, *rest])
+
+
+SIZED: dict[str, tuple[Any, int]] = {
+    "scalable blocked": (ScalableBloomFilter(100, 0.01), PRELUDE),
+    "scalable classic": (ScalableBloomFilter(100, 1e-5), PRELUDE),
+    "scalable tiny": (ScalableBloomFilter(8, 0.05), PRELUDE),
+    "url": (UrlFilter(100, 0.01), PRELUDE + 48),
+    "url classic": (UrlFilter(100, 1e-5), PRELUDE + 48),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_a_first_layer_that_does_not_follow_from_the_goals_is_refused(name: str) -> None:
+    made, record = SIZED[name]
+    data = made.to_bytes()
+    bits = number_at(data, record + 16, 8)
+    assert _with_first_part(data, record, bits) == data
+    blocked = data[record + 2] == 1
+    steps = [512 * step for step in range(-8, 9)] if blocked else [*range(-600, 600, 7), 1, -1, 512]
+    others = {bits + step for step in steps} - {bits}
+    tried = 0
+    for other in others:
+        if other > 0:
+            tried += 1
+            _refused(_with_first_part(data, record, other))
+    assert tried > 3
+
+
+def test_a_scalable_filter_of_other_goals_than_its_layer_is_refused() -> None:
+    """Each goal is changed, or what the record of the first layer says of it."""
+    made = ScalableBloomFilter(100, 0.01)
+    data = made.to_bytes()
+    goals = {"capacity": 64, "error_rate": 72, "tightening": 88}
+    for name, at in goals.items():
+        for new in (
+            (struct.pack("<Q", 101), struct.pack("<Q", 90))
+            if name == "capacity"
+            else (
+                struct.pack("<d", getattr(made, name) * factor) for factor in (0.9, 1.1, 1 - 1e-6)
+            )
+        ):
+            _refused(with_header(data, PRELUDE + at, new))
+    for at, value in ((24, struct.pack("<Q", 99)), (32, struct.pack("<d", 0.0051))):
+        _refused(with_header(data, PRELUDE + at, value))

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from bloomtide import HotFilter, TimeDecayingBloomFilter
+from bloomtide import HotFilter, HotList, TimeDecayingBloomFilter
 from bloomtide.errors import (
     BloomtideError,
+    IncompatibleError,
     KeyTypeError,
     KindError,
     ParameterError,
+    SnapshotError,
     StorageError,
 )
 
@@ -130,3 +132,33 @@ def test_half_a_file_is_refused() -> None:
     for cut in (0, 10, 100, len(data) // 2, len(data) - 1):
         with pytest.raises(BloomtideError):
             HotFilter.from_bytes(data[:cut])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("half_life", None), ("half_life", "59m"), ("half_life", "2h"), ("epoch", "1m"),
+     ("epoch", None), ("origin", 1.0)],
+)  # fmt: skip
+def test_a_list_that_fades_unlike_its_filter_is_refused(
+    field: str, value: Any, tmp_path: Path
+) -> None:
+    """Both are sound, and so is the checksum of the whole."""
+    both = made()
+    alike = {name: getattr(both.filter, name) for name in ("half_life", "epoch", "origin")}
+    unlike = alike | {field: value}
+    if value is None and field == "epoch":
+        del unlike["origin"]
+    both.hot = HotList(5, **unlike)
+    (tmp_path / "hot").write_bytes(both.to_bytes())
+    with pytest.raises(IncompatibleError, match=field):
+        HotFilter(both.filter, both.hot)
+    with pytest.raises(SnapshotError, match=field) as caught:
+        HotFilter.load(tmp_path / "hot")
+    assert caught.value.path == str(tmp_path / "hot")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("decay", [0.3, 0.999, 1.0])
+def test_a_filter_of_any_decay_comes_back(decay: float) -> None:
+    both = TimeDecayingBloomFilter(100, 0.01, decay=decay, epoch="7s").with_hot_list(3)
+    assert HotFilter.from_bytes(both.to_bytes()) == both

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bloomtide
-from bloomtide import BloomFilter, RecentFilter
+from bloomtide import BloomFilter, RecentFilter, ScalableBloomFilter
 from bloomtide.errors import (
     BloomtideError,
     ChecksumError,
@@ -304,6 +305,35 @@ def test_a_made_up_file_with_a_right_checksum_is_refused(old: bytes, new: bytes)
         RecentFilter.from_bytes(seal("recent", about.replace(old, new), bytes(body)))
     with pytest.raises(SnapshotError):
         RecentFilter.from_bytes(seal("recent", about, bytes(body), b"more"))
+
+
+def _with_parts(recent: RecentFilter, parts: list[tuple[object, ScalableBloomFilter]]) -> bytes:
+    """A file with these pieces of time, whose checksum is right."""
+    about, _ = unseal(recent.to_bytes(), "recent")
+    written = [(number, part.to_bytes()) for number, part in parts]
+    fields = json.loads(about) | {"parts": [[number, len(data)] for number, data in written]}
+    return seal("recent", json.dumps(fields).encode(), *(data for _, data in written))
+
+
+def test_pieces_of_time_that_no_filter_has_are_refused() -> None:
+    """The same number twice, an order that goes back, and filters of other goals."""
+    recent = made()
+    recent.add("early", START - 3 * 3600)
+    recent.add("now")
+    (one, early), (two, now) = sorted(recent._filters.items())
+    assert _with_parts(recent, [(one, early), (two, now)]) == recent.to_bytes()
+    wrong: tuple[list[tuple[object, ScalableBloomFilter]], ...] = (
+        [(two, early), (two, now)],
+        [(two, now), (one, early)],
+        [(one, early), (two, ScalableBloomFilter(999, now.error_rate))],
+        [(one, early), (two, ScalableBloomFilter(now.capacity, 0.5))],
+        [(one, early), (two, ScalableBloomFilter(now.capacity, now.error_rate, seed=1))],
+        [(one, early), ("2", now)],
+        [(None, now)],
+    )
+    for parts in wrong:
+        with pytest.raises(SnapshotError):
+            RecentFilter.from_bytes(_with_parts(recent, parts))
 
 
 def test_validate_finds_a_filter_of_no_remembered_time() -> None:

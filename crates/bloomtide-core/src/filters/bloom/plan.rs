@@ -106,6 +106,25 @@ impl BloomPlan {
         Ok(self)
     }
 
+    /// Whether a file may have this plan where `plan` makes another of an error rate: sizes come from logarithms,
+    /// which machines round differently in their last bits. All else must be the same.
+    pub(crate) fn is_made_by(
+        &self,
+        error_rate: f64,
+        plan: impl Fn(f64) -> Result<BloomPlan>,
+    ) -> Result<bool> {
+        const ROUNDING: f64 = 1e-9;
+        let exact = plan(error_rate)?;
+        let BloomPlan { bits, hashes, .. } = *self;
+        if *self == exact || *self != (BloomPlan { bits, hashes, ..exact }) {
+            return Ok(*self == exact);
+        }
+        let near = |factor: f64| plan(error_rate * factor).unwrap_or(exact);
+        let (smaller, larger) = (near(1.0 + ROUNDING), near(1.0 - ROUNDING));
+        let known = [smaller.hashes, larger.hashes].contains(&hashes);
+        Ok(known && (smaller.bits..=larger.bits).contains(&bits))
+    }
+
     /// Number of blocks of the blocked layout.
     pub fn blocks(&self) -> u64 {
         self.bits / BLOCK_BITS

@@ -322,7 +322,7 @@ impl ScalableBloomFilter {
             return broken("no layer".to_owned());
         }
         for (i, layer) in self.layers.iter().enumerate() {
-            if !layer.plan.is_as_good_as(&self.plan.layer(i as u32)?) {
+            if !self.plan.makes(i as u32, &layer.plan)? {
                 return broken(format!("layer {i} is {:?}", layer.plan));
             }
             let (items, most) = (layer.items, layer.plan.capacity);

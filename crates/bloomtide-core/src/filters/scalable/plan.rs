@@ -96,11 +96,7 @@ impl ScalablePlan {
         let capacity = capacity.round() as u64;
         check_capacity(capacity)?;
         let shape = if i == 0 {
-            let load = load(capacity as f64, error_rate).ceil() as u64;
-            // The layout of a filter with the target, which is the faster one more often.
-            let goal = |error, layout| BloomPlan::for_goal(load, error, layout, self.derivation);
-            let layout = goal(self.error_rate, None)?.layout;
-            Shape::Bloom(goal(error_rate.max(1e-15), Some(layout))?)
+            Shape::Bloom(self.first(error_rate)?)
         } else {
             let parts = if self.reserve { 1 } else { (capacity / PART).clamp(1, MAX_PARTS) };
             let cells = capacity as f64 / error_rate;
@@ -113,6 +109,26 @@ impl ScalablePlan {
             Shape::Sparse(SparsePlan { parts, universe, reserved })
         };
         Ok(LayerPlan { capacity, error_rate, shape })
+    }
+}
+
+impl ScalablePlan {
+    /// The Bloom filter of the first layer, with that error.
+    fn first(&self, error_rate: f64) -> Result<BloomPlan> {
+        let load = load(self.capacity as f64, error_rate).ceil() as u64;
+        // The layout of a filter with the target, which is the faster one more often.
+        let goal = |error, layout| BloomPlan::for_goal(load, error, layout, self.derivation);
+        let layout = goal(self.error_rate, None)?.layout;
+        goal(error_rate.max(1e-15), Some(layout))
+    }
+
+    /// Whether a file with these goals may have this layer `i`.
+    pub(super) fn makes(&self, i: u32, layer: &LayerPlan) -> Result<bool> {
+        let expected = self.layer(i)?;
+        let Shape::Bloom(found) = layer.shape else { return Ok(*layer == expected) };
+        let as_expected = LayerPlan { shape: layer.shape, ..expected };
+        let same = i == 0 && *layer == as_expected;
+        Ok(same && found.is_made_by(expected.error_rate, |error| self.first(error))?)
     }
 }
 
@@ -189,20 +205,6 @@ impl LayerPlan {
         match &self.shape {
             Shape::Bloom(plan) => plan.error_at(load(n, self.error_rate)),
             Shape::Sparse(_) => (n / self.cells() as f64).min(1.0),
-        }
-    }
-
-    /// Whether a file may have this layer where the goals give another: sizes of a Bloom filter come from
-    /// logarithms, which machines round differently.
-    pub(super) fn is_as_good_as(&self, expected: &LayerPlan) -> bool {
-        match (self.shape, expected.shape) {
-            (Shape::Bloom(mine), Shape::Bloom(theirs)) => {
-                let bits = mine.bits;
-                mine.bits.abs_diff(theirs.bits) <= theirs.bits / 1_000_000 + 512
-                    && self.capacity == expected.capacity
-                    && mine == BloomPlan { bits, ..theirs }
-            }
-            _ => self == expected,
         }
     }
 }

@@ -340,15 +340,11 @@ impl UrlFilter {
             return broken(format!("{} layers of at most {deepest}", self.layers.len()));
         }
         for (depth, part) in (0..).zip(self.parts()) {
-            let expected = if depth == 0 { self.plan.whole() } else { self.layer_plan(depth) }?;
-            // Only the capacity is compared, unless positions are XORed: another machine's logarithm may
-            // round a size differently, and a part's own plan is the one its bits were made by.
             let sizes = (part.plan().bits, part.plan().hashes);
             let crossed = self.plan.bind == Bind::Xor
                 && (sizes != (self.whole.plan().bits, self.whole.plan().hashes)
                     || !sizes.0.is_power_of_two());
-            let same = part.plan().capacity == expected.capacity;
-            if !same || crossed || *part.hasher() != self.hasher {
+            if !self.plan.makes(depth, part.plan())? || crossed || *part.hasher() != self.hasher {
                 return broken(format!("the part at depth {depth} is {:?}", part.plan()));
             }
             part.validate()?;

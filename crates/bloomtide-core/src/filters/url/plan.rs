@@ -116,27 +116,37 @@ impl UrlPlan {
 
     /// The sizes of X.
     pub fn whole(&self) -> Result<BloomPlan> {
-        self.for_keys(self.capacity)
+        self.for_keys(self.capacity, self.error_rate)
     }
 
     /// The sizes of the layer at a depth, from 1 on.
     pub fn layer(&self, depth: u32) -> Result<BloomPlan> {
-        let at = (depth.max(1) - 1) as usize;
-        let keys = match &self.layer_sizes {
-            LayerSizes::Uniform => self.capacity,
-            LayerSizes::Expected(sizes) => {
-                sizes.get(at).or(sizes.last()).copied().unwrap_or(self.capacity)
-            }
-        };
-        self.for_keys(keys)
+        self.for_keys(self.keys(depth), self.error_rate)
     }
 
-    fn for_keys(&self, keys: u64) -> Result<BloomPlan> {
+    /// The keys that a part is made for: X is at depth 0.
+    fn keys(&self, depth: u32) -> u64 {
+        match &self.layer_sizes {
+            LayerSizes::Expected(sizes) if depth > 0 => {
+                let at = (depth - 1) as usize;
+                sizes.get(at).or(sizes.last()).copied().unwrap_or(self.capacity)
+            }
+            _ => self.capacity,
+        }
+    }
+
+    /// Whether a file with these goals may have this part.
+    pub(super) fn makes(&self, depth: u32, part: &BloomPlan) -> Result<bool> {
+        let keys = self.keys(depth);
+        part.is_made_by(self.error_rate, |error| self.for_keys(keys, error))
+    }
+
+    fn for_keys(&self, keys: u64, error_rate: f64) -> Result<BloomPlan> {
         let how = Derivation::Enhanced;
         if self.bind != Bind::Xor {
-            return BloomPlan::for_goal(keys, self.error_rate, None, how);
+            return BloomPlan::for_goal(keys, error_rate, None, how);
         }
-        let plan = BloomPlan::for_goal(keys, self.error_rate, Some(Layout::Classic), how)?;
+        let plan = BloomPlan::for_goal(keys, error_rate, Some(Layout::Classic), how)?;
         // The XOR of numbers below a power of two is below it too; of other numbers it need not be.
         BloomPlan { bits: plan.bits.next_power_of_two(), ..plan }.checked()
     }
