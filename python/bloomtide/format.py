@@ -2,7 +2,7 @@
 
 `docs/formats/index.md` is the specification. The compiled core packs and checks the header, so
 there is one implementation of it; this module adds the checksum of a body, the path in an error,
-and the form of files that are JSON:
+the digest that tells which file one is, and the form of files that are JSON:
 
     {"format":"ledger","version":1, ... ,"crc32c":"1a2b3c4d"}
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import contextmanager
+from hashlib import blake2b, file_digest
 from typing import TYPE_CHECKING, Any
 
 from bloomtide._core import crc32c, format_kinds, pack_header, read_header, read_sealed
@@ -28,6 +29,7 @@ from bloomtide.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from typing_extensions import Buffer
 
@@ -137,6 +139,21 @@ def _read_json(data: bytes, name: str) -> dict[str, Any]:
             expected=VERSION, got=version,
         )  # fmt: skip
     return fields
+
+
+def digest_of(path: Path) -> str:
+    """Which file this is. Not a CRC, which tells damage and not one sound file from another."""
+    with path.open("rb") as file:
+        return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
+
+
+def require_digest(path: Path, expected: str, hint: str) -> None:
+    """Refuses a file in the place of another one."""
+    if (found := digest_of(path)) != expected:
+        raise ChecksumError(
+            f"{path} is not the file that belongs here", hint=hint,
+            path=str(path), offset=None, expected=expected, got=found,
+        )  # fmt: skip
 
 
 @contextmanager

@@ -162,7 +162,7 @@ class HotFilter:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a file that `save` wrote."""
-        with storage_errors(path, "read"):
+        with storage_errors(os.fspath(path), "read"):
             data = Path(path).read_bytes()
         return cls._of_bytes(data, os.fspath(path))
 

@@ -10,7 +10,7 @@ import pytest
 
 from bloomtide import Monitor
 from bloomtide.durable.disk import Disk
-from bloomtide.errors import KindError
+from bloomtide.errors import ChecksumError, KindError
 
 WAIT = 60
 """Seconds after which something that should happen has not."""
@@ -135,3 +135,22 @@ def test_a_structure_in_the_place_of_another_is_refused(tmp_path: Path) -> None:
     heat.with_name("counts.bloom").write_bytes(heat.read_bytes())
     with pytest.raises(KindError, match="holds a `tbf`, not a `pdcf`"):
         Monitor.open(tmp_path / "m")
+
+
+@pytest.mark.parametrize("name", ["seen", "counts", "heat", "hot", "slow"])
+def test_a_structure_of_another_monitor_is_refused(name: str, tmp_path: Path) -> None:
+    """A sound file of the same settings, which denies keys that this monitor has."""
+    for folder in ("one", "other"):
+        with Monitor.open(tmp_path / folder, history=False, background=False) as monitor:
+            monitor.add(folder)
+            monitor.save()
+    [mine], [theirs] = ((tmp_path / folder).rglob(f"{name}.bloom") for folder in ("one", "other"))
+    own = mine.read_bytes()
+    mine.write_bytes(theirs.read_bytes())
+    with pytest.raises(ChecksumError) as caught:
+        Monitor.open(tmp_path / "one")
+    assert caught.value.path == str(mine)
+    assert caught.value.hint
+    mine.write_bytes(own)
+    with Monitor.open(tmp_path / "one") as monitor:
+        assert monitor.count("one").value == 1

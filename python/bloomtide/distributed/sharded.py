@@ -20,7 +20,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b, file_digest
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,7 +31,6 @@ from bloomtide._core import Digests, ScalableBloomFilter, load, replace_file
 from bloomtide.distributed.build import Spool
 from bloomtide.distributed.recipe import CLASSES, Recipe
 from bloomtide.errors import (
-    ChecksumError,
     NotASnapshotError,
     SnapshotError,
     StorageError,
@@ -39,7 +38,7 @@ from bloomtide.errors import (
     refusal,
     require,
 )
-from bloomtide.format import pack_json, read_json
+from bloomtide.format import digest_of, pack_json, read_json, require_digest
 from bloomtide.plain import plain
 from bloomtide.records import Plan
 
@@ -169,13 +168,7 @@ class ShardedFilter:
         path = self._directory / shard_name(number)
         about = self._about[number]
         made: Any = load(path)  # checks the file itself
-        found = _digest(path)
-        if found != about["digest"]:
-            raise ChecksumError(
-                f"{path} is not the shard that the manifest names",
-                hint="build the shards again", path=str(path), offset=None,
-                expected=about["digest"], got=found,
-            )  # fmt: skip
+        require_digest(path, about["digest"], "build the shards again")
         return made
 
     def _groups(self, keys: Any) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
@@ -254,7 +247,7 @@ def write_filter(directory: Path, number: int, made: Any) -> dict[str, Any]:
     """Writes one shard."""
     path = directory / shard_name(number)
     made.save(path)
-    return {"number": number, "bytes": path.stat().st_size, "digest": _digest(path)}
+    return {"number": number, "bytes": path.stat().st_size, "digest": digest_of(path)}
 
 
 def write_manifest(directory: Path, recipe: Recipe, reports: Iterable[dict[str, Any]]) -> None:
@@ -262,12 +255,6 @@ def write_manifest(directory: Path, recipe: Recipe, reports: Iterable[dict[str, 
     ordered = sorted(reports, key=lambda report: int(report["number"]))
     about = {"recipe": json.loads(recipe.to_json()), "shards": ordered}
     replace_file(directory / "manifest.json", pack_json("shards", about))
-
-
-def _digest(path: Path) -> str:
-    """Which file this is. Not a CRC: that of a file which ends with its own is the same for all."""
-    with path.open("rb") as file:
-        return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
 
 
 def shard_name(number: int) -> str:

@@ -376,8 +376,7 @@ class Monitor(Answers):
             self.history.checkpoint()
 
         def write_all(directory: Path) -> None:
-            structures.save(directory)
-            write_state(directory, self.settings, totals)
+            write_state(directory, self.settings, totals, structures.save(directory))
 
         write(write_all)
 

@@ -71,7 +71,7 @@ def open_ledger(ledger: Ledger, given: Given, now: float) -> tuple[Settings, Str
         structures, totals = Structures.create(settings), Totals(now)
 
         # So that sizes are what they are from the first event on; there is nothing else to keep.
-        ledger.rewrite(lambda directory: write_state(directory, settings, totals, empty=True))
+        ledger.rewrite(lambda directory: write_state(directory, settings, totals))
         return settings, structures, totals
     path = ledger.snapshot / _STATE
     if not path.exists():
@@ -83,14 +83,16 @@ def open_ledger(ledger: Ledger, given: Given, now: float) -> tuple[Settings, Str
         state = read_json(path.read_bytes(), "monitor", path)
     stored, counted = state["settings"], state["totals"]
     settings = Settings.create(given, stored, on_disk=True)
-    if state.get("empty"):
+    if state["files"] is None:
         return settings, Structures.create(settings), Totals(**counted)
-    return settings, Structures.load(ledger.snapshot, settings), Totals(**counted)
+    structures = Structures.load(ledger.snapshot, settings, state["files"])
+    return settings, structures, Totals(**counted)
 
 
 def write_state(
-    directory: Path, settings: Settings, totals: Totals, *, empty: bool = False
+    directory: Path, settings: Settings, totals: Totals, files: dict[str, str] | None = None
 ) -> None:
-    """The file beside the structures; before the first event there are none."""
-    state = {"settings": settings.as_dict(), "totals": totals.as_dict(), "empty": empty}
+    """The file beside those of the structures, which it names by their digests; before the first
+    event there are none."""
+    state = {"settings": settings.as_dict(), "totals": totals.as_dict(), "files": files}
     (directory / _STATE).write_bytes(pack_json("monitor", state))

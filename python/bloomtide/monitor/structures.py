@@ -21,6 +21,7 @@ from bloomtide._core import (
     load,
 )
 from bloomtide.errors import KindError, SnapshotError
+from bloomtide.format import digest_of, require_digest
 from bloomtide.monitor.records import StructureStats
 from bloomtide.monitor.settings import Settings
 from bloomtide.trend import SLOWER
@@ -63,11 +64,14 @@ class Structures:
         return cls(seen, counts, heat, hot, slow)
 
     @classmethod
-    def load(cls, directory: Path, settings: Settings) -> Structures:
-        """Those that `save` wrote."""
+    def load(cls, directory: Path, settings: Settings, digests: dict[str, str]) -> Structures:
+        """Those that `save` wrote, by what it returned."""
         wanted = cls._wanted(settings)
         kinds = _KINDS | {"seen": settings.seen or ""}
-        found = [_load(directory, name, kinds[name]) if name in wanted else None for name in _NAMES]
+        found = [
+            _load(directory, name, kinds[name], digests.get(name, "")) if name in wanted else None
+            for name in _NAMES
+        ]
         return cls(*found)
 
     def copy(self) -> Structures:
@@ -75,10 +79,13 @@ class Structures:
         held = (getattr(self, name) for name in _NAMES)
         return Structures(*(None if each is None else each.copy() for each in held))
 
-    def save(self, directory: Path) -> None:
-        """One file for each."""
+    def save(self, directory: Path) -> dict[str, str]:
+        """One file for each; answers the digests that tell them from others of their kind."""
+        digests = {}
         for name, structure in self:
             structure.save(directory / _file(name))
+            digests[name] = digest_of(directory / _file(name))
+        return digests
 
     def intake(self, time: Any) -> Intake:
         """What counts blocks of events into all of them. The first one tells which keys are new.
@@ -115,7 +122,7 @@ def _file(name: str) -> str:
     return f"{name}.bloom"
 
 
-def _load(directory: Path, name: str, kind: str) -> Any:
+def _load(directory: Path, name: str, kind: str, digest: str) -> Any:
     path = directory / _file(name)
     try:
         found = load(path)
@@ -129,6 +136,7 @@ def _load(directory: Path, name: str, kind: str) -> Any:
             f"{path} holds a `{got}`, not a `{kind}`", hint="restore the monitor from a backup",
             path=str(path), offset=0, expected=kind, got=got,
         )  # fmt: skip
+    require_digest(path, digest, "restore the monitor from a backup")
     return found
 
 
