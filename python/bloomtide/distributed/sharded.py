@@ -4,12 +4,7 @@ A key belongs to one shard, by a hash that is independent of the filter's own. S
 merged: a task owns a slice, writes its file and is done, and no value is larger than a shard. A
 question goes to one shard; its error is that shard's, as if there were no others.
 
-    directory/manifest.json      how many shards, their recipe, size and CRC-32 of each file
-    directory/shard-00000.bloom ...
-
-1. The manifest is written last: a directory without one is an unfinished build and is refused.
-2. Files are replaced whole, so a task that runs twice leaves what one run leaves.
-3. A shard is read when a key of it is first asked for.
+Its directory is in `directory.py`. A shard is read when a key of it is first asked for.
 
 Use one filter while it fits one machine: two hashes and a grouping by shard cost time.
 """
@@ -27,18 +22,19 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bloomtide._core import Digests, ScalableBloomFilter, load, replace_file
+from bloomtide._core import Digests, ScalableBloomFilter
 from bloomtide.distributed.build import Spool
-from bloomtide.distributed.recipe import CLASSES, Recipe
-from bloomtide.errors import (
-    NotASnapshotError,
-    SnapshotError,
-    StorageError,
-    UnsupportedError,
-    refusal,
-    require,
+from bloomtide.distributed.directory import (
+    MANIFEST,
+    read_filter,
+    read_manifest,
+    saving,
+    write_filter,
+    write_manifest,
 )
-from bloomtide.format import digest_of, pack_json, read_json, require_digest
+from bloomtide.distributed.recipe import CLASSES, Recipe
+from bloomtide.durable.disk import Disk
+from bloomtide.errors import UnsupportedError, refusal, require
 from bloomtide.plain import plain
 from bloomtide.records import Plan
 
@@ -142,17 +138,19 @@ class ShardedFilter:
         return self.recipe.size * self.shards
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes every shard, then the manifest."""
+        """Writes every shard, then the manifest. A save that is killed leaves what was there."""
         path = Path(directory)
-        path.mkdir(parents=True, exist_ok=True)
-        reports = [write_filter(path, n, self.shard(n)) for n in range(self.shards)]
-        write_manifest(path, self.recipe, reports)
+        with saving(path):
+            reports = [self._write(path, number) for number in range(self.shards)]
+            write_manifest(path, self.recipe, reports)
+        if self._is_own(path):
+            self._about = reports
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Self:
         """Opens a directory; the shards are read when they are needed."""
         path = Path(directory)
-        about = _read_manifest(path / "manifest.json")
+        about = read_manifest(path / MANIFEST)
         made = cls(Recipe.from_json(json.dumps(about["recipe"]).encode()), len(about["shards"]))
         made._directory, made._about = path, about["shards"]
         return made
@@ -165,11 +163,17 @@ class ShardedFilter:
     def _load(self, number: int) -> Any:
         if self._directory is None:
             return self.recipe.make()
-        path = self._directory / shard_name(number)
-        about = self._about[number]
-        made: Any = load(path)  # checks the file itself
-        require_digest(path, about["digest"], "build the shards again")
-        return made
+        return read_filter(self._directory, self._about[number])
+
+    def _is_own(self, path: Path) -> bool:
+        """Whether the shards that are not loaded yet are there."""
+        return self._directory is not None and path.resolve() == self._directory.resolve()
+
+    def _write(self, path: Path, number: int) -> dict[str, Any]:
+        """The report of a shard that is written, or was and has not been looked at since."""
+        if number not in self._filters and self._is_own(path):
+            return self._about[number]
+        return write_filter(path, number, self.shard(number))
 
     def _groups(self, keys: Any) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
         yield from groups(self.shards_of(keys))
@@ -233,60 +237,14 @@ def write_shard(
 ) -> dict[str, Any]:
     """Builds one shard from the keys that belong to it and writes its file, whole or not at all.
 
-    Batches are as for `build_partition`. What it returns goes to `write_manifest`.
+    Batches are as for `build_partition`. What it returns is for the manifest, `directory.py`.
     """
     spool = Spool(_usable(Recipe.of(plan)), nulls, 1)
     for batch in batches:
         spool.take(batch)
     path = Path(directory)
-    path.mkdir(parents=True, exist_ok=True)
+    Disk().make_directory(path)
     return write_filter(path, number, spool.filter())
-
-
-def write_filter(directory: Path, number: int, made: Any) -> dict[str, Any]:
-    """Writes one shard."""
-    path = directory / shard_name(number)
-    made.save(path)
-    return {"number": number, "bytes": path.stat().st_size, "digest": digest_of(path)}
-
-
-def write_manifest(directory: Path, recipe: Recipe, reports: Iterable[dict[str, Any]]) -> None:
-    """Makes the directory a filter: from now on it can be loaded."""
-    ordered = sorted(reports, key=lambda report: int(report["number"]))
-    about = {"recipe": json.loads(recipe.to_json()), "shards": ordered}
-    replace_file(directory / "manifest.json", pack_json("shards", about))
-
-
-def shard_name(number: int) -> str:
-    """The file of a shard."""
-    return f"shard-{number:05d}.bloom"
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    try:
-        about = read_json(path.read_bytes(), "shards", path)
-        shards, _ = about["shards"], about["recipe"]
-        whole = [report["number"] for report in shards] == list(range(len(shards))) and shards
-    except SnapshotError as error:
-        error.hint = "build them again"
-        raise
-    except FileNotFoundError as error:
-        raise StorageError(
-            f"{path.parent} has no manifest",
-            hint="the build was not finished, or this is no directory of shards",
-            path=str(path), operation="open",
-        ) from error  # fmt: skip
-    except (ValueError, KeyError, TypeError) as error:
-        raise NotASnapshotError(
-            f"{path} does not describe shards", hint="build them again",
-            path=str(path), offset=None,
-        ) from error  # fmt: skip
-    if not whole:
-        raise NotASnapshotError(
-            f"{path} does not name every shard", hint="build them again",
-            path=str(path), offset=None,
-        )  # fmt: skip
-    return about
 
 
 _UNCUT = {

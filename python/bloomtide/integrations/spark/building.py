@@ -24,8 +24,9 @@ from pyspark.sql import functions as sql
 from bloomtide.distributed import Recipe, ShardedFilter, combine, write_shard
 from bloomtide.distributed import merge as merge_partials
 from bloomtide.distributed.build import Spool, fill
+from bloomtide.distributed.directory import saving, write_manifest
 from bloomtide.distributed.partial import require_size
-from bloomtide.distributed.sharded import groups, shards_of, write_manifest
+from bloomtide.distributed.sharded import groups, shards_of
 from bloomtide.errors import require
 from bloomtide.integrations.spark.columns import rows
 from bloomtide.integrations.spark.scratch import Scratch
@@ -175,7 +176,8 @@ def build_sharded(
     written = {report["number"] for report in reports}
     for number in set(range(shards)) - written:  # no key belongs there
         reports.append(write_shard(directory, number, [], recipe))
-    write_manifest(Path(directory), recipe, reports)
+    with saving(Path(directory)):
+        write_manifest(Path(directory), recipe, reports)
     return ShardedFilter.load(directory)
 
 
