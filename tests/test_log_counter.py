@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bloomtide import HotList, LogCounter, LogReader, TimeDecayingBloomFilter
-from bloomtide.errors import ParameterError
+from bloomtide.errors import OverfullWarning, ParameterError
 from bloomtide.stream import web_log
 from tests.cli.access_log import hit
 
@@ -133,3 +133,12 @@ def test_what_is_no_list_or_no_bytes_is_refused() -> None:
     with pytest.raises(ParameterError, match="`now`"):
         LogCounter(hot).feed(b"/a\n", now="today")
     assert len(hot) == 0
+
+
+def test_a_fading_filter_that_a_log_overfills_warns_once() -> None:
+    fading = TimeDecayingBloomFilter(100, 0.01, half_life="1d")
+    counter = LogCounter(fading)
+    log = b"".join(hit(f"/{n}", n / 100) for n in range(3000))
+    with pytest.warns(OverfullWarning, match="made for 100") as found:
+        list(map(counter.feed, pieces(log, 20_000)))
+    assert len(found) == 1

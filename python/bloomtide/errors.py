@@ -24,11 +24,13 @@
         ├── LockedError                    pid of the process that writes, if known
         └── JournalError                   offset
 
-Each class is also the natural built-in, so `except ValueError` keeps working.
+Each class is also the natural built-in, so `except ValueError` keeps working. `OverfullWarning` is
+no error: a `UserWarning` of a filter that holds more than twice the keys it was made for.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, TypeVar
 
 
@@ -232,6 +234,25 @@ class JournalError(StorageError):
     offset: int | None
 
 
+class OverfullWarning(UserWarning):
+    """A filter holds more than twice the keys it was made for, and so errs far more often.
+
+    Issued once by each filter. `items` is about how many keys are inside, `predicted_error` the
+    chance that an absent one is called seen.
+    """
+
+    def __init__(
+        self, message: str, items: float = 0.0, capacity: int = 0, predicted_error: float = 0.0
+    ) -> None:
+        super().__init__(message, items, capacity, predicted_error)
+        self.items = items
+        self.capacity = capacity
+        self.predicted_error = predicted_error
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def list_error_codes() -> dict[str, type[BloomtideError]]:
     """Every error class by its stable code."""
     found: dict[str, type[BloomtideError]] = {}
@@ -308,6 +329,14 @@ def core_error(name: str, message: str, fields: dict[str, Any]) -> BloomtideErro
     if issubclass(cls, SnapshotError):
         fields = {"path": None, "offset": None} | fields
     return cls(message, hint=_HINTS.get(name, "") if hint is None else hint, **fields)
+
+
+def warn_overfull(text: str, items: float, capacity: int, predicted_error: float) -> None:
+    """Issue the warning of an overfull filter, in the name of who called it."""
+    found = OverfullWarning(
+        f"{text}; make it larger, or use a ScalableBloomFilter", items, capacity, predicted_error
+    )
+    warnings.warn(found, stacklevel=2)
 
 
 def key_type(key: object, row: int | None, surrogate: bool) -> KeyTypeError:

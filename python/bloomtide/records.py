@@ -143,7 +143,8 @@ class Stats:
     """Structures that decay only: events far after all others that are set aside until their times
     are believed."""
     warnings: tuple[str, ...] = ()
-    """URL filters only: parts that hold more than they were made for and err more often."""
+    """What holds more than it was made for and errs more often: a filter with more than twice its
+    capacity, a part of a URL filter with more than its own."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -44,7 +44,7 @@ class Structure:
 
     @property
     def traits(self) -> frozenset[str]:
-        """The verbs that exist, the words among the parameters, "mapped", "decays" and "urls"."""
+        """Verbs that exist, words among the parameters, "mapped", "decays", "urls" and "goal"."""
         verbs = {verb for verb in dir(self.cls) if callable(getattr(self.cls, verb))}
         verbs -= set() if self.takes("partitions") else {"repartition"}
         given = self.parameters | self.parameters.get("paper", {})
@@ -52,6 +52,7 @@ class Structure:
         more = {"mapped"} if self.mapped else set()
         more |= {"decays"} if hasattr(self.cls, "decay") else set()
         more |= {"urls"} if self.takes_urls else set()
+        more |= {"goal"} if "capacity" in self.parameters and not self.takes("growth") else set()
         return frozenset(verbs | words | more)
 
     def takes(self, parameter: str) -> bool:

@@ -339,6 +339,16 @@ def _bits_came_after_close_was_called(path: Path, size: int) -> bool:
     return late != early
 
 
+def test_an_overfull_file_warns_its_writer_and_whoever_opens_it(path: Path) -> None:
+    with BloomFilter.open(path, 1000, 0.01, mode="c") as shared:
+        with pytest.warns(errors.OverfullWarning, match="made for 1000") as found:
+            _ = [shared.add(number) for number in range(8000)]
+        assert len(found) == 1
+    for mode in ("r", "r+"):
+        with pytest.warns(errors.OverfullWarning), BloomFilter.open(path, mode=mode) as shared:
+            assert 7999 in shared
+
+
 def test_flush_and_close_of_a_filter_in_memory_do_no_harm() -> None:
     with BloomFilter(100, 0.01) as made:
         made.add("a")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 import bloomtide
 from bloomtide import Monitor
-from bloomtide.errors import ParameterError
+from bloomtide.errors import OverfullWarning, ParameterError
 from bloomtide.history import History
 from tests.monitor.streams import START, Event, columns, events, exact, log_line
 
@@ -211,3 +213,20 @@ def test_a_wrong_number_of_keys_is_refused() -> None:
 
 def test_the_public_name_is_the_class() -> None:
     assert bloomtide.Monitor is Monitor
+
+
+def test_a_monitor_that_is_far_too_small_warns_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the warning is an error: the block counts, and nothing may be half done."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", OverfullWarning)
+        monitor = fed(events(300), capacity=100)
+        monitor.add_many([f"/{n}" for n in range(3000)])
+    assert 1 <= len(found) <= 3, "each structure once"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OverfullWarning)
+        told: list[object] = []
+        monkeypatch.setattr(sys, "unraisablehook", told.append)
+        strict = fed(events(300), capacity=100)
+        strict.add_many([f"/{n}" for n in range(3000)])
+    assert len(told) == len(found)
+    assert strict.stats().events == monitor.stats().events

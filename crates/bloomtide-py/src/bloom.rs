@@ -6,7 +6,7 @@ use crate::open::open_shared;
 use crate::records::{plan_record, stats_record};
 use crate::structure::prelude::*;
 use bloomtide_core::filters::Measure;
-use bloomtide_core::{BloomFilter as Core, BloomPlan, Error, Placement};
+use bloomtide_core::{BloomFilter as Core, BloomPlan, Error, KeyHash, Placement};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A set that may wrongly say "present", never wrongly "absent".
@@ -21,6 +21,7 @@ pub(crate) struct BloomFilter {
     closing: AtomicBool,
     /// How often this process had been forked when the filter was made.
     forks: usize,
+    watch: Watch,
 }
 
 /// Words of Python's that become a plan.
@@ -66,7 +67,8 @@ shared!(
     #[inline(always)]
     fn require_whole(&self) -> Result<()> {
         self.core.require_whole()
-    }
+    },
+    watched!();
 );
 whole!(BloomFilter);
 merged!(BloomFilter);
@@ -88,12 +90,16 @@ by_words!(
     /// Parameters that are given must be those of the file.
     open,
     "($type, path, capacity=None, error_rate=None, *, mode='r', layout=None, bits=None, hashes=None, paper=None, hash=None, seed=None, secret=None)",
-    |cls, words| Ok(Py::new(words.py, BloomFilter::new(open_shared(cls, &words)?))?.into_any())
+    |cls, words| {
+        let made = BloomFilter::new(open_shared(cls, &words)?);
+        files::looked_at(words.py, Py::new(words.py, made)?.into_any())
+    }
 );
 
 impl BloomFilter {
     pub(crate) fn new(core: Core) -> Self {
         BloomFilter {
+            watch: Watch::new(core.plan().capacity).long_if(core.file().is_some()),
             core,
             writers: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
@@ -112,28 +118,27 @@ impl BloomFilter {
     /// `add`, which `short_calls.rs` puts on the class.
     #[inline(always)]
     pub(crate) fn add_one(&self, key: &Object<'_>) -> PyResult<bool> {
-        if self.core.file().is_some() {
-            return self.add_mapped(key);
-        }
         let hash = hash_key(self.core.hasher(), key, None)?;
-        if writers::alone(&self.writers) {
-            // SAFETY: this thread holds the interpreter, and no batch writes without it.
-            return Ok(unsafe { self.core.add_unsynchronised(hash) });
+        if !writers::alone(&self.writers) || self.watch.is_long(hash) {
+            return self.add_longer(key.py(), hash);
         }
-        let _registered = writers::Registered::new(&self.writers);
-        Ok(self.core.add(hash))
+        // SAFETY: a mapped filter always goes the long way; this thread holds the interpreter, and no batch writes
+        // without it.
+        Ok(unsafe { self.core.add_unsynchronised(hash) })
     }
 
-    /// The same where the words are those of a file.
-    fn add_mapped(&self, key: &Object<'_>) -> PyResult<bool> {
-        let py = key.py();
-        self.require_writable(py)?;
-        let hash = hash_key(self.core.hasher(), key, None)?;
-        let _registered = writers::Registered::new(&self.writers);
-        // Hashing may have let another thread close it.
-        self.require_writable(py)?;
-        let new = self.core.add(hash);
+    /// The same beside batches, of a mapped filter, or with a look afterwards.
+    #[inline(never)]
+    fn add_longer(&self, py: Python<'_>, hash: KeyHash) -> PyResult<bool> {
+        let new = {
+            let _registered = writers::Registered::new(&self.writers);
+            self.require_writable(py)?;
+            self.core.add(hash)
+        };
         self.core.require_whole().or_raise(py)?;
+        if self.watch.is_due(hash) && new {
+            self.look(py)?;
+        }
         Ok(new)
     }
 
@@ -189,6 +194,7 @@ impl BloomFilter {
         let verb = Verb::new(self.core.hasher(), &add).writers(&self.writers).ready(&ready);
         let answers = keys::run(&verb, keys, options)?;
         self.core.require_whole().or_raise(py)?;
+        self.look_after(py, answers.len()?)?;
         Ok(answers)
     }
 
@@ -225,7 +231,9 @@ impl BloomFilter {
 
     /// Fill, estimated keys, error rate now and memory, measured from the cells.
     fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
-        stats_record(py, self.core.plan(), &self.measured(py)?, None)
+        let measure = self.measured(py)?;
+        self.look(py)?;
+        stats_record(py, self.core.plan(), &measure, None)
     }
 
     /// The bits of a key, in the order they are derived.

@@ -1,7 +1,7 @@
 //! `CountingBloomFilter` for Python.
 
 use crate::structure::prelude::*;
-use bloomtide_core::{CountingBloomFilter as Core, CountingPlan};
+use bloomtide_core::{CountingBloomFilter as Core, CountingPlan, KeyHash};
 
 /// Counts keys and forgets them again, in a few bits per counter.
 ///
@@ -11,9 +11,10 @@ pub(crate) struct CountingBloomFilter {
     core: Core,
     /// Batches that write without holding the interpreter.
     writers: AtomicUsize,
+    watch: Watch,
 }
 
-shared!(CountingBloomFilter, Core, |core| Loaded::Counting(core), |core| *core);
+shared!(CountingBloomFilter, Core, |core| Loaded::Counting(core), |core| *core, watched!(););
 whole!(CountingBloomFilter);
 merged!(CountingBloomFilter);
 loaded!(CountingBloomFilter, Counting);
@@ -48,7 +49,8 @@ fn plan_record<'py>(py: Python<'py>, plan: &CountingPlan) -> Answer<'py> {
 
 impl CountingBloomFilter {
     pub(crate) fn new(core: Core) -> Self {
-        CountingBloomFilter { core, writers: AtomicUsize::new(0) }
+        let watch = Watch::new(core.plan().capacity);
+        CountingBloomFilter { core, writers: AtomicUsize::new(0), watch }
     }
 
     /// `count`, which `short_calls.rs` puts on the class.
@@ -60,11 +62,21 @@ impl CountingBloomFilter {
     #[inline(always)]
     fn add_times(&self, key: &Object<'_>, count: u64) -> PyResult<bool> {
         let hash = hash_key(self.core.hasher(), key, None)?;
-        if writers::alone(&self.writers) {
-            // SAFETY: this thread holds the interpreter, and no batch writes without it.
-            return Ok(unsafe { self.core.add_unsynchronised(hash, count) });
+        if !writers::alone(&self.writers) || self.watch.is_due(hash) {
+            return self.add_longer(key.py(), hash, count);
         }
-        Ok(self.core.add(hash, count))
+        // SAFETY: this thread holds the interpreter, and no batch writes without it.
+        Ok(unsafe { self.core.add_unsynchronised(hash, count) })
+    }
+
+    /// The same beside batches, or with a look afterwards.
+    #[cold]
+    fn add_longer(&self, py: Python<'_>, hash: KeyHash, count: u64) -> PyResult<bool> {
+        let new = self.core.add(hash, count);
+        if self.watch.is_due(hash) && new {
+            self.look(py)?;
+        }
+        Ok(new)
     }
 }
 
@@ -73,6 +85,7 @@ impl CountingBloomFilter {
     /// Fill, estimated keys, error rate now, full counters and memory, measured from the cells.
     fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let measure = py.detach(|| self.core.measure());
+        self.look(py)?;
         sizes_of(self.core.plan()).stats(py, &measure, |_| Ok(()))
     }
 

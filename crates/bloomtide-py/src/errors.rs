@@ -171,6 +171,18 @@ pub(crate) fn removal_refused(py: Python<'_>, error: Error, count: &Times<'_>) -
     }
 }
 
+/// Issues the warning of a filter that holds far more than it was made for. An error if the user made it one.
+pub(crate) fn warn_overfull(
+    py: Python<'_>,
+    text: String,
+    items: f64,
+    capacity: u64,
+    error: f64,
+) -> PyResult<()> {
+    let module = py.import("bloomtide.errors")?;
+    module.getattr("warn_overfull")?.call1((text, items, capacity, error)).map(drop)
+}
+
 /// Core results in Python's terms.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;

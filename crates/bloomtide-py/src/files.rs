@@ -9,6 +9,7 @@ use crate::hot::HotList;
 use crate::instants::Clock;
 use crate::python::*;
 use crate::scalable::ScalableBloomFilter;
+use crate::structure::Structure;
 use crate::url::UrlFilter;
 use crate::{count, params};
 use bloomtide_core::snapshot::{self, Kind, Loaded, RealDisk};
@@ -36,6 +37,23 @@ pub(crate) fn replace(path: &Object<'_>, data: &[u8]) -> PyResult<()> {
     let py = path.py();
     let path = params::path(path)?;
     py.detach(|| snapshot::replace(&RealDisk, &path, &mut |out| out.write_all(data))).or_raise(py)
+}
+
+/// The same object, which warns if it is overfull.
+pub(crate) fn looked_at(py: Python<'_>, object: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let found = object.bind(py);
+    if let Ok(filter) = found.cast::<BloomFilter>() {
+        filter.get().look(py)?;
+    } else if let Ok(filter) = found.cast::<CountingBloomFilter>() {
+        filter.get().look(py)?;
+    } else if let Ok(filter) = found.cast::<count::CountFilter>() {
+        filter.get().look(py)?;
+    } else if let Ok(filter) = found.cast::<TimeDecayingBloomFilter>() {
+        filter.get().look(py)?;
+    } else if let Ok(filter) = found.cast::<UrlFilter>() {
+        filter.get().look(py)?;
+    }
+    Ok(object)
 }
 
 /// Says that this process holds the lock of a file and is about to replace it, until it is released.

@@ -32,6 +32,7 @@ mod short_calls;
 mod stream_time;
 mod structure;
 mod url;
+mod watch;
 mod weights;
 mod words;
 mod writers;
@@ -147,7 +148,7 @@ mod _core {
     /// Reads a snapshot file of whatever kind.
     #[pyfunction]
     fn load(path: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        files::to_object(path.py(), files::load(path, None)?, None)
+        files::looked_at(path.py(), files::to_object(path.py(), files::load(path, None)?, None)?)
     }
 
     /// Reads a snapshot of whatever kind from bytes.

@@ -7,6 +7,7 @@ use crate::logs::Chunk;
 use crate::python::locked;
 use crate::records::record;
 use crate::scalable::ScalableBloomFilter;
+use crate::structure::Structure;
 use bloomtide_core::lines::{self, Form, Keys, Reader, Seen};
 use bloomtide_core::url::Canon;
 use bloomtide_core::{Crew, Hasher};
@@ -117,20 +118,30 @@ impl Dedup {
     fn filter<'py>(&self, py: Python<'py>, hashed: &HashedLines) -> PyResult<Bound<'py, PyBytes>> {
         let mut out = Vec::new();
         let bytes = hashed.chunk.as_ref().map(Chunk::bytes).unwrap_or_default();
-        let mut work =
-            |seen: &mut dyn Seen| locked(&self.core).filter(&hashed.core, bytes, seen, &mut out);
+        // How many lines were filtered.
+        let mut work = |seen: &mut dyn Seen| {
+            let mut core = locked(&self.core);
+            let before = core.tally().lines;
+            core.filter(&hashed.core, bytes, seen, &mut out)?;
+            Ok((core.tally().lines - before) as usize)
+        };
         match &self.seen {
             Memory::Bloom(filter) => {
-                let (_registered, mut filter) = filter.get().to_write(py)?;
-                py.detach(|| work(&mut filter)).and_then(|()| filter.require_whole())
+                let filter = filter.get();
+                let lines = {
+                    let (_registered, mut core) = filter.to_write(py)?;
+                    let lines = py.detach(|| work(&mut core)).or_raise(py)?;
+                    core.require_whole().or_raise(py)?;
+                    lines
+                };
+                filter.look_after(py, lines)?;
             }
             Memory::Scalable(filter) => {
                 let filter = filter.get();
-                py.detach(|| work(&mut *filter.write()))
+                py.detach(|| work(&mut *filter.write())).or_raise(py)?;
             }
-            Memory::Elsewhere => Ok(()),
+            Memory::Elsewhere => {}
         }
-        .or_raise(py)?;
         Ok(PyBytes::new(py, &out))
     }
 
@@ -167,6 +178,13 @@ impl Dedup {
         let mut out = Vec::new();
         locked(&self.core).keep(&new, counts.as_deref(), &mut out).or_raise(py)?;
         Ok(PyBytes::new(py, &out))
+    }
+
+    /// Lines so far, and how many of them were new, repeats and without a key.
+    #[getter]
+    fn tally(&self, py: Python<'_>) -> (u64, u64, u64, u64) {
+        let tally = py.detach(|| locked(&self.core).tally());
+        (tally.lines, tally.new, tally.repeats, tally.keyless)
     }
 
     /// Lines so far that have no key.

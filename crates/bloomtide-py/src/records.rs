@@ -1,9 +1,9 @@
 //! What the core measured or planned, as the records of `bloomtide.records`.
 
 use crate::python::*;
-use bloomtide_core::filters::Measure;
+use bloomtide_core::filters::{Measure, OVERFULL, Overfull, holds};
 use bloomtide_core::{BloomPlan, Estimate, Placement};
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 /// Sets items of a dict: `fields!(dict => items: len as f64, late, ...)`; a name alone is also its value.
 macro_rules! fields {
@@ -86,9 +86,13 @@ impl Sizes {
         more: impl FnOnce(&Dict<'py>) -> PyResult<()>,
     ) -> Answer<'py> {
         let Measure { items, error, fill, saturated, .. } = *measure;
+        let overfull = self.capacity.filter(|capacity| items > *capacity as f64 * OVERFULL);
+        let warning = overfull
+            .map(|capacity| holds("the filter", "keys", &Overfull { items, capacity, error }));
         record(py, "Stats", |dict| {
             self.set(dict)?;
-            fields!(dict => items, predicted_error: error, fill, saturated)?;
+            let warnings = PyTuple::new(py, warning)?;
+            fields!(dict => items, predicted_error: error, fill, saturated, warnings)?;
             more(dict)
         })
     }

@@ -141,8 +141,10 @@ impl ScalableBloomFilter {
         let hashes = plans.iter().map(LayerPlan::hashes).max().unwrap_or(0);
         let first = sizes_of(&plans[0], derivation, bytes[0]);
         let sizes = whole_sizes(&self.plan, first, cells, hashes, bytes.iter().sum());
-        let layers = PyTuple::new(py, records)?;
-        sizes.stats(py, &whole, |dict| fields!(dict => rebuilds: plans.len() - 1, layers))
+        // However many keys there are, it grows with them.
+        let (layers, warnings) = (PyTuple::new(py, records)?, PyTuple::empty(py));
+        let rebuilds = plans.len() - 1;
+        sizes.stats(py, &whole, |dict| fields!(dict => rebuilds, layers, warnings))
     }
 
     /// The cells of a key in each layer, oldest first.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -17,7 +18,7 @@ import click
 import bloomtide
 from bloomtide.cli import console
 from bloomtide.cli.lazy import Entry, LazyGroup
-from bloomtide.errors import BloomtideError, MissingExtraError, StorageError
+from bloomtide.errors import BloomtideError, MissingExtraError, OverfullWarning, StorageError
 from bloomtide.extras import require
 
 NAME = "bloomtide"
@@ -67,7 +68,9 @@ class Program(LazyGroup):
             sys.exit(shell_complete(self, {}, NAME, COMPLETE, wanted))
         arguments = list(sys.argv[1:] if args is None else args)
         try:
-            with self.make_context(NAME, arguments) as context:
+            with warnings.catch_warnings(), self.make_context(NAME, arguments) as context:
+                warnings.simplefilter("always", OverfullWarning)
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
                 code = self.invoke(context)
             console.finish_stdout()
         except click.exceptions.Exit as ended:
@@ -75,6 +78,11 @@ class Program(LazyGroup):
         except Exception as problem:  # noqa: BLE001 - nothing may end in a traceback
             code = tell(problem)
         sys.exit(code)
+
+
+def _show_warning(warning: Warning | str, *_: object, **__: object) -> None:
+    """One line on stderr, without a place in our code."""
+    console.warning(str(warning))
 
 
 def tell(problem: Exception) -> int:

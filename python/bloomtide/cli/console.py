@@ -82,6 +82,11 @@ def message(text: str) -> None:
     _tell(text)
 
 
+def warning(text: str) -> None:
+    """Tell what makes answers worse than was asked for."""
+    _tell(text, "warning: ", "yellow")
+
+
 def error(text: str, hint: str = "") -> None:
     """Tell what went wrong, and below it what to do."""
     _tell(text, "error: ", "red")

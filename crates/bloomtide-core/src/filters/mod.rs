@@ -7,6 +7,7 @@ mod decaying;
 mod estimate;
 mod group;
 mod hot;
+mod overfull;
 mod repeated;
 mod scalable;
 mod url;
@@ -26,6 +27,7 @@ pub(crate) use decaying::{
 pub use estimate::Estimate;
 pub use hot::{HotItem, HotList, HotPlan, Steps, Times};
 pub(crate) use hot::{HotState, Occurrence as HotOccurrence};
+pub use overfull::{OVERFULL, Overfull, holds};
 pub(crate) use scalable::{Cells, Layer, Part, Shape};
 pub use scalable::{LayerPlan, ScalableBloomFilter, ScalablePlan};
 pub use url::{Bind, LayerSizes, MAX_LAYERS, PrefixCount, READ_FIRST, UrlFilter, UrlPlan};

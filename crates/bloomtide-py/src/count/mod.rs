@@ -10,7 +10,7 @@ use crate::structure::prelude::*;
 use bloomtide_core::cells::{
     DynamicCells, DynamicShape, GrowingCells, Rebuilds, SpectralCells, SpectralShape,
 };
-use bloomtide_core::filters::{CountFilter as Core, Measure};
+use bloomtide_core::filters::{CountFilter as Core, Measure, Overfull};
 use bloomtide_core::snapshot::Frozen;
 use bloomtide_core::{Error, Estimate, KeyHash, KeySource, Placement, Policy, epoch};
 use plan::{AnyPlan, plan_of, plan_record};
@@ -79,6 +79,7 @@ forward! {
     fn positions(hash: KeyHash) -> Vec<u64>;
     fn clear() -> Result<()>;
     fn measure() -> Measure;
+    fn overfull() -> Option<Overfull>;
     fn bytes() -> u64;
     fn rebuilds() -> Rebuilds;
     fn validate() -> Result<()>;
@@ -180,6 +181,7 @@ pub(crate) struct CountFilter {
     core: Any,
     /// Batches that write without holding the interpreter.
     writers: AtomicUsize,
+    watch: Watch,
 }
 
 shared!(
@@ -189,7 +191,8 @@ shared!(
         Any::Dynamic(filter) => Loaded::Dynamic(filter),
         Any::Spectral(filter) => Loaded::Spectral(filter),
     },
-    |core| core.freeze()?
+    |core| core.freeze()?,
+    watched!();
 );
 whole!(CountFilter);
 merged!(CountFilter);
@@ -206,7 +209,8 @@ planned!(
 impl CountFilter {
     fn new(core: Any) -> Self {
         each!(&core, filter => filter.set_clock(clock));
-        CountFilter { core, writers: AtomicUsize::new(0) }
+        let capacity = each!(&core, filter => filter.plan().capacity);
+        CountFilter { core, writers: AtomicUsize::new(0), watch: Watch::new(capacity) }
     }
 
     pub(crate) fn core(&self) -> &Any {
@@ -228,6 +232,7 @@ impl CountFilter {
     fn add_times(&self, key: &Object<'_>, count: u64) -> PyResult<bool> {
         let hash = hash_key(self.core.hasher(), key, None)?;
         if writers::alone(&self.writers)
+            && !self.watch.is_due(hash)
             && let Any::Dynamic(filter) = &self.core
             // SAFETY: this thread holds the interpreter, and no batch writes without it.
             && let Some(new) = unsafe { filter.add_shortly(hash, count) }
@@ -246,7 +251,11 @@ impl CountFilter {
         } else {
             self.core.add(hash, count)
         };
-        added.or_raise(py)
+        let new = added.or_raise(py)?;
+        if self.watch.is_due(hash) && new {
+            self.look(py)?;
+        }
+        Ok(new)
     }
 
     fn common(&self) -> Common {
@@ -280,7 +289,7 @@ impl CountFilter {
     /// Reads a file that `save` wrote.
     #[classmethod]
     fn load(cls: &Bound<'_, PyType>, path: &Object<'_>) -> PyResult<Py<PyAny>> {
-        checked(cls.py(), files::load(path, kind_of(cls)?)?)
+        files::looked_at(cls.py(), checked(cls.py(), files::load(path, kind_of(cls)?)?)?)
     }
 
     /// Reads what `to_bytes` returned.
@@ -303,7 +312,10 @@ impl CountFilter {
         let change = |part: Part<'_>, out: &mut [u64], _: &mut Crew| {
             self.core.change_many(part.keys, &part.of(&changes), out)
         };
-        keys::run(&Verb::new(self.core.hasher(), &change).writers(&self.writers), &keys, options)
+        let verb = Verb::new(self.core.hasher(), &change).writers(&self.writers);
+        let answers = keys::run(&verb, &keys, options)?;
+        self.look_after(keys.py(), answers.len()?)?;
+        Ok(answers)
     }
 
     /// Cuts the cells into `partitions` other partitions; every count stays the same.
@@ -319,6 +331,7 @@ impl CountFilter {
     /// Fill, estimated keys, error rate now, memory, rebuilds and the longest pause.
     fn stats<'py>(&self, py: Python<'py>) -> Answer<'py> {
         let measure = py.detach(|| self.core.measure());
+        self.look(py)?;
         let (common, rebuilds) = (self.common(), self.core.rebuilds());
         let sizes = Sizes {
             kind: self.core.kind().name(),

@@ -7,9 +7,9 @@ use crate::instants;
 use crate::keys::to_numpy;
 use crate::records::estimate_record;
 use crate::structure::prelude::*;
-use bloomtide_core::TimeDecayingBloomFilter as Core;
 use bloomtide_core::event_time::Oddities;
 use bloomtide_core::filters::When;
+use bloomtide_core::{KeyHash, TimeDecayingBloomFilter as Core};
 use goal::{plan_of, plan_record, repr, sizes_of};
 
 /// Counts keys, and lets the counts fade: how hot is it now?
@@ -21,6 +21,7 @@ pub(crate) struct TimeDecayingBloomFilter {
     clock: Clock,
     /// Batches that write without holding the interpreter.
     pub(crate) writers: AtomicUsize,
+    watch: Watch,
 }
 
 shared!(
@@ -30,7 +31,8 @@ shared!(
     |core| core.freeze()?,
     fn clock(&self) -> Option<&Clock> {
         Some(&self.clock)
-    }
+    },
+    watched!();
 );
 whole!(TimeDecayingBloomFilter);
 merged!(TimeDecayingBloomFilter);
@@ -45,7 +47,8 @@ planned!(
 
 impl TimeDecayingBloomFilter {
     pub(crate) fn new(core: Core, clock: Clock) -> Self {
-        TimeDecayingBloomFilter { core, clock, writers: AtomicUsize::new(0) }
+        let watch = Watch::new(core.plan().capacity);
+        TimeDecayingBloomFilter { core, clock, writers: AtomicUsize::new(0), watch }
     }
 
     /// `add` of one occurrence now, which `short_calls.rs` puts on the class.
@@ -64,11 +67,21 @@ impl TimeDecayingBloomFilter {
     #[inline(always)]
     fn add_times(&self, key: &Object<'_>, count: u64, when: When) -> PyResult<bool> {
         let hash = hash_key(self.core.hasher(), key, None)?;
-        if writers::alone(&self.writers) {
-            // SAFETY: this thread holds the interpreter, and no batch writes without it.
-            return Ok(unsafe { self.core.add_unsynchronised(hash, count, when) });
+        if !writers::alone(&self.writers) || self.watch.is_due(hash) {
+            return self.add_longer(key.py(), hash, count, when);
         }
-        Ok(self.core.add(hash, count, when))
+        // SAFETY: this thread holds the interpreter, and no batch writes without it.
+        Ok(unsafe { self.core.add_unsynchronised(hash, count, when) })
+    }
+
+    /// The same beside batches, or with a look afterwards.
+    #[cold]
+    fn add_longer(&self, py: Python<'_>, hash: KeyHash, count: u64, when: When) -> PyResult<bool> {
+        let new = self.core.add(hash, count, when);
+        if self.watch.is_due(hash) && new {
+            self.look(py)?;
+        }
+        Ok(new)
     }
 }
 
@@ -111,7 +124,10 @@ impl TimeDecayingBloomFilter {
                 Ok(())
             })
         };
-        keys::run(&Verb::new(self.core.hasher(), &add).writers(&self.writers), &keys, options)
+        let verb = Verb::new(self.core.hasher(), &add).writers(&self.writers);
+        let answers = keys::run(&verb, &keys, options)?;
+        self.look_after(py, answers.len()?)?;
+        Ok(answers)
     }
 
     fn __contains__(&self, key: &Object<'_>) -> PyResult<bool> {
@@ -220,6 +236,7 @@ impl TimeDecayingBloomFilter {
     fn stats<'py>(&self, py: Python<'py>, at: Option<&Object<'py>>) -> Answer<'py> {
         let epoch = self.asked(py, at)?;
         let measure = py.detach(|| self.core.measure(epoch));
+        self.look(py)?;
         let (Oddities { late, clock_jumps, ahead }, aside) =
             (self.core.oddities(), self.core.aside());
         let sizes = sizes_of(self.core.plan(), self.core.bytes());

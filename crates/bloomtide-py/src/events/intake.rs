@@ -193,6 +193,23 @@ impl Intake {
             Part::Bloom(filter) => filter.get().core().require_whole().or_raise(py),
             _ => Ok(()),
         })?;
+        self.look_after(py, usize::try_from(passed.0.events).unwrap_or(usize::MAX));
         Ok(passed)
+    }
+
+    /// Lets each filter say that it is overfull. The block counts, so nothing may be raised any more.
+    fn look_after(&self, py: Python<'_>, rows: usize) {
+        for part in &self.into {
+            let looked = match part {
+                Part::Bloom(filter) => filter.get().look_after(py, rows),
+                Part::Url(filter) => filter.get().look_after(py, rows),
+                Part::Count(filter) => filter.get().look_after(py, rows),
+                Part::Fading(filter) => filter.get().look_after(py, rows),
+                Part::List(_) => Ok(()),
+            };
+            if let Err(error) = looked {
+                error.write_unraisable(py, None);
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::history::HistoryBuffer;
 use crate::hot::HotList;
 use crate::instants::{Clock, instant};
 use crate::python::*;
+use crate::structure::Structure;
 use crate::writers::Registered;
 use bloomtide_core::Result;
 use bloomtide_core::history::Buffer;
@@ -137,8 +138,9 @@ impl LogCounter {
                 Target::Buffer(_) | Target::Events(_) => {}
             }
         }
-        py.detach(|| {
+        let counted = py.detach(|| {
             let mut core = locked(&self.core);
+            let before = core.tally().counted;
             let locked = self.into.iter().filter_map(|target| match target {
                 Target::List(list) => Some(Locked::List(list.get().write())),
                 Target::Buffer(buffer) => Some(Locked::Buffer(buffer.get().write())),
@@ -149,8 +151,14 @@ impl LogCounter {
             let locked = locked.iter_mut().map(Locked::sink);
             let filters = filters.iter_mut().map(|(_, filter)| filter as &mut dyn Sink);
             let mut sinks: Vec<&mut dyn Sink> = locked.chain(filters).collect();
-            work(&mut core, now, &mut sinks)
+            work(&mut core, now, &mut sinks)?;
+            Ok((core.tally().counted - before) as usize)
+        });
+        drop(filters);
+        let counted = counted.or_raise(py)?;
+        self.into.iter().try_for_each(|target| match target {
+            Target::Filter(filter) => filter.get().look_after(py, counted),
+            _ => Ok(()),
         })
-        .or_raise(py)
     }
 }

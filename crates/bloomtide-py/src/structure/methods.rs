@@ -25,6 +25,7 @@ macro_rules! whole {
                 self.require_writable(py)?;
                 let _registered = self.register();
                 py.detach(|| Done::done(self.write().clear())).or_raise(py)?;
+                self.reset_watch();
                 self.require_whole().or_raise(py)
             }
 
@@ -51,7 +52,8 @@ macro_rules! whole {
                 self.require_open(py)?;
                 let path = params::path(path)?;
                 py.detach(|| self.frozen(|core| snapshot::save(core, &path, &RealDisk)))
-                    .or_raise(py)
+                    .or_raise(py)?;
+                self.look(py)
             }
 
             /// The snapshot as bytes.
@@ -92,7 +94,8 @@ macro_rules! merged {
                 self.require_writable(py)?;
                 other.require_open(py)?;
                 let _registered = self.register();
-                py.detach(|| other.aside(|theirs| self.write().merge(theirs))).or_raise(py)
+                py.detach(|| other.aside(|theirs| self.write().merge(theirs))).or_raise(py)?;
+                self.look(py)
             }
 
             fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -111,7 +114,7 @@ macro_rules! merged {
                         made.merge(theirs).map(|()| made)
                     })
                 });
-                self.like(py, made.or_raise(py)?)
+                files::looked_at(py, self.like(py, made.or_raise(py)?)?)
             }
         }
     };
@@ -131,7 +134,8 @@ macro_rules! loaded {
                 $($clock: Option<&Object<'_>>)?
             ) -> PyResult<Py<PyAny>> {
                 let loaded = files::load(path, Some(Kind::$kind))?;
-                files::to_object(cls.py(), loaded, None$(.or($clock))?)
+                let object = files::to_object(cls.py(), loaded, None$(.or($clock))?)?;
+                files::looked_at(cls.py(), object)
             }
 
             /// Reads what `to_bytes` returned.
@@ -259,7 +263,9 @@ macro_rules! counted {
                     Done::done(self.core.add_many(part.keys, counts.as_deref(), out, crew))
                 };
                 let verb = Verb::new(self.hasher(), &add).writers(&self.writers);
-                keys::run(&verb, &keys, options)
+                let answers = keys::run(&verb, &keys, options)?;
+                self.look_after(keys.py(), answers.len()?)?;
+                Ok(answers)
             }
 
             /// Takes `count` occurrences away again, from all of the key's counters or from none.

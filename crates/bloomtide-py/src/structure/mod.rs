@@ -26,7 +26,9 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 /// What the macros name, for the files of the classes.
 pub(crate) mod prelude {
     pub(crate) use super::methods::{asked, by_words, counted, loaded, merged, planned, whole};
-    pub(crate) use super::{Done, Locked, Structure, behind_lock, getters, same_class, shared};
+    pub(crate) use super::{
+        Done, Locked, Structure, behind_lock, getters, same_class, shared, watched,
+    };
     pub(crate) use crate::errors::{OrRaise, parameter, removal_refused, to_python, with_added};
     pub(crate) use crate::instants::Clock;
     pub(crate) use crate::key::hash_key;
@@ -34,6 +36,7 @@ pub(crate) mod prelude {
     pub(crate) use crate::params;
     pub(crate) use crate::python::*;
     pub(crate) use crate::records::{self, Sizes, fields, new_record, shown_goal};
+    pub(crate) use crate::watch::Watch;
     pub(crate) use crate::words::Words;
     pub(crate) use crate::{files, weights, writers};
     pub(crate) use bloomtide_core::snapshot::{self, Kind, Loaded, RealDisk, Snapshot};
@@ -94,6 +97,21 @@ pub(crate) trait Structure: Sized {
     fn require_whole(&self) -> Result<()> {
         Ok(())
     }
+
+    /// Warns, once, if it holds far more keys than it was made for. Called after additions, by those that look often.
+    fn look(&self, py: Python<'_>) -> PyResult<()> {
+        let _ = py;
+        Ok(())
+    }
+
+    /// The same after so many rows of a batch, if it is time.
+    fn look_after(&self, py: Python<'_>, rows: usize) -> PyResult<()> {
+        let _ = (py, rows);
+        Ok(())
+    }
+
+    /// It was emptied.
+    fn reset_watch(&self) {}
 
     /// For a caller that changes the structure without holding the interpreter. It still holds it now.
     fn register(&self) -> Option<Registered<'_>> {
@@ -216,6 +234,24 @@ macro_rules! shared {
     };
 }
 pub(crate) use shared;
+
+/// Items of `Structure` for a class with a `watch`, in the macros above.
+macro_rules! watched {
+    () => {
+        fn look(&self, py: Python<'_>) -> PyResult<()> {
+            self.watch.look(py, || self.read().overfull())
+        }
+
+        fn look_after(&self, py: Python<'_>, rows: usize) -> PyResult<()> {
+            if self.watch.is_due_after(rows) { self.look(py) } else { Ok(()) }
+        }
+
+        fn reset_watch(&self) {
+            self.watch.reset();
+        }
+    };
+}
+pub(crate) use watched;
 
 /// The other one of a merge, which must be of this class.
 pub(crate) fn same_class<'a, 'py, C: PyClass>(

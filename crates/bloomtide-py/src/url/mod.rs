@@ -26,9 +26,10 @@ pub(crate) struct UrlFilter {
     core: Locked<Core>,
     plan: UrlPlan,
     hasher: Hasher,
+    watch: Watch,
 }
 
-behind_lock!(UrlFilter, Core, Url);
+behind_lock!(UrlFilter, Core, Url, watched!(););
 whole!(UrlFilter);
 merged!(UrlFilter);
 loaded!(UrlFilter, Url);
@@ -43,7 +44,8 @@ planned!(
 impl UrlFilter {
     pub(crate) fn new(core: Core) -> Self {
         let (plan, hasher) = (core.plan().clone(), *core.hasher());
-        UrlFilter { core: Locked::new(core), plan, hasher }
+        let watch = Watch::new(Some(plan.capacity));
+        UrlFilter { core: Locked::new(core), plan, hasher, watch }
     }
 }
 
@@ -111,7 +113,11 @@ impl UrlFilter {
     #[pyo3(signature = (url, /, *more), text_signature = "($self, url, /)")]
     fn add(&self, url: &Object<'_>, more: &Bound<'_, PyTuple>) -> PyResult<bool> {
         params::refuse_more(url.py(), "count", more)?;
-        with_url(url, |url| self.write().add(url))
+        let new = with_url(url, |url| self.write().add(url))?;
+        if new && self.watch.is_due_after_one() {
+            self.look(url.py())?;
+        }
+        Ok(new)
     }
 
     /// Adds every URL in order; a NumPy array of what `add` would have answered.
@@ -156,7 +162,9 @@ impl UrlFilter {
             }
             self.write().add_many(part.keys, out, crew)
         };
-        keys::run(&Verb::new(&self.hasher, &add).needs(Needs::Texts), keys, options)
+        let answers = keys::run(&Verb::new(&self.hasher, &add).needs(Needs::Texts), keys, options)?;
+        self.look_after(py, answers.len()?)?;
+        Ok(answers)
     }
 
     fn __contains__(&self, url: &Object<'_>) -> PyResult<bool> {
@@ -199,6 +207,7 @@ impl UrlFilter {
             let warnings = core.warnings(&whole, &layers);
             (whole, layers, plans, *core.whole().plan(), core.bytes(), warnings)
         });
+        self.look(py)?;
         let records = (1u32..)
             .zip(plans.iter().zip(&layers))
             .map(|(depth, (plan, layer))| stats_record(py, plan, layer, Some(depth)))

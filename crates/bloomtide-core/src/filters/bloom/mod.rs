@@ -33,7 +33,8 @@ pub use plan::BloomPlan;
 
 use crate::cells::{Gate, Words};
 use crate::error::{Error, Result};
-use crate::filters::Measure;
+use crate::filters::overfull::sampled_items;
+use crate::filters::{Measure, Overfull};
 use crate::hash::{Hasher, KeyHash};
 use crate::positions::Positions;
 use crate::sizing;
@@ -121,56 +122,51 @@ impl BloomFilter {
             return self.add_shared(hash);
         }
         let _entered = self.gate.enter();
-        self.add_alone(hash)
+        // SAFETY: the gate is passed.
+        unsafe { self.add_unsynchronised(hash) }
     }
 
     /// `add` without passing the gate.
     ///
     /// # Safety
-    /// No other thread changes this filter during the call.
+    /// The filter is in memory, and no other thread changes it during the call.
     #[inline(always)]
     pub unsafe fn add_unsynchronised(&self, hash: KeyHash) -> bool {
-        if self.file.is_some() { self.add_shared(hash) } else { self.add_alone(hash) }
-    }
-
-    #[inline(always)]
-    fn add_alone(&self, hash: KeyHash) -> bool {
+        debug_assert!(self.file.is_none());
         match self.plan.layout {
             Layout::Blocked => self.lines().add_alone(hash),
-            Layout::Classic => self.set(self.classic(hash)),
+            Layout::Classic => self.set::<false>(self.classic(hash)),
         }
     }
 
-    #[inline(always)]
     fn add_shared(&self, hash: KeyHash) -> bool {
         match self.plan.layout {
             Layout::Blocked => self.lines().add_shared(hash),
-            Layout::Classic => self.set(self.classic(hash)),
+            Layout::Classic => self.set::<true>(self.classic(hash)),
         }
     }
 
-    /// Sets these bits, all below `bits`; true iff one of them was new.
+    /// Sets these bits, all below `bits`, of a filter in memory; true iff one of them was new.
     pub(crate) fn add_cells(&self, positions: impl Iterator<Item = u64>) -> bool {
         let _entered = self.gate.enter();
-        self.set(positions)
+        self.set::<false>(positions)
     }
 
-    /// Sets these bits of a classic key; true iff one of them was new.
+    /// Sets these bits of a classic key; true iff one of them was new. In a shared file another process may set
+    /// the same one at the same time.
     #[inline(always)]
-    fn set(&self, positions: impl Iterator<Item = u64>) -> bool {
+    fn set<const SHARED: bool>(&self, positions: impl Iterator<Item = u64>) -> bool {
         let mut new = false;
         for position in positions {
             let (word, mask) = self.word(position);
             let old = word.load(Ordering::Relaxed);
             if old & mask == 0 {
-                // In a shared file another process may have set it since we looked.
-                new |= match &self.file {
-                    Some(_) => word.fetch_or(mask, Ordering::Relaxed) & mask == 0,
-                    None => {
-                        word.store(old | mask, Ordering::Relaxed);
-                        true
-                    }
-                };
+                if SHARED {
+                    new |= word.fetch_or(mask, Ordering::Relaxed) & mask == 0;
+                } else {
+                    word.store(old | mask, Ordering::Relaxed);
+                    new = true;
+                }
             }
         }
         new
@@ -252,6 +248,17 @@ impl BloomFilter {
     /// Whether both have the same parameters and the same bits.
     pub fn same_as(&self, other: &BloomFilter) -> bool {
         self.require_compatible(other).is_ok() && self.words.same_as(&other.words)
+    }
+
+    /// Whether it holds more than twice the keys it was made for, by looking at some of its bits.
+    pub fn overfull(&self) -> Option<Overfull> {
+        let BloomPlan { bits, hashes, capacity, .. } = self.plan;
+        let is_set = |bit: u64| {
+            let (word, mask) = self.word(bit);
+            word.load(Ordering::Relaxed) & mask != 0
+        };
+        let items = |sample| sampled_items(bits, hashes, sample, is_set);
+        Overfull::of(capacity, items, |items| self.plan.error_at(items))
     }
 
     /// Measures the cells: one pass over all of them.

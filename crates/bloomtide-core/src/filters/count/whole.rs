@@ -10,7 +10,9 @@ use crate::batch::at_best;
 use crate::cells::runs::{self, Values};
 use crate::cells::{CHUNK, CellValues, GrowingCells, Held, Rebuilds, STUCK};
 use crate::error::Result;
-use crate::filters::Measure;
+use crate::filters::overfull::sampled_items;
+use crate::filters::{Measure, Overfull};
+use crate::placement::Placement;
 use crossbeam_epoch::{self as epoch, Guard, Owned};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -141,6 +143,16 @@ impl<C: GrowingCells> CountFilter<C> {
         });
         let (items, fill, error) = state.plan.placement.measure(used);
         Measure { items, fill, error, saturated }
+    }
+
+    /// Whether it holds more than twice the keys it was made for, by looking at some of its counters.
+    pub fn overfull(&self) -> Option<Overfull> {
+        let guard = &epoch::pin();
+        let state = self.state(guard);
+        let Placement { cells, hashes, .. } = state.plan.placement;
+        let is_used = |cell| state.cells.get(cell, guard) != 0;
+        let items = |sample| sampled_items(cells, hashes, sample, is_used);
+        Overfull::of(state.plan.capacity, items, |items| state.plan.error_at(items))
     }
 
     /// Memory in bytes.

@@ -24,7 +24,8 @@ use crate::batch::{self, KeySource, at_best};
 use crate::cells::{Counters, Gate};
 use crate::crew::{Crew, Hands};
 use crate::error::{Error, Result};
-use crate::filters::{Estimate, Measure};
+use crate::filters::overfull::sampled_items;
+use crate::filters::{Estimate, Measure, Overfull};
 use crate::hash::{Hasher, KeyHash};
 use crate::owners::{Dealing, Owners, Part};
 use crate::placement::{BLOCK_CELLS, Layout};
@@ -404,6 +405,14 @@ impl CountingBloomFilter {
         });
         let (items, fill, error) = self.plan.placement.measure(used);
         Measure { items, fill, error, saturated }
+    }
+
+    /// Whether it holds more than twice the keys it was made for, by looking at some of its counters.
+    pub fn overfull(&self) -> Option<Overfull> {
+        let is_used = |cell| self.counters.get(cell) != 0;
+        let (cells, hashes) = (self.plan.cells(), self.plan.hashes());
+        let items = |sample| sampled_items(cells, hashes, sample, is_used);
+        Overfull::of(self.plan.capacity, items, |items| self.plan.error_at(items))
     }
 
     /// Checks I1.

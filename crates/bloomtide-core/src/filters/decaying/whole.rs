@@ -4,8 +4,11 @@ use super::store::{Store, both, on};
 use super::{DecayingPlan, Frozen, KeptArrivals, NEVER, TimeDecayingBloomFilter};
 use crate::cells::DECAY_BLOCK;
 use crate::error::{Error, Result};
-use crate::filters::Measure;
+use crate::filters::overfull::sample;
+use crate::filters::{Measure, Overfull};
 use crate::hash::Hasher;
+use crate::placement::Placement;
+use crate::sizing;
 use std::sync::atomic::Ordering;
 
 impl TimeDecayingBloomFilter {
@@ -95,6 +98,27 @@ impl TimeDecayingBloomFilter {
         };
         let saturated = on!(&self.store, level => level.full_blocks());
         Measure { items, fill, error, saturated }
+    }
+
+    /// Whether it holds more than twice the keys it was made for, as of its latest epoch, by looking at some of its
+    /// blocks.
+    pub fn overfull(&self) -> Option<Overfull> {
+        let epoch = self.now()?;
+        let items = |sample| self.sampled_items(epoch, sample);
+        Overfull::of(self.plan.capacity, items, |items| self.plan.error_at(items))
+    }
+
+    fn sampled_items(&self, epoch: i64, most: u64) -> f64 {
+        let Placement { cells, hashes, .. } = self.plan.placement;
+        let (mut seen, mut used) = (0u64, 0u64);
+        for block in sample(cells.div_ceil(DECAY_BLOCK), most / DECAY_BLOCK) {
+            let _entered = self.enter_to_read();
+            let values = on!(&self.store, level => level.block(block, epoch, &self.time));
+            let inside = DECAY_BLOCK.min(cells - block * DECAY_BLOCK);
+            seen += inside;
+            used += values[..inside as usize].iter().filter(|units| **units != 0).count() as u64;
+        }
+        sizing::keys_from_fill(used as f64 / seen as f64, cells as f64, f64::from(hashes))
     }
 
     /// Checks I1 and I3.

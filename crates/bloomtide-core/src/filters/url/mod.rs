@@ -34,14 +34,14 @@ pub use plan::{Bind, LayerSizes, MAX_LAYERS, UrlPlan};
 pub use prefixes::PrefixCount;
 
 use crate::error::{Error, Result};
-use crate::filters::{BloomFilter, BloomPlan, Measure};
+use crate::filters::{BloomFilter, BloomPlan, Measure, Overfull, holds};
 use crate::hash::{Hasher, KeyHash};
 use crate::url::Cutter;
 use address::{Trail, crossed, whole};
 use std::iter;
 
 /// How many times its capacity a part holds when it is warned of.
-const OVERFULL: f64 = 1.1;
+const WARNED: f64 = 1.1;
 
 /// A filter of URLs and their prefixes.
 #[derive(Debug)]
@@ -310,26 +310,23 @@ impl UrlFilter {
         {
             let capacity = part.plan().capacity.unwrap_or(u64::MAX);
             // The number of items is an estimate, so a full part may seem to hold a little more.
-            if measure.items > capacity as f64 * OVERFULL {
-                let (who, what) = match depth {
-                    0 => ("the filter".to_owned(), "URLs"),
-                    depth => (format!("depth {depth}"), "prefixes"),
-                };
-                let error = measure.error * 100.0;
-                // An estimate from cells that are all set would be infinite.
-                let items = measure.items.min(u64::MAX as f64) as u64;
-                let items = if items == u64::MAX {
-                    "any number of".to_owned()
-                } else {
-                    format!("about {items}")
-                };
-                told.push(format!(
-                    "{who} holds {items} {what}, made for {capacity}: \
-                     {error:.3} % of absent ones are called seen"
-                ));
+            if measure.items > capacity as f64 * WARNED {
+                let Measure { items, error, .. } = *measure;
+                let found = Overfull { items, capacity, error };
+                told.push(match depth {
+                    0 => holds("the filter", "URLs", &found),
+                    depth => holds(&format!("depth {depth}"), "prefixes", &found),
+                });
             }
         }
         told
+    }
+
+    /// The part that holds most of its capacity, if that is more than twice as much, by looking at some of its bits.
+    pub fn overfull(&self) -> Option<Overfull> {
+        let share = |found: &Overfull| found.items / found.capacity as f64;
+        let found = self.parts().filter_map(BloomFilter::overfull);
+        found.max_by(|one, other| share(one).total_cmp(&share(other)))
     }
 
     /// Checks I1, I2, and every part.
