@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import threading
 from collections.abc import Iterator
 from itertools import pairwise
@@ -166,7 +167,7 @@ def test_stats_are_told_on_stderr() -> None:
 
 def test_more_lines_than_items_are_told() -> None:
     text = b"".join(b"%d\n" % i for i in range(1000))
-    assert "--items 100" in run("dedup", "--items", "100", stdin=text).stderr
+    assert "--items 700" in run("dedup", "--items", "700", stdin=text).stderr
     for enough in (["--items", "1000"], ["--items", "auto"], ["--items", "100", "--exact"]):
         result = run("dedup", *enough, stdin=text)
         assert (result.stderr, result.stdout_bytes) == ("", text)
@@ -174,9 +175,40 @@ def test_more_lines_than_items_are_told() -> None:
 
 def test_exact_drops_no_line_whatever_the_filter_thinks() -> None:
     text = b"".join(b"%d\n" % i for i in range(2000))
-    filtered = dedup("--items", "10", "--error", "0.5", stdin=text * 2)
+    filtered = dedup("--items", "1500", "--error", "0.5", stdin=text * 2)
     assert filtered.count(b"\n") < 2000
-    assert dedup("--items", "10", "--error", "0.5", "--exact", stdin=text * 2) == text
+    for items in ("10", "1500"):
+        exact = dedup("--items", items, "--error", "0.5", "--exact", stdin=text * 2)
+        assert exact == text
+
+
+LONG = b"".join(b"%060d\n" % i for i in range(100_000))
+"""Six chunks of some 17 000 lines each."""
+
+
+def test_far_too_few_items_end_the_run_before_new_lines_are_lost() -> None:
+    """It was 93 of a hundred new lines, with the exit code 0."""
+    result = run("dedup", "--items", "20k", stdin=LONG, code=2)
+    assert result.stderr.startswith("error: --items 20,000 is far too small: ")
+    assert "hint: " in result.stderr
+    said = re.search(r": ([\d,]+) lines were filtered and written", result.stderr)
+    assert said is not None
+    passed = int(said[1].replace(",", ""))
+    assert 20_000 < passed < 60_000
+    written = result.stdout_bytes.splitlines()
+    before = LONG.splitlines()[:passed]
+    assert set(written) <= set(before), "whole lines, of those that it names"
+    assert len(written) > 0.95 * passed, "up to there hardly one is missing"
+    for enough in (["--items", "100k"], ["--items", "auto"], ["--items", "20k", "--exact"]):
+        assert dedup(*enough, "--error", "1e-9", stdin=LONG) == LONG
+
+
+def test_a_small_input_of_far_more_items_writes_nothing() -> None:
+    text = b"".join(b"%d\n" % i for i in range(1000))
+    result = run("dedup", "--items", "100", stdin=text, code=2)
+    assert result.stdout_bytes == b""
+    assert "0 lines were filtered" in result.stderr
+    assert run("dedup", "--count", "--items", "100", stdin=text, code=2).stdout_bytes == b""
 
 
 def test_urls_are_compared_by_their_canonical_form_and_printed_as_they_came() -> None:

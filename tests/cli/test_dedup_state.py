@@ -116,3 +116,85 @@ def test_nothing_is_saved_when_the_header_is_wrong(tmp_path: Path) -> None:
     before = state.read_bytes()
     refused("dedup", "--state", state, "--key", "id", "--format", "csv", stdin=b"x,y\n1,2\n")
     assert state.read_bytes() == before
+
+
+# --- The set of --exact ---------------------------------------------------------------------------
+
+
+def test_a_plain_run_on_an_exact_state_is_refused_since_its_set_would_not_learn(
+    tmp_path: Path,
+) -> None:
+    """It printed a line, and the next exact run printed it again."""
+    state = tmp_path / "seen"
+    dedup("--state", state, "--exact", stdin=b"a\n")
+    before = state.read_bytes()
+    for way in ([], ["--items", "1000"], ["--error", "1%"]):
+        told = refused("dedup", "--state", state, *way, stdin=b"b\n")
+        assert "seen" in told
+    assert "give --exact again" in refused("dedup", "--state", state, stdin=b"b\n")
+    assert state.read_bytes() == before
+    assert dedup("--state", state, "--exact", stdin=b"a\nb\nb\n") == b"b\n"
+    assert dedup("--state", state, "--exact", stdin=b"a\nb\n") == b""
+
+
+def test_a_state_whose_set_is_gone_is_refused_by_every_run(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    dedup("--state", state, "--exact", stdin=b"a\n")
+    (tmp_path / "seen.exact").unlink()
+    for way in ([], ["--exact"]):
+        told = refused("dedup", "--state", state, *way, stdin=b"a\n")
+        assert "seen.exact is gone" in told
+        assert "restore it" in told
+    assert not (tmp_path / "seen.exact").exists()
+    state.unlink()
+    assert dedup("--state", state, "--exact", stdin=b"a\n") == b"a\n"
+
+
+def test_a_plain_state_is_not_begun_beside_a_set(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    dedup("--state", state, "--exact", stdin=b"a\n")
+    state.unlink()
+    assert "seen.exact" in refused("dedup", "--state", state, stdin=b"a\n")
+    assert not state.exists()
+
+
+def test_an_exact_run_that_was_killed_before_its_first_line_can_be_begun_again(
+    tmp_path: Path,
+) -> None:
+    """The set is made first: an empty one without a state has forgotten nothing."""
+    state = tmp_path / "seen"
+    dedup("--state", state, "--exact", stdin=b"")
+    state.unlink()
+    assert dedup("--state", state, "--exact", stdin=b"a\na\n") == b"a\n"
+
+
+# --- A state that is full -------------------------------------------------------------------------
+
+
+def _numbers(start: int, end: int) -> bytes:
+    return b"".join(b"%d\n" % i for i in range(start, end))
+
+
+def test_a_state_that_is_full_is_refused_before_a_line_is_read(tmp_path: Path) -> None:
+    """It dropped most of the new lines, with the exit code 0."""
+    state, lines = tmp_path / "seen", tmp_path / "lines"
+    full = BloomFilter(1000, 1e-4)
+    full.add_many(range(4000))
+    full.save(state)
+    before = state.read_bytes()
+    told = refused("dedup", "--state", state, lines)
+    assert "is full" in told
+    assert "made for 1000" in told
+    assert str(lines) not in told
+    assert state.read_bytes() == before
+
+
+def test_a_run_that_overfills_its_state_leaves_it_as_it_was(tmp_path: Path) -> None:
+    state = tmp_path / "seen"
+    dedup("--state", state, "--items", "1000", stdin=_numbers(0, 900))
+    before = state.read_bytes()
+    result = run("dedup", "--state", state, stdin=_numbers(0, 9000), code=2)
+    assert "far too small" in result.stderr
+    assert result.stdout_bytes == b""
+    assert state.read_bytes() == before
+    assert dedup("--state", state, stdin=_numbers(800, 1000)) == _numbers(900, 1000)

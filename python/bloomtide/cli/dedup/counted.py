@@ -17,8 +17,9 @@ from typing import Any
 
 from bloomtide import BloomFilter, Dedup, DynamicCountFilter
 from bloomtide.cli import console
-from bloomtide.cli.dedup.memory import ERROR, Size
+from bloomtide.cli.dedup.memory import ERROR, Size, overfull_is_an_error
 from bloomtide.cli.sources import chunks, stdin
+from bloomtide.errors import OverfullWarning
 
 WHAT = "lines"
 FORM = "one item per line"
@@ -39,8 +40,16 @@ class Counted:
             items = max(1, self.size.items or self._distinct(files))
             error = self.size.error or ERROR
             counts = DynamicCountFilter(items, error)
-            for _, keys in self._passes(Dedup(**self.options), files):
-                counts.add_many(keys)
+            try:
+                with overfull_is_an_error():
+                    for _, keys in self._passes(Dedup(**self.options), files):
+                        counts.add_many(keys)
+            except OverfullWarning as found:
+                raise console.CommandError(
+                    f"--items {found.capacity:,} is far too small: there are more than"
+                    f" {2 * found.capacity:,} different lines",
+                    hint="nothing was written; give --items auto or a larger number",
+                ) from None
             seen, lines = BloomFilter(items, error), Dedup(**self.options)
             for header, keys in self._passes(lines, files, judged=True):
                 new = seen.add_many(keys).tolist()

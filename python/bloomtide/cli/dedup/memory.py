@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bloomtide import BloomFilter, Dedup, ScalableBloomFilter, load
 from bloomtide._core import parse_duration
 from bloomtide.cli.console import CommandError, ReaderGoneError
-from bloomtide.errors import KindError, NotASnapshotError, UnsealedError
+from bloomtide.errors import KindError, NotASnapshotError, OverfullWarning, UnsealedError
 
 if TYPE_CHECKING:
     from bloomtide.recent import RecentFilter
@@ -31,6 +32,8 @@ COMMIT = 1.0
 """Seconds between two commits of the set on disk."""
 EXACT = ".exact"
 """What the name of the set on disk has behind that of the state."""
+EXACT_SEED = int.from_bytes(b"exact", "big")
+"""The seed of a state that has a set: so the state itself tells, also when its set is gone."""
 
 Filter = BloomFilter | ScalableBloomFilter
 
@@ -45,12 +48,12 @@ class Size:
     expected: int = 0
     """Lines of the input, as far as its files tell; a filter without a size begins with them."""
 
-    def flat(self) -> Filter:
-        """A filter of that size."""
-        error = self.error or ERROR
+    def flat(self, *, exact: bool = False) -> Filter:
+        """A filter of that size; `exact` if a set on disk goes with it."""
+        error, seed = self.error or ERROR, EXACT_SEED if exact else 0
         if self.items:
-            return BloomFilter(self.items, error)
-        return ScalableBloomFilter(max(AUTO, self.expected), error)
+            return BloomFilter(self.items, error, seed=seed)
+        return ScalableBloomFilter(max(AUTO, self.expected), error, seed=seed)
 
     def recent(self, within: str) -> RecentFilter:
         """A filter that forgets."""
@@ -83,7 +86,16 @@ class Flat:
         self.filter = filter
         self.lines = Dedup(filter, **options)
         self.prepare = self.lines.hash
-        self.judge = self.lines.filter
+
+    def judge(self, prepared: Any) -> bytes:
+        """The lines to be kept. A filter that is far too small by then ends the run before they are
+        written: it would drop more and more new lines."""
+        before = self.lines.tally
+        with overfull_is_an_error():
+            try:
+                return self.lines.filter(prepared)
+            except OverfullWarning as found:
+                raise _too_small(found, before[0]) from None
 
     def written(self) -> None:
         """Nothing is left to do."""
@@ -109,7 +121,9 @@ class Exact:
     def judge(self, data: bytes | None) -> bytes:
         """The lines to be kept of these bytes; None at the end of a file."""
         header, keys, _ = self.lines.take(data)
-        self.filter.add_many(keys)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverfullWarning)  # the set has the last word
+            self.filter.add_many(keys)
         # One call in order, new or not: a key may repeat one that is new in the same chunk.
         return header + self.lines.keep(self.exact.add_many(keys))
 
@@ -180,14 +194,14 @@ def remembering(
             yield Recent(_recent(state, size, within, stack), options)
             return
         if not exact:
-            yield Flat(_flat(state, size, stack), options)
+            filter = size.flat() if state is None else _without_set(state, size, stack)
+            yield Flat(filter, options)
             return
         from bloomtide.store.exact import ExactSet
 
-        file = _beside(state, stack)
-        filter = _flat(state, size, stack)
+        filter = size.flat() if state is None else _with_set(state, size, stack)
         # Committed after the lines were written, never before.
-        with ExactSet(file, batch=1 << 40) as kept:
+        with ExactSet(_set_of(state, stack), batch=1 << 40) as kept:
             try:
                 yield Exact(filter, kept, options)
             except BaseException as problem:
@@ -196,31 +210,101 @@ def remembering(
                 raise
 
 
-def _beside(state: Path | None, stack: contextlib.ExitStack) -> Path:
-    """Where the set on disk is. One without the other would call lines seen that were not."""
-    if state is None:
-        import tempfile
+@contextlib.contextmanager
+def overfull_is_an_error() -> Iterator[None]:
+    """Where a filter that is far too small must not go on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OverfullWarning)
+        yield
 
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bloomtide-dedup-"))
-        return Path(folder) / "lines"
-    file = state.with_name(state.name + EXACT)
-    if state.exists() and not file.exists():
+
+def _too_small(found: OverfullWarning, lines: int) -> CommandError:
+    return CommandError(
+        f"--items {found.capacity:,} is far too small: {lines:,} lines were filtered and written,"
+        f" then there were more than {2 * found.capacity:,} different ones",
+        hint="the lines after those were not written, and a state is as it was; give --items auto"
+        " or a larger number, with a new state",
+    )
+
+
+def _set_of(state: Path | None, stack: contextlib.ExitStack) -> Path:
+    """Where the set on disk is."""
+    if state is not None:
+        return state.with_name(state.name + EXACT)
+    import tempfile
+
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bloomtide-dedup-"))
+    return Path(folder) / "lines"
+
+
+def _with_set(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter:
+    """The filter of a state with a set. That is made first, so a state without one has lost it."""
+    from bloomtide.store.exact import ExactSet
+
+    file = _set_of(state, stack)
+    if not state.exists():
+        _require_no_set(state, file)
+        ExactSet(file).close()
+        size.flat(exact=True).save(state)
+    found = _flat(state, size, stack)
+    if found.seed != EXACT_SEED:
         raise CommandError(
             f"{state} was made without --exact", hint="leave it out, or use a new state"
         )
-    if file.exists() and not state.exists():
-        raise CommandError(f"{file} is there without {state}", hint=f"remove {file} to start anew")
-    return file
+    if not file.exists():
+        raise _set_is_gone(state, file)
+    return found
 
 
-def _flat(state: Path | None, size: Size, stack: contextlib.ExitStack) -> Filter:
-    if state is None:
-        return size.flat()
+def _without_set(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter:
+    """The filter of a state that has no set: what went by a set would come again."""
+    file = _set_of(state, stack)
     if not state.exists():
+        _require_no_set(state, file)
         size.flat().save(state)
+    found = _flat(state, size, stack)
+    if found.seed == EXACT_SEED:
+        if not file.exists():
+            raise _set_is_gone(state, file)
+        raise CommandError(
+            f"{state} was made with --exact, and its set must learn of every line",
+            hint="give --exact again, or use a new state",
+        )
+    if told := found.stats().warnings:
+        raise CommandError(
+            f"{state} is full: {told[0]}",
+            hint="start a new state with --items auto or a larger number",
+        )
+    return found
+
+
+def _require_no_set(state: Path, file: Path) -> None:
+    """Refuses a set that has lost its state. An empty one was left by a run that was killed."""
+    if not file.exists():
+        return
+    from bloomtide.store.exact import ExactSet
+
+    with ExactSet(file) as kept:
+        if next(iter(kept), None) is not None:
+            raise CommandError(
+                f"{file} is there without {state}", hint=f"remove {file} to start anew"
+            )
+
+
+def _set_is_gone(state: Path, file: Path) -> CommandError:
+    return CommandError(
+        f"{file} is gone: it is the set of the lines that {state} has seen",
+        hint=f"restore it from a copy, or remove {state} too and start anew",
+    )
+
+
+def _flat(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter:
+    """The filter in the file, which is locked until the end."""
     _lock(state, stack)
     try:
-        found = load(state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverfullWarning)  # looked for, where it matters
+            found = load(state)
     except UnsealedError:
         raise _in_use(state) from None
     except (KindError, NotASnapshotError):
