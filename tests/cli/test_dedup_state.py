@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -198,3 +199,46 @@ def test_a_run_that_overfills_its_state_leaves_it_as_it_was(tmp_path: Path) -> N
     assert result.stdout_bytes == b""
     assert state.read_bytes() == before
     assert dedup("--state", state, stdin=_numbers(800, 1000)) == _numbers(900, 1000)
+
+
+# --- States of --within ---------------------------------------------------------------------------
+
+EVENTS = b"2024-05-01T09:00:00Z,a\n2024-05-01T12:00:00Z,b\n"
+
+
+@pytest.fixture
+def recent(tmp_path: Path) -> Path:
+    """A state that has seen a at nine and b at twelve."""
+    state = tmp_path / "seen"
+    options = ["--format", "csv", "--key", "2", "--time", "1"]
+    dedup("--state", state, "--within", "7d", *options, stdin=EVENTS)
+    return state
+
+
+def test_info_knows_a_state_that_forgets(recent: Path) -> None:
+    shown = run("info", recent).stdout
+    for part in ("recent", "within", "604800", "2024-05-01T12:00:00Z"):
+        assert part in shown
+    facts = json.loads(run("info", "--json", recent).stdout)
+    assert (facts["kind"], facts["parameters"]["within"]) == ("recent", 604800.0)
+    assert facts["time"] == 1_714_564_800.0
+    assert round(facts["stats"]["items"]) == 2
+    assert run("validate", recent).stdout.endswith(": ok, recent\n")
+
+
+def test_check_asks_a_state_that_forgets_as_of_its_own_time(recent: Path) -> None:
+    assert run("check", recent, stdin=b"a\nb\nc\n").stdout == "a\nb\n"
+    run("check", recent, "--key", "c", code=1)
+    later = ["--at", "2024-05-08T11:00:00Z"]
+    assert run("check", recent, *later, stdin=b"a\nb\nc\n").stdout in ("b\n", "a\nb\n")
+    run("check", recent, "--at", "2024-06-01T00:00:00Z", stdin=b"a\nb\n", code=1)
+    told = refused("check", recent, "--at", "2024-05-01T10:00:00Z", "--key", "a")
+    assert "2024-05-01T12:00:00Z" in told
+
+
+def test_other_commands_say_what_reads_a_state_that_forgets(recent: Path) -> None:
+    before = recent.read_bytes()
+    for command in ("add", "remove", "count"):
+        assert "dedup --within" in refused(command, recent, stdin=b"a\n")
+    assert "dedup --within" in refused("merge", recent.with_name("out"), recent, recent)
+    assert recent.read_bytes() == before

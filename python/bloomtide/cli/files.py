@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import bloomtide
 from bloomtide import BloomFilter, HotList, system
@@ -20,7 +20,11 @@ from bloomtide.cli import console
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.kinds import Filter
 from bloomtide.errors import UnsealedError
+from bloomtide.format import HEAD, kind_of
 from bloomtide.system import LockBeside
+
+if TYPE_CHECKING:
+    from bloomtide.recent import RecentFilter
 
 
 def read_filter(file: Path) -> Filter:
@@ -29,6 +33,22 @@ def read_filter(file: Path) -> Filter:
         return _filter_of(file)
     except UnsealedError:
         return BloomFilter.open(file, mode="r")
+
+
+def read_state(file: Path) -> Filter | RecentFilter:
+    """The same, or a state of `dedup --within`."""
+    if is_recent(file):
+        from bloomtide.recent import RecentFilter
+
+        return RecentFilter.load(file)
+    return read_filter(file)
+
+
+def is_recent(file: Path) -> bool:
+    """Whether the file says that it is a state of `dedup --within`."""
+    with contextlib.suppress(OSError), file.open("rb") as opened:
+        return kind_of(opened.read(HEAD)) == "recent"
+    return False
 
 
 @contextlib.contextmanager
@@ -59,6 +79,11 @@ def _load_sealed(file: Path) -> Filter | None:
 
 
 def _filter_of(file: Path) -> Filter:
+    if is_recent(file):
+        raise CommandError(
+            f"{file} is a state of `dedup --within`",
+            hint="`dedup` goes on from it, `info` and `check` look into it",
+        )
     loaded = bloomtide.load(file)
     if isinstance(loaded, HotList):
         raise CommandError(

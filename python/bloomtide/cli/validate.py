@@ -9,6 +9,7 @@ import click
 
 import bloomtide
 from bloomtide.cli import console, progress
+from bloomtide.cli.files import is_recent, read_state
 from bloomtide.cli.options import PATH, as_json
 from bloomtide.errors import BloomtideError
 
@@ -39,7 +40,7 @@ def validate(files: tuple[Path, ...], json: bool) -> int:
 def _examine(file: Path) -> dict[str, Any]:
     name = console.printable(str(file))
     try:
-        filter = bloomtide.load(file)
+        filter: Any = bloomtide.load(file) if not is_recent(file) else read_state(file)
         filter.validate()
     except BloomtideError as problem:
         return {
