@@ -26,6 +26,9 @@ SAMPLE = 1 << 16
 PACKED_CHUNK = 1 << 14
 """Bytes unpacked at once; one may become thousands, so fewer than `CHUNK`."""
 
+EMPTY = "the file is empty"
+"""What is wrong with a packed file of no bytes: it was cut, or not written yet."""
+
 AHEAD = 2
 """Pieces that a thread works out before they are asked for."""
 
@@ -139,6 +142,8 @@ def _gzip(file: BinaryIO, advance: Advance) -> Iterator[bytes]:
             yield chunk
             advance(file.tell() - before)
             before = file.tell()
+        if file.tell() == 0:  # packed nothing has bytes too
+            raise EOFError(EMPTY)
 
 
 def _zstd(file: BinaryIO, advance: Advance) -> Iterator[bytes]:
@@ -147,9 +152,11 @@ def _zstd(file: BinaryIO, advance: Advance) -> Iterator[bytes]:
 
     frames = zstandard.ZstdDecompressor()
     frame = None
+    some = False
     try:
         while packed := file.read(PACKED_CHUNK):
             advance(len(packed))
+            some = True
             while packed:
                 frame = frame or frames.decompressobj()
                 yield frame.decompress(packed)
@@ -160,6 +167,8 @@ def _zstd(file: BinaryIO, advance: Advance) -> Iterator[bytes]:
         raise _damaged_zstd(file, str(problem)) from None
     if frame is not None:
         raise _damaged_zstd(file, "it ends too early")
+    if not some:
+        raise _damaged_zstd(file, EMPTY)
 
 
 def _damaged_zstd(file: BinaryIO, problem: str) -> CommandError:
