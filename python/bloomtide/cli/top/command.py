@@ -45,6 +45,13 @@ from bloomtide.system import has_input
     help="How many to show.",
 )
 @option(
+    "--places",
+    metavar="N",
+    type=int,
+    help="So many different ones are counted exactly; 16,384, or 8 times --number. Each takes about"
+    " 200 bytes. With more, upper bounds are marked.",
+)
+@option(
     "--at",
     metavar="WHEN",
     type=parse_when,
@@ -73,6 +80,7 @@ def top(
     by: str,
     half_life: str,
     number: int,
+    places: int | None,
     at: float | None,
     follow: bool,
     refresh: float,
@@ -87,6 +95,8 @@ def top(
     that is six times longer. Lines that are not understood are counted, and the first are shown.
     """
     require("number", number, "1 to 1000000", 1 <= number <= 1_000_000)
+    places = max(PLACES, 8 * number) if places is None else places
+    require("places", places, "--number to 2**30", number <= places <= 1 << 30)
     require("refresh", refresh, "0.01 to 3600 seconds", 0.01 <= refresh <= 3600)
     if follow and at is not None:
         raise console.CommandError(
@@ -95,7 +105,7 @@ def top(
     hotness = Hotness(
         by,
         None if half_life == "never" else parse_duration(half_life, "half_life"),
-        max(PLACES, 8 * number),
+        places,
         query=not no_query,
         until=at,
         format=format,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,14 @@ from bloomtide.records import LogReport
 from bloomtide.trend import SLOWER, Trend, steady_window, trend_of
 
 PLACES = 16_384
-"""Keys in a list: a page with more than 1/16384 of all hits is never missed. A few megabytes."""
+"""Keys in a list, if nothing else is asked for: so many different ones are counted exactly, and of
+more none is missed that has more than 1/16384 of all hits. A few megabytes."""
 
 DAY = 86_400.0
 """Seconds that one line may move the time of a log whose counts do not fade."""
+
+ROUNDING = 1e-9
+"""By so much of a faded count its bounds may lie apart though every hit is known."""
 
 FORGOTTEN = 0.01
 """Hits below which a key is no longer shown: one hit after seven half-lives."""
@@ -34,6 +39,8 @@ class HotRow:
     share: float
     per_minute: float
     trend: Trend
+    exact: bool
+    """Whether the key was in the list from its first hit on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Hot:
     ahead: int
     """Lines that are later than the clock by more than a day."""
     aside: int
-    """Lines far after all others that are set aside until their times are believed."""
+    """Lines far after all others, whose times are not believed yet; counts that fade lack them."""
 
     def sum(self, field: str) -> int:
         """A number of the reports, over all logs."""
@@ -81,10 +88,13 @@ class Hotness:
         """The `n` hottest keys; if `at` is before the log's own time, as of that."""
         reports = tuple(counter.report() for counter in self.counters)
         at = max(at, self.time or at)
-        total = self.lists[0].total(at)
+        # Counts that do not fade are those of all lines, also of such whose times are not believed:
+        # none of these is later than the clock by more than a day.
+        asked = max(at, time.time() + 2 * DAY) if self.half_life is None else at
+        total = self.lists[0].total(asked)
         firsts = [report.first for report in reports if report.first is not None]
         age = at - min(firsts, default=at)
-        items = (item for item in self.lists[0].top(n, at) if item.count >= FORGOTTEN)
+        items = (item for item in self.lists[0].top(n, asked) if item.count >= FORGOTTEN)
         rows = (self._row(item, at, age) for item in items)
         stats = self.lists[0].stats()
         return Hot(at, self.half_life, total, tuple(rows), reports, stats.ahead, stats.aside)
@@ -102,4 +112,6 @@ class Hotness:
             scale = window / steady_window(SLOWER * self.half_life, age)
             trend = trend_of(item.lower, item.count, slow.lower * scale, slow.value * scale)
         per_minute = 60 * item.count / window
-        return HotRow(item.key, item.count, item.lower, item.share, per_minute, trend)
+        rounding = 0.0 if self.half_life is None else ROUNDING * item.count
+        exact = item.count - item.lower <= rounding
+        return HotRow(item.key, item.count, item.lower, item.share, per_minute, trend, exact)

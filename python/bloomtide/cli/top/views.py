@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -139,7 +140,10 @@ def _headline(hot: Hot) -> str:
     if hot.ahead:
         parts.append(f"{show_count(hot.ahead)} dated after tomorrow")
     if hot.aside:
-        parts.append(f"{show_count(hot.aside)} dated far after the others, set aside")
+        aside = ", set aside" if hot.half_life else ""
+        parts.append(f"{show_count(hot.aside)} dated far after the others{aside}")
+    if not all(row.exact for row in hot.rows):
+        parts.append("more different ones than --places")
     if hot.formats():
         parts.append(hot.formats())
     return ", ".join(parts)
@@ -158,10 +162,13 @@ def _text(key: bytes, encoding: str) -> str:
 
 def _hits(row: HotRow, encoding: str) -> str:
     """A count whose bounds lie apart is an upper bound."""
-    count = f"{row.count:,.1f}" if row.count < 100 else show_count(row.count)
-    if row.lower >= 0.99 * row.count:
-        return count
-    return f"≤ {count}" if encoding.startswith("utf") else f"<= {count}"
+    parts = 10 if row.count < 100 else 1
+    # A bound is rounded up, or it would be none.
+    count = row.count if row.exact else math.ceil(row.count * parts) / parts
+    shown = f"{count:,.1f}" if parts == 10 else show_count(count)
+    if row.exact:
+        return shown
+    return f"≤ {shown}" if encoding.startswith("utf") else f"<= {shown}"
 
 
 def _rate(row: HotRow) -> str:
