@@ -1,4 +1,4 @@
-"""What differs between operating systems is in `system.py` and, in the core, in `system.rs`."""
+"""What differs between operating systems is in `system.py` and, in the core, in `system/`."""
 
 from __future__ import annotations
 
@@ -53,11 +53,12 @@ def test_the_check_finds_imports_and_calls() -> None:
     assert sorted(uses(source)) == ["fcntl", "os.fork", "os.fork", "resource"]
 
 
-def test_one_rust_file_names_operating_systems() -> None:
+def test_one_rust_module_names_operating_systems() -> None:
     found = {
         file
         for file in CRATES.rglob("*.rs")
         for line in file.read_text(encoding="utf-8").splitlines()
         if RUST.search(line.partition("//")[0])
     }
-    assert found == {CRATES / "bloomtide-core" / "src" / "system.rs", CLOCK}
+    system = CRATES / "bloomtide-core" / "src" / "system"
+    assert found == {system / "mod.rs", system / "guarded.rs", CLOCK}

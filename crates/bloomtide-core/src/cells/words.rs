@@ -33,7 +33,8 @@ struct Line(
 enum Backing {
     Lines(Vec<Line>),
     Pages(MmapMut),
-    File(Guarded),
+    /// Apart, since a partition has several runs of words and hardly any of them is a file.
+    File(Box<Guarded>),
 }
 
 /// A run of atomic words.
@@ -86,7 +87,7 @@ impl Words {
         }
         // SAFETY: offset is inside the map, whose address is not null.
         let base = unsafe { NonNull::new_unchecked(map.as_mut_ptr().add(offset)) }.cast();
-        Ok(Words { base, len: bytes / 8, backing: Backing::File(map) })
+        Ok(Words { base, len: bytes / 8, backing: Backing::File(Box::new(map)) })
     }
 
     /// The mapped file behind the words, if it is one.
