@@ -20,7 +20,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build wheel test test-all test-portable test-sqlalchemy20 test-package lint bench proof crawl spark kills shop equal experiments docs plots pictures fuzz lock clean
+.PHONY: help run build wheel test test-all test-portable test-sqlalchemy20 test-package lint bench proof crawl spark kills shop oracle equal experiments docs plots pictures fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a lo
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch
 	$(BIN)/python examples/shop
+
+oracle: $(VENV)/.release $(VENV)/.dev ## a million operations on each structure beside an exact model, and every planted fault (minutes)
+	$(BIN)/python -m benchmarks.oracle
 
 equal: $(VENV)/.release ## a million operations on every structure that counts: all answer alike
 	$(BIN)/python -m benchmarks.equivalence
