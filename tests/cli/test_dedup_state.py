@@ -119,6 +119,13 @@ def test_nothing_is_saved_when_the_header_is_wrong(tmp_path: Path) -> None:
     assert state.read_bytes() == before
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_first_run_that_fails_leaves_no_state_behind(tmp_path: Path, way: list[str]) -> None:
+    header = ["--key", "id", "--format", "csv"]
+    refused("dedup", "--state", tmp_path / "seen", *way, *header, stdin=b"x,y\n1,2\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 # --- The set of --exact ---------------------------------------------------------------------------
 
 

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 from bloomtide import BloomFilter, Dedup, ScalableBloomFilter, load
 from bloomtide._core import parse_duration
 from bloomtide.cli.console import CommandError, ReaderGoneError
-from bloomtide.errors import KindError, NotASnapshotError, OverfullWarning, UnsealedError
+from bloomtide.errors import (
+    BloomtideError,
+    KindError,
+    NotASnapshotError,
+    OverfullWarning,
+    UnsealedError,
+)
 
 if TYPE_CHECKING:
     from bloomtide.recent import RecentFilter
@@ -245,7 +251,7 @@ def _with_set(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter:
     if not state.exists():
         _require_no_set(state, file)
         ExactSet(file).close()
-        size.flat(exact=True).save(state)
+        _begin(state, size.flat(exact=True), stack, file)
     found = _flat(state, size, stack)
     if found.seed != EXACT_SEED:
         raise CommandError(
@@ -261,7 +267,7 @@ def _without_set(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter
     file = _set_of(state, stack)
     if not state.exists():
         _require_no_set(state, file)
-        size.flat().save(state)
+        _begin(state, size.flat(), stack)
     found = _flat(state, size, stack)
     if found.seed == EXACT_SEED:
         if not file.exists():
@@ -278,17 +284,39 @@ def _without_set(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter
     return found
 
 
+def _begin(
+    state: Path, made: Filter | RecentFilter, stack: contextlib.ExitStack, exact: Path | None = None
+) -> None:
+    """An empty state, to be locked. A run that fails and put nothing into it removes it again."""
+    made.save(state)
+    ours = state.stat().st_ino
+
+    def undo(_: object, problem: BaseException | None, __: object) -> bool:
+        if problem is None or not state.exists() or state.stat().st_ino != ours:
+            return False
+        # A file that cannot be looked at or removed hides no error.
+        with contextlib.suppress(OSError, BloomtideError):
+            if exact is None or _is_empty(exact):
+                state.unlink()
+                if exact is not None:
+                    exact.unlink(missing_ok=True)
+        return False
+
+    stack.push(undo)
+
+
 def _require_no_set(state: Path, file: Path) -> None:
     """Refuses a set that has lost its state. An empty one was left by a run that was killed."""
-    if not file.exists():
-        return
+    if file.exists() and not _is_empty(file):
+        raise CommandError(f"{file} is there without {state}", hint=f"remove {file} to start anew")
+
+
+def _is_empty(file: Path) -> bool:
+    """Whether a set on disk has no line."""
     from bloomtide.store.exact import ExactSet
 
     with ExactSet(file) as kept:
-        if next(iter(kept), None) is not None:
-            raise CommandError(
-                f"{file} is there without {state}", hint=f"remove {file} to start anew"
-            )
+        return next(iter(kept), None) is None
 
 
 def _set_is_gone(state: Path, file: Path) -> CommandError:
@@ -327,7 +355,7 @@ def _recent(
     if state is None:
         return made
     if not state.exists():
-        made.save(state)
+        _begin(state, made, stack)
     _lock(state, stack)
     try:
         found = type(made).load(state)
