@@ -228,6 +228,8 @@ def read_counts(counts: Any) -> NDArray[np.uint64]:
         column = _from_arrow(counts) if arrow else counts
     except Exception as error:
         raise _no_counts(str(error)) from error
+    if not arrow and isinstance(column, np.ndarray) and column.dtype == object and column.ndim == 1:
+        column = column.tolist()
     if hasattr(column, "dtype") and hasattr(column, "astype"):
         _require_counts(column, arrow=arrow)
         # Signed ones keep their sign, so that a negative count is shown as it is.
@@ -290,7 +292,9 @@ def _no_count(count: Any, row: int) -> ParameterError:
 def read_changes(changes: Iterable[int] | NDArray[Any]) -> NDArray[np.int64]:
     """By how much each key changes its count."""
     # NumPy knows all kinds of columns; only whole numbers are taken.
-    column = np.asarray(changes)
+    column = np.asarray(
+        changes if hasattr(changes, "__len__") or not _iterable(changes) else list(changes)
+    )
     if column.ndim == 0:
         hint = f"give one for each key: changes=[{_shown(changes)}] * len(keys)"
         raise refusal("changes", _shown(changes), "a column of whole numbers", hint)

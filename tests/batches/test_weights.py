@@ -218,6 +218,15 @@ def test_a_filter_without_counts_refuses_a_mapping(mapping: Any) -> None:
     assert seen == BloomFilter(64, 0.05)
 
 
+def test_counts_in_an_array_of_objects_and_changes_from_an_iterator_are_read() -> None:
+    agrees(lambda: (["a", "b"], np.array([3, 2**31], object)), ["a", "b"], [3, 2**31])
+    for wrong in (1.5, None, "2"):
+        with pytest.raises(errors.ParameterError, match="row 1"):
+            DynamicCountFilter(64, 0.05).add_many(["a", "b"], np.array([3, wrong], object))
+    counted = DynamicCountFilter(64, 0.05)
+    assert counted.change_many(["a", "b", "a"], iter([3, 1, -1])).tolist() == [3, 1, 2]
+
+
 def test_pairs_of_key_and_count_are_refused() -> None:
     for make in MAKERS:
         counted = make()
