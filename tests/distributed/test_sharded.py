@@ -14,6 +14,7 @@ import pytest
 import bloomtide
 from bloomtide import (
     BloomFilter,
+    CountingBloomFilter,
     DynamicCountFilter,
     HotList,
     RecentFilter,
@@ -26,8 +27,10 @@ from bloomtide.distributed.directory import write_manifest
 from bloomtide.distributed.sharded import shard_capacity
 from bloomtide.errors import (
     ChecksumError,
+    KeyTypeError,
     KindError,
     NotASnapshotError,
+    NullKeyError,
     ParameterError,
     StorageError,
     TruncatedError,
@@ -224,3 +227,68 @@ def test_a_secret_hides_which_shard_a_key_has() -> None:
     )
     same = int((one.shards_of(KEYS) == other.shards_of(KEYS)).sum())
     assert abs(same - len(KEYS) / 64) < 5 * (len(KEYS) / 64) ** 0.5
+
+
+def shards_that_count() -> ShardedFilter:
+    return ShardedFilter.of(CountingBloomFilter, 1000, 0.001, shards=4)
+
+
+@pytest.mark.parametrize("bad", [None, 3.5])
+@pytest.mark.parametrize("form", [list, iter])
+def test_the_keys_before_a_bad_one_are_in_and_no_others(bad: Any, form: Any) -> None:
+    made = ShardedFilter.of(BloomFilter, 1000, 1e-9, shards=4)
+    with pytest.raises((NullKeyError, KeyTypeError)) as caught:
+        made.add_many(form([*KEYS[:35], bad, *KEYS[35:40]]))
+    error: Any = caught.value
+    assert error.added == 35
+    assert [key in made for key in KEYS[:40]] == [True] * 35 + [False] * 5
+
+
+def test_an_iterator_that_fails_adds_nothing() -> None:
+    def failing() -> Any:
+        yield "x"
+        raise RuntimeError("gone")
+
+    made = ShardedFilter.of(BloomFilter, 1000, 1e-9, shards=4)
+    with pytest.raises(RuntimeError, match="gone"):
+        made.add_many(failing())
+    assert "x" not in made
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([1] * 35 + [0] + [1] * 4, "row 35"),
+        ([1] * 39 + [-1], "row 39"),
+        ([1] * 10, "10 for 40 keys"),
+        ([1] * 41, "41 for 40 keys"),
+        (3, "a column of whole numbers"),
+    ],
+)
+def test_bad_counts_are_refused_before_any_key_goes_in(counts: Any, message: str) -> None:
+    made = shards_that_count()
+    with pytest.raises(ParameterError, match=message):
+        made.add_many(KEYS[:40], counts)
+    assert not any(made.contains_many(KEYS[:40]))
+
+
+def test_instants_are_judged_before_any_key_goes_in() -> None:
+    made = ShardedFilter.of(TimeDecayingBloomFilter, 1000, 0.01, shards=4, half_life=60, at=NOW)
+    for at, message in (([NOW] * 9, "9 for 10 keys"), ([NOW] * 9 + ["?"], "row 9")):
+        with pytest.raises(ParameterError, match=message):
+            made.add_many(KEYS[:10], at=at)
+    assert not any(made.contains_many(KEYS[:10]))
+    plain = shards_that_count()
+    with pytest.raises(ParameterError, match="`at`"):
+        plain.add_many(KEYS[:10], at=NOW)
+
+
+def test_keys_with_their_counts_may_be_a_mapping_or_a_table() -> None:
+    counted = {key: number % 9 + 1 for number, key in enumerate(KEYS[:40])}
+    table = pa.table({"key": list(counted), "count": list(counted.values())})
+    for given in (counted, table):
+        made = shards_that_count()
+        made.add_many(given)
+        assert made.count_many(list(counted)).tolist() == list(counted.values())
+    with pytest.raises(ParameterError, match="do not count"):
+        ShardedFilter.of(BloomFilter, 1000, 0.01, shards=4).add_many(counted)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +22,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bloomtide._core import Digests, ScalableBloomFilter
+from bloomtide._core import Digests, ScalableBloomFilter, parse_instant
+from bloomtide.columns import read_counts, split_table
 from bloomtide.distributed.build import Spool
 from bloomtide.distributed.directory import (
     MANIFEST,
@@ -34,12 +35,20 @@ from bloomtide.distributed.directory import (
 )
 from bloomtide.distributed.recipe import CLASSES, Recipe
 from bloomtide.durable.disk import Disk
-from bloomtide.errors import UnsupportedError, refusal, require
+from bloomtide.errors import (
+    BloomtideError,
+    KeyTypeError,
+    NullKeyError,
+    UnsupportedError,
+    refusal,
+    require,
+)
 from bloomtide.plain import plain
 from bloomtide.records import Plan
 
 _SEED = 0x5348_4152_4453  # "SHARDS": another hash than any filter's own
 _MOST = 1 << 20
+_COUNTING = "shards of CountingBloomFilter do"
 
 
 class ShardedFilter:
@@ -92,17 +101,46 @@ class ShardedFilter:
         return added
 
     def add_many(self, keys: Any, counts: Any = None, *, at: Any = None) -> None:
-        """Adds every key to its shard, with its count and its instant where there are such."""
-        for number, rows in self._groups(keys):
-            words: dict[str, Any] = {}
-            if counts is not None:
-                words["counts"] = take(counts, rows)
-            if self.recipe.fades:
-                alone = (
-                    at is None or isinstance(at, (str, int, float)) or not hasattr(at, "__len__")
-                )
-                words["at"] = (self.recipe.at if at is None else at) if alone else take(at, rows)
-            self.shard(number).add_many(take(keys, rows), **words)
+        """Adds every key to its shard, with its count and its instant where there are such.
+
+        What is wrong is found before the first key goes in, but for a key that is none: the keys
+        before it are in, as in every batch.
+        """
+        if counts is None:
+            keys, counts = _split(keys)
+        keys = keys if hasattr(keys, "__len__") else list(keys)
+        rows = len(keys)
+        words: dict[str, Any] = {}
+        if counts is not None:
+            if not hasattr(CLASSES[self.recipe.kind], "count"):
+                raise refusal("counts", counts, "left out: these shards do not count", _COUNTING)
+            words["counts"] = _fitting("counts", read_counts(counts), rows)
+        if self.recipe.fades:
+            at = parse_instant(self.recipe.at if at is None else at)
+            words["at"] = at if isinstance(at, float) else _fitting("at", at, rows)
+        elif at is not None:
+            hint = "leave it out: these shards keep no time"
+            raise refusal("at", at, "left out", hint)
+        try:
+            belongs = self.shards_of(keys)
+        except (NullKeyError, KeyTypeError) as error:
+            self._add(keys[: error.added], words, self.shards_of(keys[: error.added]))
+            raise
+        self._add(keys, words, belongs)
+
+    def _add(self, keys: Any, words: dict[str, Any], belongs: npt.NDArray[np.uint32]) -> None:
+        done = 0
+        for number, rows in groups(belongs):
+            some = {
+                name: take(column, rows) if isinstance(column, np.ndarray) else column
+                for name, column in words.items()
+            }
+            try:
+                self.shard(number).add_many(take(keys, rows), **some)
+            except BloomtideError as error:
+                error.add_note(f"{done} keys of the batch went into other shards before this")
+                raise
+            done += len(rows)
 
     def __contains__(self, key: Any) -> bool:
         return key in self.shard(self.shard_of(key))
@@ -127,7 +165,9 @@ class ShardedFilter:
     def shard(self, number: int) -> Any:
         """One of the filters, from its file if it has one."""
         number = plain(number)
-        require("shard", number, f"from 0 to {self.shards - 1}", 0 <= number < self.shards)
+        most = self.shards - 1
+        hint = "`shard_of(key)` tells the shard of a key"
+        require("shard", number, f"from 0 to {most}", 0 <= number <= most, hint=hint)
         if number not in self._filters:
             self._filters[number] = self._load(number)
         return self._filters[number]
@@ -175,14 +215,11 @@ class ShardedFilter:
             return self._about[number]
         return write_filter(path, number, self.shard(number))
 
-    def _groups(self, keys: Any) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
-        yield from groups(self.shards_of(keys))
-
     def _when(self, verb: str) -> dict[str, Any]:
         if not hasattr(CLASSES[self.recipe.kind], verb):
             raise UnsupportedError(
                 f"a filter of kind `{self.recipe.kind}` does not count",
-                hint="shards of CountingBloomFilter do", verb=verb, policy=self.recipe.kind,
+                hint=_COUNTING, verb=verb, policy=self.recipe.kind,
             )  # fmt: skip
         return {"at": self.recipe.at} if self.recipe.fades else {}
 
@@ -195,6 +232,19 @@ class ShardedFilter:
         for number, rows in groups(belongs):
             answer[rows] = getattr(self.shard(number), verb)(take(keys, rows), **words)
         return answer
+
+
+def _split(keys: Any) -> tuple[Any, Any]:
+    """Keys, and their counts if they are a mapping or a table of two columns."""
+    if isinstance(keys, Mapping):
+        return list(keys), list(keys.values())
+    return split_table(keys) or (keys, None)
+
+
+def _fitting(name: str, column: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+    got = f"{len(column)} for {rows} keys"
+    require(name, got, "as many as keys", len(column) == rows, hint="give one for each key")
+    return column
 
 
 def shard_capacity(capacity: int, shards: int) -> int:
@@ -272,7 +322,8 @@ def _shardable(kind: Any) -> Any:
 def _count_of_shards(shards: Any) -> int:
     shards = plain(shards)
     whole = type(shards) is int and 1 <= shards <= _MOST
-    require("shards", shards, f"a whole number from 1 to {_MOST:,}", whole)
+    hint = "as many as there are tasks or machines"
+    require("shards", shards, f"a whole number from 1 to {_MOST:,}", whole, hint=hint)
     return int(shards)
 
 
