@@ -83,7 +83,7 @@ def main(folder: Path, kinds: list[str]) -> None:
 
     def hot(name: str) -> list[Any]:
         made = built(frame(spark, columns(HOT[name], HOT_NUMBERS)), HOT[name])
-        return [(item.key, item.count, item.lower) for item in made.top()]
+        return [(item.key, item.count, item.lower) for item in made.top(at=made.time)]
 
     found: dict[str, Any] = {}
     with ThreadPoolExecutor(4) as pool:  # jobs of one session, side by side
