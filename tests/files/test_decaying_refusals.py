@@ -26,6 +26,7 @@ PARAMETERS = {
     "half_life": (REST + 32, [NAN, INFINITE, struct.pack("<d", -1)]),
     "max_jump": (REST + 40, [NAN, struct.pack("<d", -1)]),
     "now": (REST + 48, [struct.pack("<q", 2**62), struct.pack("<q", -(2**62))]),
+    "since": (REST + 96, [struct.pack("<q", 2**62), struct.pack("<q", -(2**62))]),
     "layout": (PRELUDE + 2, [b"\0", b"\3"]),
     "policy": (PRELUDE + 3, [b"\0", b"\3"]),
     "counter_bits": (PRELUDE + 4, [b"\0", b"\4", b"\x08", b"\x40"]),
@@ -67,8 +68,16 @@ def test_a_stamp_of_an_empty_block_or_beyond_the_last_is_refused(name: str) -> N
 
 def test_values_without_a_time_are_refused() -> None:
     data = path_of("tbf-basic-blocked").read_bytes()
-    changed = with_header(with_header(data, REST + 48, bytes(8)), REST + 3, b"\0")
-    assert "no time yet" in _refused(changed)
+    never = struct.pack("<q", -(2**63))
+    fields = ((REST + 3, b"\0"), (REST + 48, bytes(8)), (REST + 88, bytes(8)), (REST + 96, never))
+    for offset, value in fields:
+        data = with_header(data, offset, value)
+    assert "no time yet" in _refused(data)
+
+
+def test_a_strict_count_that_is_too_small_is_refused() -> None:
+    data = path_of("tbf-basic-blocked").read_bytes()
+    assert "cannot have been" in _refused(with_header(data, REST + 80, b"\1"))
 
 
 def test_a_value_beyond_the_counter_bits_is_refused() -> None:

@@ -22,7 +22,7 @@ pub use decaying::{
     DecayStorage, DecayingPlan, Epochs, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, When,
 };
 pub(crate) use decaying::{
-    Deficit, Frozen as FrozenCells, KeptArrivals, Occurrence, check_max_jump,
+    Drift, Frozen as FrozenCells, KeptArrivals, Occurrence, check_max_jump,
 };
 pub use estimate::Estimate;
 pub use hot::{HotItem, HotList, HotPlan, Steps, Times};

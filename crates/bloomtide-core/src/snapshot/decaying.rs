@@ -23,13 +23,13 @@ use crate::cells::{CellValues, DECAY_BLOCK, Rounding, Words, bytes_for, packed};
 use crate::error::{Error, Result};
 use crate::event_time::{Event, Kept, MOST_ASIDE, Oddities};
 use crate::filters::{
-    DecayStorage, DecayingPlan, Deficit, Fade, FrozenCells, KeptArrivals, Occurrence,
+    DecayStorage, DecayingPlan, Drift, Fade, FrozenCells, KeptArrivals, Occurrence,
     TimeDecayingBloomFilter as Filter,
 };
 use crate::hash::{Hasher, KeyHash};
 use std::sync::atomic::Ordering;
 
-const PARAMETERS: usize = RECORD + 8 + 14 * 8;
+const PARAMETERS: usize = RECORD + 8 + 15 * 8;
 /// Words of an event.
 const EVENT: usize = 4;
 
@@ -55,16 +55,16 @@ impl Filter {
 /// What the parameters say of the times of events.
 struct Known {
     odd: Oddities,
-    deficit: Deficit,
+    drift: Drift,
     /// Events set aside, first events, votes.
     events: [u64; 3],
 }
 
 impl Known {
     fn of(arrivals: &KeptArrivals) -> Self {
-        let KeptArrivals { time, deficit } = arrivals;
+        let KeptArrivals { time, drift } = arrivals;
         let events = [time.aside.len(), time.first.len(), time.votes.len()].map(|n| n as u64);
-        Known { odd: time.odd, deficit: *deficit, events }
+        Known { odd: time.odd, drift: *drift, events }
     }
 }
 
@@ -106,10 +106,9 @@ fn parameters(plan: &DecayingPlan, hasher: &Hasher, now: Option<i64>, known: &Kn
         out.extend(number.to_le_bytes());
     }
     out.extend(now.unwrap_or(0).to_le_bytes());
-    let Known { odd: Oddities { late, clock_jumps, ahead }, deficit, events } = *known;
-    let numbers =
-        [late, clock_jumps, ahead, deficit.units, deficit.since as u64].into_iter().chain(events);
-    numbers.for_each(|number| out.extend(number.to_le_bytes()));
+    let Known { odd: Oddities { late, clock_jumps, ahead }, drift, events } = *known;
+    let numbers = [late, clock_jumps, ahead, drift.low, drift.high, drift.since as u64];
+    numbers.into_iter().chain(events).for_each(|number| out.extend(number.to_le_bytes()));
     out
 }
 
@@ -144,13 +143,14 @@ pub(super) fn promised(header: &Header) -> Result<Build> {
     let (plan, hasher) = (plan.checked()?, record.hasher);
     let now = (rest[3] == 1).then(|| u64_at(rest, 48) as i64);
     // Times that no clock shows would overflow where ages are worked out.
-    if now.is_some_and(|now| now.unsigned_abs() > 1 << 50) {
+    let in_range = |at: i64| at.unsigned_abs() <= 1 << 50;
+    if !now.is_none_or(in_range) {
         return wrong("time", format!("{now:?}"));
     }
     let word = |i: usize| u64_at(rest, 56 + 8 * i);
     let odd = Oddities { late: word(0), clock_jumps: word(1), ahead: word(2) };
-    let deficit = Deficit { units: word(3), since: word(4) as i64 };
-    let known = Known { odd, deficit, events: [word(5), word(6), word(7)] };
+    let drift = Drift { low: word(3), high: word(4), since: word(5) as i64 };
+    let known = Known { odd, drift, events: [word(6), word(7), word(8)] };
     if parameters(&plan, &hasher, now, &known) != *bytes {
         return wrong("parameters", "unknown fields".to_owned());
     }
@@ -178,16 +178,16 @@ pub(super) fn promised(header: &Header) -> Result<Build> {
             return wrong("events", "bits beyond the last one");
         }
         let time = time_of(&known, now, &events);
-        // A deficit begins with the time; `strict` has none.
-        let since = (known.deficit != Deficit::NONE).then_some(known.deficit.since as f64);
-        let begins = match plan.rounding {
-            Rounding::Strict => since.is_none(),
-            Rounding::Expiring => since.is_some() == now.is_some() && since <= time.now,
-        };
+        // The drift begins with the first event; `strict` takes nothing too much.
+        let since = (known.drift != Drift::NONE).then_some(known.drift.since as f64);
+        let begins = since.is_some() == now.is_some()
+            && since <= time.now
+            && (now.is_none() || in_range(known.drift.since))
+            && (plan.rounding == Rounding::Expiring || known.drift.low == 0);
         if !begins || !time.is_sound(|at| at.abs() <= (1u64 << 50) as f64) {
             return wrong("events", "times that cannot have been");
         }
-        let arrivals = KeptArrivals { time, deficit: known.deficit };
+        let arrivals = KeptArrivals { time, drift: known.drift };
         let values = Values::new(cells, directory, fields)?;
         if values.widest() > u32::BITS {
             return wrong("cells", "a value of more than 32 bits");

@@ -220,7 +220,8 @@ impl TimeDecayingBloomFilter {
         Ok(())
     }
 
-    /// This filter and a list of its k hottest keys, kept in step from now on: a `bloomtide.hot.HotFilter`.
+    /// This filter and a list of the k hottest keys, kept in step from now on: a `bloomtide.hot.HotFilter`. The list
+    /// starts empty, whatever the filter holds.
     fn with_hot_list<'py>(this: &Bound<'py, Self>, k: &Object<'py>) -> Answer<'py> {
         moments::beside_hot_list(this, k)
     }

@@ -34,31 +34,39 @@ pub(super) struct Arrivals {
     aside: AtomicUsize,
     /// For an event of a later epoch the clock is looked at first.
     look_after: AtomicI64,
-    /// What `expiring` may have taken too much.
-    deficit: Mutex<Deficit>,
+    /// What rounding may have done to counts.
+    drift: Mutex<Drift>,
 }
 
-/// Units that a count may be too small by: so many as of an epoch, and one for every epoch since, all of which fade
-/// (specification 6.1). Filters that are merged each bring their own.
+/// Units that rounding may have moved a count by: so many as of an epoch, and one for every epoch since, all of which
+/// fade (specification 6.1). Filters that are merged each bring their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deficit {
-    pub(crate) units: u64,
+pub(crate) struct Drift {
+    /// Units that a count may be too small by, as of `since`. Only `expiring` takes too much.
+    pub(crate) low: u64,
+    /// Units that a count may be too large by, as of `since`: each late event is rounded up as well.
+    pub(crate) high: u64,
     /// `NEVER` before the first event.
     pub(crate) since: i64,
 }
 
-impl Deficit {
-    pub(crate) const NONE: Deficit = Deficit { units: 0, since: NEVER };
+impl Drift {
+    pub(crate) const NONE: Drift = Drift { low: 0, high: 0, since: NEVER };
 
-    fn at(self, epoch: i64, decay: &Decay, lambda: f64) -> u64 {
+    /// The drift as of an epoch, or as it is where that is earlier.
+    fn at(self, epoch: i64, decay: &Decay, fade: &Fade, rounding: Rounding) -> Drift {
         let age = if self.since == NEVER { 0 } else { epoch.saturating_sub(self.since).max(0) };
         if age == 0 {
-            return self.units;
+            return self;
         }
-        let left = decay.power(age as u64) as f64 / 2f64.powi(64);
+        let (left, lambda) = (decay.power(age as u64) as f64 / 2f64.powi(64), fade.decay);
         // The sum of lambda^i below the age. What a float loses is far below a billionth of a unit.
-        let taken = if lambda == 1.0 { age as f64 } else { (1.0 - left) / (1.0 - lambda) + 1e-9 };
-        decay.fade_up(self.units, age as u64).saturating_add(taken.ceil() as u64)
+        let sum = if lambda == 1.0 { age as f64 } else { (1.0 - left) / (1.0 - lambda) + 1e-9 };
+        let moved = |units, by: f64| decay.fade_up(units, age as u64).saturating_add(by.ceil() as u64);
+        let low = if rounding == Rounding::Expiring { moved(self.low, sum) } else { 0 };
+        // Without fading nothing is rounded.
+        let high = moved(self.high, if lambda == 1.0 { 0.0 } else { sum });
+        Drift { low, high, since: epoch }
     }
 }
 
@@ -66,7 +74,7 @@ impl Deficit {
 #[derive(Clone, Debug)]
 pub(crate) struct KeptArrivals {
     pub(crate) time: Kept<Occurrence>,
-    pub(crate) deficit: Deficit,
+    pub(crate) drift: Drift,
 }
 
 impl Arrivals {
@@ -75,7 +83,7 @@ impl Arrivals {
             time: Mutex::new(EventTime::new(fade.far())),
             aside: AtomicUsize::new(0),
             look_after: AtomicI64::new(i64::MIN),
-            deficit: Mutex::new(Deficit::NONE),
+            drift: Mutex::new(Drift::NONE),
         }
     }
 
@@ -84,12 +92,12 @@ impl Arrivals {
         self.time.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn deficit(&self) -> MutexGuard<'_, Deficit> {
-        self.deficit.lock().unwrap_or_else(PoisonError::into_inner)
+    fn drift(&self) -> MutexGuard<'_, Drift> {
+        self.drift.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn kept(&self) -> KeptArrivals {
-        KeptArrivals { time: self.lock().kept(), deficit: *self.deficit() }
+        KeptArrivals { time: self.lock().kept(), drift: *self.drift() }
     }
 
     /// Whether both have set the same events aside, in whatever order.
@@ -108,7 +116,7 @@ impl Arrivals {
         self.aside.store(theirs.aside().len(), Ordering::Release);
         let look_after = other.look_after.load(Ordering::Relaxed);
         self.look_after.store(look_after, Ordering::Relaxed);
-        *self.deficit() = *other.deficit();
+        *self.drift() = *other.drift();
         *self.lock() = theirs;
     }
 }
@@ -174,6 +182,10 @@ impl TimeDecayingBloomFilter {
             let (now, epoch) = (self.time.now(), *at as i64);
             self.time.now.store(now.max(epoch), Ordering::Release);
             let age = if now == NEVER { 0 } else { (now - epoch).max(0) as u64 };
+            if age > 0 {
+                let drift = self.drift(now);
+                *self.arrivals.drift() = Drift { high: drift.high.saturating_add(1), ..drift };
+            }
             self.raise_aged(self.cells::<MOST>(*hash).as_slice(), *count, age);
         }
         if let Some(now) = time.now() {
@@ -182,23 +194,10 @@ impl TimeDecayingBloomFilter {
         self.note(time);
     }
 
-    /// Units that a count of an epoch may be too small by.
-    pub(super) fn deficit(&self, epoch: i64) -> u64 {
-        match self.plan.rounding {
-            Rounding::Strict => 0,
-            Rounding::Expiring => {
-                let epoch = epoch.max(self.time.now());
-                self.arrivals.deficit().at(epoch, &self.time.decay, self.plan.fade.decay)
-            }
-        }
-    }
-
-    /// A deficit that begins with an epoch. That of `strict` is nothing, since whenever.
-    fn deficit_since(&self, units: u64, epoch: i64) -> Deficit {
-        match self.plan.rounding {
-            Rounding::Strict => Deficit::NONE,
-            Rounding::Expiring => Deficit { units, since: epoch },
-        }
+    /// What rounding may have done to counts by an epoch.
+    pub(super) fn drift(&self, epoch: i64) -> Drift {
+        let epoch = epoch.max(self.time.now());
+        self.arrivals.drift().at(epoch, &self.time.decay, &self.plan.fade, self.plan.rounding)
     }
 
     /// Notes what every event and question must know. Events that went in are no longer aside after that.
@@ -206,11 +205,11 @@ impl TimeDecayingBloomFilter {
         let now = self.time.now();
         let calm = now != NEVER && time.calm_until() >= now as f64;
         self.time.calm.store(if calm { now } else { NEVER }, Ordering::Relaxed);
-        let mut deficit = self.arrivals.deficit();
-        if now == NEVER || deficit.since == NEVER {
-            *deficit = self.deficit_since(0, now);
+        let mut drift = self.arrivals.drift();
+        if drift.since == NEVER {
+            drift.since = now;
         }
-        drop(deficit);
+        drop(drift);
         self.arrivals.look_after.store(time.look_after() as i64, Ordering::Relaxed);
         self.arrivals.aside.store(time.aside().len(), Ordering::Release);
     }
@@ -241,6 +240,9 @@ impl TimeDecayingBloomFilter {
                     self.arrivals.aside.store(events.len(), Ordering::Release);
                     on!(&self.store, level => level.clear());
                     self.time.now.store(NEVER, Ordering::Release);
+                    // The first event may have been the wrong one, and later than all that count now.
+                    let first = events.iter().map(|event| event.at as i64).min();
+                    *self.arrivals.drift() = Drift { since: first.unwrap_or(NEVER), ..Drift::NONE };
                 }
                 self.replay(&time, &events);
             }
@@ -260,6 +262,11 @@ impl TimeDecayingBloomFilter {
     fn look_aside(&self, hash: KeyHash, epoch: i64) -> u64 {
         let time = self.arrivals.lock();
         sum_aside(self, &time, hash, epoch)
+    }
+
+    /// Units by which rounding up may have raised what `units_aside` says.
+    pub(super) fn drift_aside(&self, hash: KeyHash) -> u64 {
+        self.arrivals.lock().aside().iter().filter(|event| event.what.0 == hash).count() as u64
     }
 
     /// `ask_many` while events are set aside: key by key.
@@ -291,13 +298,17 @@ impl TimeDecayingBloomFilter {
         if let Some(now) = time.now() {
             // First, since no stamp may be later than the time (I3).
             self.time.now.store(now as i64, Ordering::Release);
-            let theirs = *other.arrivals.deficit();
-            let ours = *self.arrivals.deficit();
-            let both = self.deficit(now as i64).saturating_add(other.deficit(now as i64));
-            *self.arrivals.deficit() = match (ours, theirs) {
-                (ours, Deficit::NONE) => ours,
-                (Deficit::NONE, theirs) => theirs,
-                _ => self.deficit_since(both, now as i64),
+            let theirs = *other.arrivals.drift();
+            let ours = *self.arrivals.drift();
+            *self.arrivals.drift() = match (ours, theirs) {
+                (ours, Drift::NONE) => ours,
+                (Drift::NONE, theirs) => theirs,
+                _ => {
+                    let (ours, theirs) = (self.drift(now as i64), other.drift(now as i64));
+                    let low = ours.low.saturating_add(theirs.low);
+                    let high = ours.high.saturating_add(theirs.high);
+                    Drift { low, high, since: now as i64 }
+                }
             };
         }
         add();
@@ -307,7 +318,7 @@ impl TimeDecayingBloomFilter {
     pub(super) fn forget_arrivals(&self) {
         let mut time = self.arrivals.lock();
         time.clear();
-        *self.arrivals.deficit() = Deficit::NONE;
+        *self.arrivals.drift() = Drift::NONE;
         self.time.now.store(NEVER, Ordering::Release);
         self.note(&time);
     }
@@ -315,7 +326,7 @@ impl TimeDecayingBloomFilter {
     pub(super) fn restore_arrivals(&self, kept: KeptArrivals) {
         let mut time = self.arrivals.lock();
         *time = EventTime::restored(self.plan.fade.far(), kept.time);
-        *self.arrivals.deficit() = kept.deficit;
+        *self.arrivals.drift() = kept.drift;
         self.note(&time);
     }
 }

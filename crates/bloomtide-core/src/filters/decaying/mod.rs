@@ -44,7 +44,7 @@ mod whole;
 
 use arrivals::Arrivals;
 pub use arrivals::When;
-pub(crate) use arrivals::{Deficit, KeptArrivals, Occurrence};
+pub(crate) use arrivals::{Drift, KeptArrivals, Occurrence};
 pub(crate) use level::Frozen;
 use level::Time;
 pub use many::Epochs;
@@ -233,8 +233,8 @@ impl TimeDecayingBloomFilter {
         self.count_of(self.units(hash, epoch))
     }
 
-    /// The count, in units, with a lower bound that holds with `confidence`. It is flagged when a block of
-    /// the key has a cell that once was full.
+    /// The count, in units, with a lower bound that holds with `confidence`: noise and rounding are taken off. It is
+    /// flagged when a block of the key has a cell that once was full.
     pub fn estimate(&self, hash: KeyHash, epoch: i64, confidence: f64) -> Estimate {
         if self.now().is_none() {
             return Estimate { value: 0, lower: 0, upper: 0, saturated: false };
@@ -249,8 +249,10 @@ impl TimeDecayingBloomFilter {
         let probes = cells.as_slice().len() as u32;
         let get = |cell| self.unit_of_cell(cell, epoch);
         let found = Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence);
-        let (value, lower) = (found.value + waiting, found.lower + waiting);
-        Estimate { value, lower, upper: value.saturating_add(self.deficit(epoch)), ..found }
+        let drift = self.drift(epoch);
+        let value = found.value + waiting;
+        let lower = found.lower.saturating_sub(drift.high) + waiting.saturating_sub(self.drift_aside(hash));
+        Estimate { value, lower, upper: value.saturating_add(drift.low), ..found }
     }
 
     fn unit_of_cell(&self, cell: u64, epoch: i64) -> u64 {
