@@ -394,6 +394,8 @@ def with_added(error: BaseException, added: int) -> BaseException:
 def nothing_added(error: BaseException) -> BaseException:
     """Tell on an error that its batch changed nothing, whatever was said of it before."""
     error.__dict__.pop("__notes__", None)
+    if isinstance(error, NullKeyError):
+        error.message = f"keys[{error.index}] is null; nothing was added"
     return with_added(error, 0)
 
 

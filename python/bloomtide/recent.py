@@ -41,10 +41,12 @@ from bloomtide._core import (
     replace_file,
 )
 from bloomtide.errors import (
+    BloomtideError,
     InvariantError,
     ParameterError,
     SnapshotError,
     StorageError,
+    nothing_added,
     require,
 )
 from bloomtide.format import seal, unseal
@@ -84,7 +86,11 @@ class RecentFilter:
             "generations", generations, "a whole number from 1 to 1024",
             whole and 1 <= generations <= 1024,
         )  # fmt: skip
+        require("capacity", capacity, "a whole number, at least 1", capacity is not None)
         ScalableBloomFilter.plan(capacity, error_rate)
+        require(
+            "clock", clock, "a function that answers an instant", clock is None or callable(clock)
+        )
         self.capacity = int(capacity)
         self.error_rate = float(error_rate)
         self.within = parse_duration(within, "within")
@@ -104,6 +110,8 @@ class RecentFilter:
         self._time = StreamTime(2 * self._span, kept)
         self._now: int | None = self._time.now
         """The stream's time as of the last event that went in."""
+        self._earliest: int | None = self._time.earliest
+        """The earliest time that it may turn out to be: what would be remembered then is kept."""
         self._allowed = -1
         """The latest instant that needs no look at the clock."""
 
@@ -114,7 +122,9 @@ class RecentFilter:
         return None if now is None else now / _MICRO
 
     def _instant(self, at: Any) -> int:
-        return int(parse_instant(self._clock() if at is None else at) * _MICRO // 1)
+        instant = parse_instant(self._clock() if at is None else at)
+        require("at", at, "one instant", np.ndim(instant) == 0)
+        return int(instant * _MICRO // 1)
 
     def _arrive(self, at: Any, events: int = 1) -> int:
         """Lets the time follow some events of one instant; the piece of time they belong to."""
@@ -125,7 +135,7 @@ class RecentFilter:
         else:
             self._look_at_clock(instant)
             instant = self._time.note(instant, events)
-        self._move(self._time.now)
+        self._move(self._time.now, self._time.earliest)
         return self._piece(instant)
 
     def _look_at_clock(self, latest: int) -> None:
@@ -148,15 +158,16 @@ class RecentFilter:
             return present
         return number
 
-    def _oldest(self, now: int) -> int:
-        """The number of the oldest piece that is remembered."""
-        return now // self._span - self.generations - self._late_pieces
+    def _oldest(self) -> int | None:
+        """The number of the oldest piece that is remembered; None before the first event."""
+        if self._earliest is None:
+            return None
+        return self._earliest // self._span - self.generations - self._late_pieces
 
-    def _move(self, now: int | None) -> None:
+    def _move(self, now: int | None, earliest: int | None) -> None:
         """Moves the time on, and drops the pieces that are too old then."""
-        self._now = now
-        if now is not None:
-            oldest = self._oldest(now)
+        self._now, self._earliest = now, earliest
+        if (oldest := self._oldest()) is not None:
             for number in [number for number in self._filters if number < oldest]:
                 del self._filters[number]
 
@@ -170,7 +181,7 @@ class RecentFilter:
                 instant <= clock + _DAY, hint="to work with a time of your own, give its `clock`",
             )  # fmt: skip
         self._time.advance(instant)
-        self._move(self._time.now)
+        self._move(self._time.now, self._time.earliest)
 
     def _around(self, number: int) -> Iterator[tuple[int, ScalableBloomFilter]]:
         """The pieces within `within` of one of them, before and after it."""
@@ -200,7 +211,8 @@ class RecentFilter:
 
     def _part(self, number: int) -> ScalableBloomFilter | None:
         """The filter of a piece of time; None if that is forgotten already."""
-        if self._now is None or number < self._oldest(self._now):
+        oldest = self._oldest()
+        if oldest is None or number < oldest:
             return None
         if number not in self._filters:
             self._filters[number] = self._new_part()
@@ -229,8 +241,12 @@ class RecentFilter:
 
         A bad row is refused before anything changes.
         """
-        keys = keys if hasattr(keys, "__len__") and hasattr(keys, "__getitem__") else list(keys)
-        answers = np.zeros(len(_ANY_KEY.contains_many(keys, **words)), dtype=np.bool_)
+        keys = _again(keys)
+        try:
+            answers = np.zeros(len(_ANY_KEY.contains_many(keys, **words)), dtype=np.bool_)
+        except BloomtideError as error:
+            nothing_added(error)
+            raise
         instants: Any = None if at is None else parse_instant(at)
         if np.ndim(instants) == 0:  # None, or one instant for all
             if len(answers):
@@ -242,12 +258,14 @@ class RecentFilter:
             return answers
         own = np.floor(instants * _MICRO).astype(np.int64)
         self._look_at_clock(int(own.max()))
-        own, after = self._time.note_many(own)
+        own, after, earliest = self._time.note_many(own)
         # Neighbours of one piece of time, at one piece of time, go together.
-        change = (np.diff(own // self._span) != 0) | (np.diff(after // self._span) != 0)
-        edges = chain([0], (np.flatnonzero(change) + 1).tolist(), [len(own)])
+        pieces = (np.diff(times // self._span) != 0 for times in (own, after, earliest))
+        edges = chain(
+            [0], (np.flatnonzero(np.logical_or.reduce(list(pieces))) + 1).tolist(), [len(own)]
+        )
         for first, end in pairwise(edges):
-            self._move(int(after[end - 1]))
+            self._move(int(after[end - 1]), int(earliest[end - 1]))
             number = self._piece(int(own[first]))
             answers[first:end] = self._add_run(keys[first:end], number, refresh, words)
         return answers
@@ -283,11 +301,21 @@ class RecentFilter:
         return self.contains(key)
 
     def contains_many(self, keys: Any, at: Any = None, **words: Any) -> npt.NDArray[np.bool_]:
-        """What `contains` answers for each key, at one instant."""
-        keys = keys if hasattr(keys, "__len__") else list(keys)
+        """What `contains` answers for each key, at one instant or each at its own."""
+        keys = _again(keys)
         seen = np.zeros(len(_ANY_KEY.contains_many(keys, **words)), dtype=np.bool_)
-        for part in self._asked(at):
-            seen |= part.contains_many(keys, **words)
+        instants: Any = None if at is None else parse_instant(at)
+        if np.ndim(instants) == 0:
+            for part in self._asked(instants):
+                seen |= part.contains_many(keys, **words)
+            return seen
+        require("at", len(instants), "one instant, or one for each key", len(instants) == len(keys))
+        pieces = np.floor(instants * _MICRO).astype(np.int64) // self._span
+        for number in np.unique(pieces).tolist():
+            rows = np.flatnonzero(pieces == number)
+            asked = _rows_of(keys, rows)
+            for _, part in self._around(number):
+                seen[rows] |= part.contains_many(asked, **words)
         return seen
 
     def clear(self) -> None:
@@ -321,7 +349,8 @@ class RecentFilter:
         """Raises `InvariantError` if a filter is damaged or belongs to no remembered time."""
         for part in self._filters.values():
             part.validate()
-        if self._filters and (self._now is None or min(self._filters) < self._oldest(self._now)):
+        oldest = self._oldest()
+        if self._filters and (oldest is None or min(self._filters) < oldest):
             raise InvariantError(
                 "a filter belongs to a time that is not remembered", invariant="generations"
             )
@@ -430,6 +459,17 @@ class RecentFilter:
             f"<RecentFilter capacity={self.capacity} error_rate={self.error_rate}"
             f" within={self.within}s generations={self.generations}>"
         )
+
+
+def _again(keys: Any) -> Any:
+    """Keys that can be read twice. An error of the caller's iterator tells that none went in."""
+    if not hasattr(keys, "__iter__") or (hasattr(keys, "__len__") and hasattr(keys, "__getitem__")):
+        return keys
+    try:
+        return list(keys)
+    except BaseException as error:
+        nothing_added(error)
+        raise
 
 
 def _rows_of(keys: Any, rows: npt.NDArray[np.intp]) -> Any:

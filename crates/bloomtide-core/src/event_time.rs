@@ -4,12 +4,14 @@
 //! others, would fade or forget everything. So a time is not believed just because an event has it:
 //!
 //!   ahead    An event later than the clock by more than a day has a wrong time. It takes the clock's.
-//!   near     An event within five minutes of the clock is right: two clocks agree.
+//!   near     An event within five minutes of the clock is right: two clocks agree. One that is later than the clock by
+//!            more than two half-lives is not near.
 //!   far      An event that is later than the stream by more than two half-lives is set aside. Every such event is a
 //!            vote for its time, and every event near the stream's time, before or after it, takes the oldest vote
 //!            back. A time that three votes have reached is presumed to be the stream's, which only changes what "now"
 //!            means in questions. With 64 votes it is.
-//!   first    Among the first sixteen events the majority decides, so that a wrong time may also be the first.
+//!   first    Among the first sixteen events the majority decides, so that a wrong time may also be the first. An event
+//!            that is near ends that, unless it is far before the stream's time: then that may be the wrong one.
 //!
 //! So a few wrong clocks among many right ones are never believed, and a stream that was silent for a weekend goes on
 //! as if it had not been. An event that is set aside is not lost: its owner adds it to every answer about its time or
@@ -239,7 +241,19 @@ impl<E: Clone> EventTime<E> {
 
     /// Notes what the clock shows.
     pub fn clock_is_at(&mut self, clock: ClockView) {
-        self.clock = clock;
+        self.clock = ClockView { to: clock.to.min(clock.shows + self.far), ..clock };
+    }
+
+    /// Whether an event that a clock confirms speaks against the stream's time, of which the majority of the first
+    /// events still decides.
+    pub fn is_doubted_at(&self, at: f64) -> bool {
+        self.first.is_some() && at + self.far < self.now
+    }
+
+    /// The earliest time that the stream may turn out to have: before its own while the first events decide.
+    pub fn earliest(&self) -> Option<f64> {
+        let first = self.first.iter().flatten().map(|event| event.at);
+        self.now().map(|now| first.fold(now, f64::min))
     }
 
     /// Whether a time is later than the clock allows.
@@ -261,7 +275,7 @@ impl<E: Clone> EventTime<E> {
 
     /// Judges the time that an event says.
     pub fn judge(&mut self, at: f64, what: impl FnOnce() -> E) -> Verdict<E> {
-        if self.clock.confirms(at) {
+        if self.clock.confirms(at) && !self.is_doubted_at(at) {
             self.first = None;
             return self.take(at, what);
         }
@@ -304,9 +318,13 @@ impl<E: Clone> EventTime<E> {
     }
 
     /// An event that happens now by the clock, which is believed. A clock behind the stream's time is counted, and
-    /// the event is as of the stream's time.
+    /// the event is as of the stream's time, unless that is still in doubt.
     pub fn judge_by_clock(&mut self, now: f64, what: impl FnOnce() -> E) -> Verdict<E> {
-        self.first = None;
+        if let Some(first) = self.first.take()
+            && now + self.far < self.now
+        {
+            return self.judge_early(first, Event { at: now, what: what() });
+        }
         if now < self.now {
             self.odd.clock_jumps += 1;
         }
@@ -471,6 +489,19 @@ impl StreamTime {
         self.time.judge(at, || ());
         self.calm_until = self.time.calm_until();
         believed
+    }
+
+    /// Notes an event that happens now by a clock; the time that it counts at.
+    pub fn note_by_clock(&mut self, now: f64) -> f64 {
+        let doubted = self.time.is_doubted_at(now);
+        self.time.judge_by_clock(now, || ());
+        self.calm_until = self.time.calm_until();
+        if doubted { now } else { self.time.now().map_or(now, |own| own.max(now)) }
+    }
+
+    /// The earliest time that the stream may turn out to have.
+    pub fn earliest(&self) -> Option<f64> {
+        self.time.earliest()
     }
 
     /// The time is at least this, by a clock or because it is said.

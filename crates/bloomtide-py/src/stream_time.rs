@@ -38,22 +38,25 @@ impl StreamTime {
 
     /// Notes an event that happens now, by a clock; the instant that it counts at.
     fn note_now(&self, now: i64) -> i64 {
-        let mut core = locked(&self.core);
-        core.advance(now as f64, true);
-        core.now().map_or(now, |own| own as i64)
+        locked(&self.core).note_by_clock(now as f64) as i64
     }
 
-    /// Notes events in order; the instants that they count at, and the stream's time after each.
-    fn note_many<'py>(&self, at: &Object<'py>) -> PyResult<(Object<'py>, Object<'py>)> {
+    /// Notes events in order; the instants that they count at, and after each the stream's time and the earliest
+    /// that it may turn out to be.
+    fn note_many<'py>(
+        &self,
+        at: &Object<'py>,
+    ) -> PyResult<(Object<'py>, Object<'py>, Object<'py>)> {
         let py = at.py();
         let mut core = locked(&self.core);
         let mut noted: Vec<i64> = contiguous(at)?;
         let after = noted.iter_mut().map(|at| {
             *at = core.note(*at as f64) as i64;
-            core.now().map_or(*at, |now| now as i64)
+            let or_at = |time: Option<f64>| time.map_or(*at, |time| time as i64);
+            (or_at(core.now()), or_at(core.earliest()))
         });
-        let after: Vec<i64> = after.collect();
-        Ok((to_numpy(py, &noted)?, to_numpy(py, &after)?))
+        let (after, earliest): (Vec<i64>, Vec<i64>) = after.unzip();
+        Ok((to_numpy(py, &noted)?, to_numpy(py, &after)?, to_numpy(py, &earliest)?))
     }
 
     /// Lets the time be at least this.
@@ -102,6 +105,8 @@ getters!(StreamTime, this =>
     now: Option<i64> = locked(&this.core).now().map(|now| now as i64);
     /// The same, later if some of the last events agree on a later time.
     presumed: Option<i64> = locked(&this.core).presumed().map(|now| now as i64);
+    /// The earliest time that the stream may turn out to have: before its own while the first events decide.
+    earliest: Option<i64> = locked(&this.core).earliest().map(|at| at as i64);
     late: u64 = locked(&this.core).odd().late;
     clock_jumps: u64 = locked(&this.core).odd().clock_jumps;
     ahead: u64 = locked(&this.core).odd().ahead;

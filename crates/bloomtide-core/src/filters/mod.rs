@@ -21,9 +21,7 @@ pub use counting::{CountingBloomFilter, CountingPlan, Policy};
 pub use decaying::{
     DecayStorage, DecayingPlan, Epochs, Fade, SHORTEST_EPOCH, TimeDecayingBloomFilter, When,
 };
-pub(crate) use decaying::{
-    Drift, Frozen as FrozenCells, KeptArrivals, Occurrence, check_max_jump,
-};
+pub(crate) use decaying::{Drift, Frozen as FrozenCells, KeptArrivals, Occurrence, check_max_jump};
 pub use estimate::Estimate;
 pub use hot::{HotItem, HotList, HotPlan, Steps, Times};
 pub(crate) use hot::{HotState, Occurrence as HotOccurrence};

@@ -65,13 +65,17 @@ impl HotList {
         HotList { core: Locked::new(core), plan, hasher, clock }
     }
 
+    /// The list's own time; the clock's before the first event.
+    fn own_time(&self, py: Python<'_>) -> PyResult<f64> {
+        let own = self.read().now();
+        own.map_or_else(|| self.clock.now(py), Ok)
+    }
+
     /// The instant that is said, or None for what the clock says.
     fn said(&self, name: &str, at: Option<&Object<'_>>) -> PyResult<Option<f64>> {
         let Some(value) = at else { return Ok(None) };
         let at = instants::instant(value, name)?;
-        if let Some(own) = self.read().time() {
-            require_near(value.py(), name, None, at, own)?;
-        }
+        require_near(value.py(), name, None, at, self.own_time(value.py())?)?;
         self.see_clock(value.py(), at)?;
         Ok(Some(at))
     }
@@ -101,7 +105,7 @@ impl HotList {
     fn asked(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<f64> {
         match self.said("at", at)? {
             Some(at) => Ok(at),
-            None => Ok(self.clock.now(py)?.max(self.read().time().unwrap_or(0.0))),
+            None => Ok(self.clock.now(py)?.max(self.read().now().unwrap_or(0.0))),
         }
     }
 
@@ -109,15 +113,14 @@ impl HotList {
     fn instants(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<Instants> {
         let Some(at) = at else { return self.clock.now(py).map(Instants::One) };
         let all = instants::instants(at, "at")?;
-        let mut own = self.read().time();
+        let own = self.own_time(py)?;
         let rows: &[f64] = match &all {
             Instants::One(at) => &[*at],
             Instants::Each(all) => all,
         };
         for (row, at) in rows.iter().enumerate() {
             let row = matches!(all, Instants::Each(_)).then_some(row);
-            require_near(py, "at", row, *at, own.unwrap_or(*at))?;
-            own = Some(own.map_or(*at, |own| own.max(*at)));
+            require_near(py, "at", row, *at, own)?;
         }
         self.see_clock(py, rows.iter().copied().fold(0.0, f64::max))?;
         Ok(all)

@@ -177,7 +177,7 @@ impl Fading {
         let hot = self.hot.as_ref()?;
         let at = match moment {
             // A clock that jumped back is as of the list's time.
-            Moment::Now(now) => now.max(hot.time().unwrap_or(now)),
+            Moment::Now(now) => now.max(hot.now().unwrap_or(now)),
             Moment::At(at) => at,
         };
         Some(hot.top(n, at))

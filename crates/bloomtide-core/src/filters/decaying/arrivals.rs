@@ -62,7 +62,8 @@ impl Drift {
         let (left, lambda) = (decay.power(age as u64) as f64 / 2f64.powi(64), fade.decay);
         // The sum of lambda^i below the age. What a float loses is far below a billionth of a unit.
         let sum = if lambda == 1.0 { age as f64 } else { (1.0 - left) / (1.0 - lambda) + 1e-9 };
-        let moved = |units, by: f64| decay.fade_up(units, age as u64).saturating_add(by.ceil() as u64);
+        let moved =
+            |units, by: f64| decay.fade_up(units, age as u64).saturating_add(by.ceil() as u64);
         let low = if rounding == Rounding::Expiring { moved(self.low, sum) } else { 0 };
         // Without fading nothing is rounded.
         let high = moved(self.high, if lambda == 1.0 { 0.0 } else { sum });
@@ -264,7 +265,7 @@ impl TimeDecayingBloomFilter {
         sum_aside(self, &time, hash, epoch)
     }
 
-    /// Units by which rounding up may have raised what `units_aside` says.
+    /// Units that `units_aside` may be too large by, and in `expiring` too small.
     pub(super) fn drift_aside(&self, hash: KeyHash) -> u64 {
         self.arrivals.lock().aside().iter().filter(|event| event.what.0 == hash).count() as u64
     }
@@ -335,11 +336,13 @@ fn sum_aside(filter: &TimeDecayingBloomFilter, time: &Time, hash: KeyHash, epoch
     let left = |event: &Event<Occurrence>| {
         let age = epoch - event.at as i64;
         let weight = event.what.1.saturating_mul(filter.plan.one());
-        if event.what.0 == hash && age >= 0 {
-            filter.time.decay.fade_up(weight, age as u64)
-        } else {
-            0
+        if event.what.0 != hash || age < 0 {
+            return 0;
         }
+        let left = filter.time.decay.fade_up(weight, age as u64);
+        // The last unit of each would stay for ever.
+        let gone = filter.plan.rounding == Rounding::Expiring && age > 0 && left <= 1;
+        if gone { 0 } else { left }
     };
     time.aside().iter().map(left).fold(0, u64::saturating_add)
 }

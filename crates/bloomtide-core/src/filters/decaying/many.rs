@@ -11,6 +11,7 @@ use crate::hash::KeyHash;
 use crate::positions::Cells;
 use std::convert::Infallible;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// When the rows of a batch happened.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +42,18 @@ impl TimeDecayingBloomFilter {
         out: &mut [bool],
     ) {
         if serves(&self.plan.placement) {
-            return match times {
-                Epochs::One(when) if counts.is_none() && self.gathers(when) => {
-                    self.add_gathered(keys, when, out);
+            let mut rows = 0..keys.len();
+            if let (Epochs::One(when), None) = (times, counts) {
+                if !self.gathers(when) {
+                    // As a rule the first keys move the time there.
+                    rows.start = GROUP.min(rows.end);
+                    self.add_groups(keys, 0..rows.start, None, times, out);
                 }
-                _ => self.add_groups(keys, 0..keys.len(), counts, times, out),
-            };
+                if self.gathers(when) {
+                    return self.add_gathered(keys, rows, when, out);
+                }
+            }
+            return self.add_groups(keys, rows, counts, times, out);
         }
         let count = |row: usize| counts.map_or(1, |counts| counts[row]);
         match self.plan.hashes() as usize {
@@ -69,14 +76,14 @@ impl TimeDecayingBloomFilter {
         });
     }
 
-    /// Whether ten adds of a key are one add of ten. Not if each is rounded by itself, since it is late.
+    /// Whether ten adds of a key are one add of ten. Not if the time of each is judged by itself: it may be late, or a
+    /// vote.
     fn gathers(&self, when: When) -> bool {
-        self.plan.policy == Policy::Plain
-            && (when.by_clock || self.now().is_none_or(|now| when.epoch >= now))
+        self.plan.policy == Policy::Plain && when.epoch == self.time.calm.load(Ordering::Relaxed)
     }
 
     /// Adds keys that come again at once, as long as there are enough of them.
-    fn add_gathered(&self, keys: &dyn KeySource, when: When, out: &mut [bool]) {
+    fn add_gathered(&self, keys: &dyn KeySource, rows: Range<usize>, when: When, out: &mut [bool]) {
         let times = Epochs::One(when);
         let (mut counts, mut new) = (Vec::new(), Vec::new());
         let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
@@ -92,7 +99,7 @@ impl TimeDecayingBloomFilter {
             }
             Ok::<(), Infallible>(())
         };
-        let Ok(rest) = repeated::in_windows(keys, &self.hasher, 0..keys.len(), add);
+        let Ok(rest) = repeated::in_windows(keys, &self.hasher, rows, add);
         self.add_groups(keys, rest, None, times, out);
     }
 

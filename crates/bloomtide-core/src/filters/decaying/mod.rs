@@ -23,7 +23,7 @@
 //! the filters that were merged.
 
 use crate::batch::on_the_best_processor;
-use crate::cells::{Decay, Entered, Gate};
+use crate::cells::{Decay, Entered, Gate, Rounding};
 use crate::error::Result;
 use crate::filters::Estimate;
 use crate::filters::group::{FEW, IN_CACHE};
@@ -249,10 +249,12 @@ impl TimeDecayingBloomFilter {
         let probes = cells.as_slice().len() as u32;
         let get = |cell| self.unit_of_cell(cell, epoch);
         let found = Estimate::new(value, stuck, probes, &self.plan.placement, get, confidence);
-        let drift = self.drift(epoch);
+        let (drift, aside) = (self.drift(epoch), self.drift_aside(hash));
         let value = found.value + waiting;
-        let lower = found.lower.saturating_sub(drift.high) + waiting.saturating_sub(self.drift_aside(hash));
-        Estimate { value, lower, upper: value.saturating_add(drift.low), ..found }
+        let lower = found.lower.saturating_sub(drift.high) + waiting.saturating_sub(aside);
+        let expired = if self.plan.rounding == Rounding::Expiring { aside } else { 0 };
+        let upper = value.saturating_add(drift.low).saturating_add(expired);
+        Estimate { value, lower, upper, ..found }
     }
 
     fn unit_of_cell(&self, cell: u64, epoch: i64) -> u64 {
