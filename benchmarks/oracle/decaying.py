@@ -20,6 +20,7 @@ from bloomtide.errors import BloomtideError, IncompatibleError, KeyTypeError, Nu
 HOUR, DAY = 3600.0, 86_400.0
 NOT_LOW = "a count is never below the exact decayed sum"
 NOT_HIGH = "a count is at most the decayed sum of its cells, and what rounding adds"
+NOT_ABOVE = "`lower` is above the truth as rarely as `confidence` says"
 TWINS = "optimized answers exactly as basic"
 ASIDE = "an event that is set aside is part of every answer about its own time or a later one"
 
@@ -329,6 +330,11 @@ class DecayTrial(Trial):
             self.spread_of_wrong(known, counts, epoch)
         for key in known[:12]:
             self.bounds(key, at, epoch)
+        lower = [(self.made.estimate(key, at=at).lower or 0.0, key) for key in known[:40]]
+        high = sum(
+            low > self.sums[same_key(key)].at(epoch, self.decay) * (1 + 1e-9) for low, key in lower
+        )
+        self.not_more_wrong(len(lower), high, 2 * (1 - 0.95), NOT_ABOVE)
 
     def spread_of_wrong(self, known: list[Key], counts: Any, epoch: int) -> None:
         """At the capacity, counts are too high for the share of keys that `error_rate` allows."""

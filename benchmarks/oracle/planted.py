@@ -147,6 +147,9 @@ PLANTED: dict[type[Trial], dict[str, Callable[[], Changes]]] = {
         "`upper` of a decayed count is too low": lambda: lies(
             "estimate", 1, field("upper", lambda upper: upper * 0.9)
         ),
+        "`lower` of a decayed count forgets rounding": lambda: lies(
+            "estimate", 1, lambda e: dataclasses.replace(e, lower=e.value)
+        ),
         "a rate is of another time": lambda: lies("rate_many", 1, lambda rates: rates * 1.01),
         "a fading batch misses its last row": lambda: drops_rows(100),
         "a decaying batch goes half in": half_done,
