@@ -236,6 +236,17 @@ def test_a_counter_past_64_bits_sticks_and_says_so(kind: Any, policy: str, layou
 
 
 @each("kind", KINDS)
+@each("layout", LAYOUTS)
+def test_a_key_that_is_there_is_not_new_beside_a_full_counter(kind: Any, layout: str) -> None:
+    for number in range(100):
+        made = kind(cells=128, hashes=4, layout=layout)
+        made.add("hot", STUCK)
+        made.add(number)
+        assert not made.copy().add(number, STUCK)
+        assert not made.add_many([number], [STUCK])[0]
+
+
+@each("kind", KINDS)
 def test_a_count_of_more_than_64_bits_sticks_at_once(kind: Any) -> None:
     made = kind(100, 0.01)
     made.add("hot", 2**200)

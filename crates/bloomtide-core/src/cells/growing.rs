@@ -31,6 +31,8 @@ pub struct Stopped {
     pub key: usize,
     /// How many of its cells are raised.
     pub done: usize,
+    /// Whether one of those was zero.
+    pub new: bool,
 }
 
 /// The values that cells shall have. A function of a cell is one.
@@ -233,7 +235,7 @@ pub(super) fn raise_key<const N: usize>(
     let mut new = false;
     for (done, row) in cells.iter().enumerate() {
         let old = store.try_change(row[key], |value| value.saturating_add(by));
-        new |= old.map_err(|_| Stopped { key, done })? == 0;
+        new |= old.map_err(|_| Stopped { key, done, new })? == 0;
     }
     Ok(new)
 }

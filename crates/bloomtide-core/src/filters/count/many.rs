@@ -143,9 +143,8 @@ impl<C: GrowingCells> CountFilter<C> {
             let Err(stopped) = raised else { break };
             let key = stopped.key;
             let own = &group.key::<FEW>(key)[..cells.len()];
-            new[key] = self
-                .raise_rest(&mut turn, own, stopped.done, by[key])
-                .map_err(|error| (key, error))?;
+            new[key] =
+                self.raise_rest(&mut turn, own, stopped, by[key]).map_err(|error| (key, error))?;
             next = key + 1;
         }
         Ok(())

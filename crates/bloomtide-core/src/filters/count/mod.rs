@@ -30,7 +30,7 @@ mod whole;
 pub use memory::Stream;
 pub use plan::{CountGoal, CountPlan, base_bits, check_base_bits, check_shrink, design_bits};
 
-use crate::cells::{CellValues, Gate, GrowingCells, Refused, STUCK};
+use crate::cells::{CellValues, Gate, GrowingCells, Refused, STUCK, Stopped};
 use crate::error::{Error, Result};
 use crate::filters::{Estimate, Policy};
 use crate::hash::{Hasher, KeyHash};
@@ -194,25 +194,23 @@ impl<C: GrowingCells> CountFilter<C> {
         let mut new = [false];
         match state.cells.raise_group(cells.as_chunks::<1>().0, &[count], 0..1, &mut new) {
             Ok(()) => Ok(new[0]),
-            Err(stopped) => self.raise_rest(turn, cells, stopped.done, count),
+            Err(stopped) => self.raise_rest(turn, cells, stopped, count),
         }
     }
 
-    /// Goes on where a block was refused. Whether the key was new is known from the cells before, which
-    /// are above `count` now if they were above zero.
+    /// Goes on where a block was refused.
     #[cold]
     fn raise_rest(
         &self,
         turn: &mut Turn<'_>,
         cells: &[u64],
-        done: usize,
+        Stopped { done, new, .. }: Stopped,
         count: u64,
     ) -> Result<bool> {
-        let before = smallest(&self.state(turn.guard()).cells, &cells[..done], turn.guard());
         let rest = self
             .raise_plainly(turn, &cells[done..], count)
             .inspect_err(|_| self.lower(turn, &cells[..done], count))?;
-        Ok(rest || (done > 0 && before <= count))
+        Ok(rest || new)
     }
 
     /// Every cell rises.
