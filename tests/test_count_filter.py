@@ -101,7 +101,7 @@ def test_it_reads_no_other_filter(tmp_path: Path) -> None:
         ({"storage": "static"}, "storage"),
         ({"storage": ""}, "storage"),
         ({"slack": 0.1}, "slack"),
-        ({"storage": "dynamic", "on_full": "grow"}, "on_full"),
+        ({"storage": "dynamic", "slack": 0.5}, "slack"),
         ({"storage": "spectral", "counter_bits": 3}, "counter_bits"),
         ({"storage": "spectral", "shrink": 0.5}, "shrink"),
         ({"policy": "recurring_minimum"}, "policy"),
@@ -135,7 +135,7 @@ def test_it_is_not_inherited_from() -> None:
 
 def test_a_getter_of_the_other_storage_is_none() -> None:
     dynamic, spectral = CountFilter(10), CountFilter(10, storage="spectral")
-    assert (dynamic.slack, dynamic.on_full) == (None, None)
+    assert dynamic.slack is None
     assert (spectral.counter_bits, spectral.shrink) == (None, None)
     assert (dynamic.shrink, spectral.slack) == (0.5, 0.1)
 

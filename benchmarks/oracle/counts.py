@@ -50,9 +50,6 @@ class CountTrial(Trial):
         super().__init__(*arguments)
         self.cells = [0] * sound(self.made).stats().cells
 
-    exact = True
-    """False where counters stick by a rule of their own: then only the bounds are known."""
-
     @property
     def plain(self) -> bool:
         return bool(self.words["policy"] == "plain")
@@ -118,8 +115,7 @@ class CountTrial(Trial):
     def answered(self, key: Key, new: Any, must: bool, known: bool) -> None:
         """The answer of an add."""
         self.holds(not (new and known), CERTAIN, key)
-        if self.exact:
-            self.holds(bool(new) == must, CERTAIN, key, bool(new), must)
+        self.holds(bool(new) == must, CERTAIN, key, bool(new), must)
 
     # --- verbs
 
@@ -129,9 +125,9 @@ class CountTrial(Trial):
             self.add_by_threads: 0.3, self.bad_batch: 1, self.use_wrongly: 0.1,
             self.restore: 1, self.merge: 0.5, self.clear: 0.03,
         }  # fmt: skip
-        if self.plain and self.exact:
+        if self.plain:
             verbs |= {self.remove_one: 3, self.remove_batch: 2, self.remove_too_many: 1}
-        elif not self.plain:
+        else:
             verbs |= {self.remove_is_refused: 0.1}
         return verbs
 
@@ -146,8 +142,7 @@ class CountTrial(Trial):
     def check_count(self, key: Key, count: int) -> None:
         """One count."""
         same = same_key(key)
-        if self.exact:
-            self.holds(count == self.value(key), SMALLEST, key, count, self.value(key))
+        self.holds(count == self.value(key), SMALLEST, key, count, self.value(key))
         if count < self.truth.get(same, 0):
             self.holds(self.made.estimate(key).saturated, NOT_LOW, key, count, self.truth[same])
         else:
@@ -280,7 +275,7 @@ class CountTrial(Trial):
         keys = self.next_rows(200)[0]
         counts, _ = self.weights(len(keys))
         other.add_many(list(keys), counts)
-        cells = other.cells().tolist() if self.exact else []
+        cells = other.cells().tolist()
         how = int(self.draw.integers(3))
         if how == 0:
             self.made.merge(other)
@@ -295,8 +290,7 @@ class CountTrial(Trial):
             same = same_key(key)
             self.truth[same] = self.truth.get(same, 0) + count
             self.spelling[same] = key
-        if self.exact:
-            self.cells = [min(a + b, self.widest) for a, b in zip(self.cells, cells, strict=True)]
+        self.cells = [min(a + b, self.widest) for a, b in zip(self.cells, cells, strict=True)]
         wrong = type(sound(self.made))(**{**self.words, "seed": 9999})
         self.refused(lambda: self.made.merge(wrong), IncompatibleError)
 
@@ -335,14 +329,11 @@ class CountTrial(Trial):
                    "`upper` is None when `saturated`", key, found)  # fmt: skip
         self.holds(found.lower <= found.value == self.made.count(key),
                    "`value` is what `count` returns", key, found)  # fmt: skip
-        if self.exact:
-            stuck = self.value(key) == self.widest
-            self.holds(found.saturated == stuck, STUCK, key, found)
+        stuck = self.value(key) == self.widest
+        self.holds(found.saturated == stuck, STUCK, key, found)
 
     def compare_cells(self) -> None:
         """Every counter."""
-        if not self.exact:
-            return
         model = np.array(self.cells, dtype=np.uint64)
         found = self.made.cells().astype(np.uint64)
         different = np.flatnonzero(model != found)[:5]
@@ -377,10 +368,9 @@ class CountTrial(Trial):
         asked = self.absent(400)
         rate = self.made.stats().predicted_error
         counts = self.made.count_many(asked).tolist()
-        if self.exact:
-            for key, count in zip(asked, counts, strict=True):
-                must = min(self.cells[place] for place in sound(self.made).positions(key))
-                self.holds(count == must, SMALLEST, key, count, must)
+        for key, count in zip(asked, counts, strict=True):
+            must = min(self.cells[place] for place in sound(self.made).positions(key))
+            self.holds(count == must, SMALLEST, key, count, must)
         self.asked_absent += len(asked)
         self.expected_wrong += rate * len(asked)
         self.wrong += sum(count > 0 for count in counts)
@@ -389,7 +379,7 @@ class CountTrial(Trial):
                 self.asked_absent, self.wrong, self.expected_wrong / self.asked_absent,
                 "an absent key is counted with the chance that stats() tells",
             )  # fmt: skip
-        if self.exact and max(self.cells) < self.widest:
+        if max(self.cells) < self.widest:
             some = asked[:40]
             above = sum(self.made.estimate(key).lower > 0 for key in some)
             self.not_more_wrong(

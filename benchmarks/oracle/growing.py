@@ -27,7 +27,6 @@ class GrowingTrial(CountTrial):
     def make(self) -> Any:
         if not self.words:
             self.words = self.words_of_all() | self.words_of_kind()
-            self.exact = self.words.get("on_full") != "saturate"
         return self.named(self.words)
 
     def named(self, words: dict[str, Any]) -> Any:
@@ -42,8 +41,7 @@ class GrowingTrial(CountTrial):
         return words
 
     def spectral(self) -> dict[str, Any]:
-        full = "saturate" if self.draw.random() < 0.15 else "grow"
-        return {"slack": float(self.draw.choice([0.0, 0.1, 5.0])), "on_full": full}
+        return {"slack": float(self.draw.choice([0.0, 0.1, 5.0]))}
 
     def dynamic(self) -> dict[str, Any]:
         return {"counter_bits": [None, 1, 3, 32][int(self.draw.integers(4))],
@@ -55,7 +53,7 @@ class GrowingTrial(CountTrial):
 
     def verbs(self) -> dict[Verb, float]:
         verbs = super().verbs() | {self.add_very_many: 0.2}
-        if self.plain and self.exact:
+        if self.plain:
             verbs |= {self.change_batch: 2}
         if "Partitioned" in self.structure:
             verbs |= {self.repartition: 0.5}

@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use bloomtide_core::cells::{
-    DynamicCells, DynamicShape, GrowingCells, OnFull, SpectralCells, SpectralShape,
+    DynamicCells, DynamicShape, GrowingCells, SpectralCells, SpectralShape,
 };
 use bloomtide_core::filters::{CountFilter, CountPlan};
 use bloomtide_core::snapshot::{Loaded, ShapeRecord, read, to_bytes};
@@ -159,7 +159,6 @@ fuzz_target!(|input: Input| {
     let spectral = SpectralShape {
         design_bits: 1.0 + f64::from(input.width % 32) / 4.0,
         slack: f64::from(input.shrink) / 255.0,
-        on_full: OnFull::Grow,
     };
     run::<SpectralCells>(&input, spectral, |loaded| match loaded {
         Loaded::Spectral(filter) => Some(filter),

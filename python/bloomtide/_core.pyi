@@ -50,7 +50,6 @@ _Instant: TypeAlias = datetime | str | SupportsFloat
 _Instants: TypeAlias = Iterable[_Instant] | Any
 _DecayStorage: TypeAlias = Literal["basic", "optimized"]
 _Storage: TypeAlias = Literal["dynamic", "spectral"]
-_OnFull: TypeAlias = Literal["grow", "saturate"]
 _Rounding: TypeAlias = Literal["strict", "expiring"]
 _Clock: TypeAlias = Callable[[], _Instant]
 _KeptTime: TypeAlias = tuple[int | None, list[int], list[int], list[int], list[int]]
@@ -443,7 +442,6 @@ class CountFilter:
         counter_bits: SupportsIndex | None = None,
         shrink: SupportsFloat = 0.5,
         slack: SupportsFloat = 0.1,
-        on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -465,7 +463,6 @@ class CountFilter:
         counter_bits: SupportsIndex | None = None,
         shrink: SupportsFloat = 0.5,
         slack: SupportsFloat = 0.1,
-        on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -554,8 +551,6 @@ class CountFilter:
     @property
     def slack(self) -> float | None: ...
     @property
-    def on_full(self) -> _OnFull | None: ...
-    @property
     def hash(self) -> _HashName: ...
     @property
     def seed(self) -> int: ...
@@ -569,7 +564,6 @@ class SpectralBloomFilter(CountFilter):
         *,
         total: SupportsIndex | None = None,
         slack: SupportsFloat = 0.1,
-        on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -587,7 +581,6 @@ class SpectralBloomFilter(CountFilter):
         *,
         total: SupportsIndex | None = None,
         slack: SupportsFloat = 0.1,
-        on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -605,7 +598,6 @@ class PartitionedSpectralBloomFilter(CountFilter):
         partitions: _Partitions = "auto",
         total: SupportsIndex | None = None,
         slack: SupportsFloat = 0.1,
-        on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,
@@ -624,7 +616,6 @@ class PartitionedSpectralBloomFilter(CountFilter):
         partitions: _Partitions = "auto",
         total: SupportsIndex | None = None,
         slack: SupportsFloat = 0.1,
-        on_full: _OnFull = "grow",
         policy: _Policy = "plain",
         layout: _Layout | None = None,
         cells: SupportsIndex | None = None,

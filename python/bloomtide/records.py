@@ -60,8 +60,6 @@ class Plan:
     """Spectral filters only: spare bits a counter, the paper's epsilon."""
     design_bits: float | None = None
     """Spectral filters only: mean bits of a counter at the expected load."""
-    on_full: str | None = None
-    """Spectral filters only: `"grow"` or `"saturate"`."""
     storage: str | None = None
     """What holds the counters: `"dynamic"` or `"spectral"`; time-decaying: `"basic"` or
     `"optimized"`."""

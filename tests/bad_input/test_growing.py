@@ -390,7 +390,6 @@ def test_total(kind: Any, total: Any) -> None:
 
 OUT_OF_RANGE: list[tuple[list[Any], str, list[Any]]] = [
     (SPECTRAL, "slack", [-0.1, math.nan, math.inf, 1e300]),
-    (SPECTRAL, "on_full", ["explode", "", "Grow"]),
     (KINDS, "policy", ["liberal", "", "recurring_minimum"]),
     (DYNAMIC, "shrink", [-0.1, 1.1, math.nan, math.inf]),
     (DYNAMIC, "counter_bits", [0, -1, 33, 64, 2**40, 1.5, "4", True]),

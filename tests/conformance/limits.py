@@ -82,7 +82,6 @@ GROWING: list[Case] = [
 SPECTRAL: list[Case] = [
     *GROWING,
     *refused(GOAL, "slack", -0.1, *UNMEASURABLE),
-    *refused(GOAL, "on_full", "explode", ""),
 ]
 DYNAMIC: list[Case] = [
     *GROWING,
@@ -209,7 +208,6 @@ EDGES_GROWING: list[dict[str, Any]] = [
 EDGES_SPECTRAL: list[dict[str, Any]] = [
     *EDGES_GROWING,
     GOAL | {"slack": 0.0},
-    GOAL | {"slack": 0.0, "on_full": "saturate"},
     *(
         {"cells": n, "hashes": 4, "layout": how}
         for n, how in ((1, "classic"), (3, "classic"), (128, "blocked"), (384, "blocked"))

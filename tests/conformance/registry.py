@@ -207,7 +207,6 @@ STRUCTURES: tuple[Structure, ...] = (
             ("classic", CLASSIC, "conservative"),
         )
     ),
-    Structure("sbf-saturate", SpectralBloomFilter, BLOCKED | {"on_full": "saturate"}),
     *(
         Structure(f"dcf-{layout}-{policy}", DynamicCountFilter, goal | {"policy": policy})
         for layout, goal, policy in (

@@ -64,10 +64,9 @@ def test_whatever_the_order_in_which_a_stream_comes(policy: Any) -> None:
 @pytest.mark.parametrize("layout", ["blocked", "classic"])
 @pytest.mark.parametrize("slack", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("mean", [1, 10, 1_000])
-@pytest.mark.parametrize("on_full", ["grow", "saturate"])
-def test_of_a_spectral_filter(on_full: str, mean: int, slack: float, layout: str) -> None:
+def test_of_a_spectral_filter(mean: int, slack: float, layout: str) -> None:
     goal = {"capacity": KEYS, "error_rate": 0.01, "total": KEYS * mean, "layout": layout}
-    goal |= {"slack": slack, "on_full": on_full}
+    goal |= {"slack": slack}
     check(SpectralBloomFilter, goal)
     for partitions in ("auto", 100):
         check(PartitionedSpectralBloomFilter, goal | {"partitions": partitions})

@@ -1,13 +1,12 @@
 """Files of growing counters that no program of ours writes, with checksums that are right.
 
-Parameters are a record of 64 bytes, total, partitions, 24 bytes of shape, and how many stuck cells
-there are. Sections are directory, fields and stuck cells.
+Parameters are a record of 64 bytes, total, partitions and 16 bytes of shape. Sections are directory
+and fields.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import pytest
 
@@ -22,8 +21,8 @@ GROWING = sorted(
     if path.stem.split("-")[0] in ("sbf", "dcf", "psbf", "pdcf")
 )
 RECORD = PRELUDE + 64
-TOTAL, PARTITIONS, SHAPE, STUCK = (RECORD + at for at in (0, 8, 16, 40))
-DIRECTORY, FIELDS, STUCK_CELLS = range(3)
+TOTAL, PARTITIONS, SHAPE = (RECORD + at for at in (0, 8, 16))
+DIRECTORY, FIELDS = range(2)
 
 
 def _refused(data: bytes) -> str:
@@ -64,17 +63,12 @@ def _words(*numbers: int) -> bytes:
     return packed + bytes(-len(packed) % 64)
 
 
-def _list_of(data: bytes, number: int, count_at: int) -> list[int]:
-    (count,) = struct.unpack_from("<Q", data, count_at)
-    return list(struct.unpack_from(f"<{count}Q", sections_of(data)[number]))
-
-
 def test_the_craft_itself_is_right() -> None:
-    assert len(GROWING) == 14
+    assert len(GROWING) == 13
     for name in GROWING:
         data = _golden(name)
         assert with_sections(data, sections_of(data)) == data
-        assert len(sections_of(data)) == 3
+        assert len(sections_of(data)) == 2
 
 
 @pytest.mark.parametrize("name", GROWING)
@@ -100,46 +94,7 @@ def test_fields_that_do_not_fit_the_directory_are_refused(name: str) -> None:
     if name == "dcf-classic-odd":  # 331 counters end within a byte
         _refused(_changed(data, FIELDS, len(fields) - 1, b"\x80"))
     for other in (fields[:-64], fields + bytes(64), b""):
-        _refused(with_sections(data, [sections[0], other, *sections[2:]]))
-
-
-def test_a_list_of_stuck_cells_goes_up_and_stays_inside() -> None:
-    data = _golden("sbf-saturated")
-    stuck = _list_of(data, STUCK_CELLS, STUCK)
-    cells = bloomtide.from_bytes(data).stats().cells
-    assert len(stuck) > 1
-    lies: list[list[int]] = [
-        stuck[::-1],
-        [stuck[0], *stuck[:-1]],
-        [*stuck[:-1], cells],
-        [*stuck[:-1], 2**64 - 1],
-    ]
-    for lie in lies:
-        assert "stuck" in _refused(_changed(data, STUCK_CELLS, 0, _words(*lie)))
-    for count in (0, len(stuck) - 1, len(stuck) + 1, 2**61, 2**64 - 1):
-        _refused(with_header(data, STUCK, count.to_bytes(8, "little")))
-
-
-@pytest.mark.parametrize("name", ["dcf-blocked", "sbf-blocked"])
-def test_a_file_without_lists_promises_none(name: str) -> None:
-    data = _golden(name)
-    assert _list_of(data, STUCK_CELLS, STUCK) == []
-    for count in (9, 2**64 - 1):
-        assert "sections" in _refused(with_header(data, STUCK, count.to_bytes(8, "little")))
-
-
-def test_a_dynamic_counter_below_the_largest_value_is_not_stuck() -> None:
-    assert "stuck" in _refused(with_header(_golden("dcf-blocked"), STUCK, b"\x01"))  # cell 0
-
-
-def test_a_counter_at_the_largest_value_is_stuck_without_a_list() -> None:
-    data = _golden("dcf-stuck")
-    loaded: Any = bloomtide.from_bytes(data)
-    full = [cell for cell, value in enumerate(loaded.cells()) if value == 2**64 - 1]
-    assert (len(full), _list_of(data, STUCK_CELLS, STUCK)) == (loaded.stats().saturated, [])
-    sections = [*sections_of(data)[:STUCK_CELLS], _words(full[0])]
-    listed = with_header(with_sections(data, sections), STUCK, b"\x01")
-    assert "stuck" in _refused(listed)
+        _refused(with_sections(data, [sections[0], other]))
 
 
 @pytest.mark.parametrize(
@@ -157,9 +112,6 @@ def test_a_counter_at_the_largest_value_is_stuck_without_a_list() -> None:
         ("sbf-blocked", SHAPE, struct.pack("<d", float("nan")), "slack"),
         ("sbf-blocked", SHAPE + 8, struct.pack("<d", 65.0), "design_bits"),
         ("sbf-blocked", SHAPE + 8, struct.pack("<d", float("nan")), "design_bits"),
-        ("sbf-blocked", SHAPE + 16, b"\x02", "shape"),
-        ("sbf-blocked", SHAPE + 17, b"\x02", "shape"),
-        ("sbf-blocked", SHAPE + 18, b"\x01", "shape"),
         ("dcf-blocked", PRELUDE + 4, b"\x00", "counter_bits"),
         ("dcf-blocked", PRELUDE + 4, b"\x21", "counter_bits"),
         ("dcf-blocked", PRELUDE + 3, b"\x00", "policy"),

@@ -209,7 +209,6 @@ def test_no_more_is_allocated_than_the_file_is_long(tmp_path: Path) -> None:
         "counting-blocked",
         "sbf-blocked",
         "sbf-classic-keyed",
-        "sbf-saturated",
         "psbf-blocked",
         "dcf-classic-odd",
         "pdcf-classic",

@@ -194,9 +194,6 @@ MAKERS: dict[str, Callable[[], Filter]] = {
     "sbf-classic-keyed": lambda: _crowd(
         SpectralBloomFilter(40, 0.1, layout="classic", hash="keyed", secret=SECRET)
     ),
-    "sbf-saturated": lambda: _fill_growing(
-        SpectralBloomFilter(cells=512, hashes=4, slack=0.0, total=90, on_full="saturate")
-    ),
     "psbf-blocked": lambda: _fill_growing(
         PartitionedSpectralBloomFilter(60, 0.02, total=900, partitions=3)
     ),

@@ -10,8 +10,7 @@ from docs.plots.style import BLUE, GREEN, GREY, ORANGE, one_plot, two_plots
 from trials.outcome import Row
 
 COLOURS = {"SBF": GREY, "PSBF": GREEN, "DCF": BLUE, "PDCF": ORANGE}
-STYLES = {"Eq. 4": ":", "levels": "--", "auto": "-.", "PSBF, grow": "--"}
-STYLES |= {"PDCF, PSBF's memory": "--"}
+STYLES = {"Eq. 4": ":", "levels": "--", "auto": "-.", "PDCF, PSBF's memory": "--"}
 
 
 def _lines(axes: Any, rows: list[Row], by: tuple[str, ...], x: str, y: str) -> None:

@@ -69,7 +69,7 @@ def e8(sizes: tuple[int, ...], mean: int) -> Outcome:
         c = even_partitions(cells, whole["mean_rebuild_us"] * 1e-6, rate)
         rows.append({"filter": "DCF", "chosen": "one", **whole})
         rows.append({"filter": "SBF", "chosen": "one", **_static("SBF", n, keys, gone)[0]})
-        filled = make("SBF", n, len(keys), on_full="grow")
+        filled = make("SBF", n, len(keys))
         filled.add_many(keys)
         values = filled.cells()
         for name in ("PDCF", "PSBF"):

@@ -40,9 +40,9 @@ CLASSES: dict[str, Callable[..., Filter]] = {
 def make(name: str, n: int, total: int, **options: Any) -> Filter:
     """A filter in the paper's setting: all that is not said here is an option.
 
-    The paper shrinks at once and its spectral filters never get more memory; ours may.
+    The paper shrinks at once. Its spectral filters never get more memory; ours grow.
     """
-    paper = {"shrink": 1.0} if "DCF" in name else {"on_full": "saturate"}
+    paper = {"shrink": 1.0} if "DCF" in name else {}
     setting = {"hashes": HASHES, "layout": "classic", "total": total, **paper, **options}
     if "cells" in setting:
         return CLASSES[name](**setting)

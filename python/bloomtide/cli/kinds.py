@@ -41,7 +41,7 @@ class Kind:
 
 _COUNTERS = frozenset({"layout", "policy", "cells", "hashes"})
 _GROWING = _COUNTERS | {"total"}
-_SPECTRAL = _GROWING | {"slack", "on_full"}
+_SPECTRAL = _GROWING | {"slack"}
 _DYNAMIC = _GROWING | {"counter_bits", "shrink"}
 _FADING = frozenset({"half_life", "decay", "epoch", "rounding", "storage"})
 

@@ -147,12 +147,6 @@ shape = together(
         help="Of counters: plain; conservative counts closer but cannot remove.",
     ),
     option("--slack", metavar="X", type=float, help="sbf, psbf: spare bits a counter, 0 to 64."),
-    choice(
-        "--on-full",
-        of=("grow", "saturate"),
-        metavar="WHAT",
-        help="sbf, psbf: grow or saturate when the spare bits are used up.",
-    ),
     option(
         "--shrink",
         metavar="X",

@@ -61,7 +61,7 @@ class DynamicCells:
 
     def __setitem__(self, cell: int, value: int) -> None:
         old, value = self[cell], min(value, LIMIT)
-        if self.is_stuck(cell):
+        if old == LIMIT:
             return
         overflow, rest = divmod(value, 2**self.x)
         if overflow.bit_length() > self.y:
@@ -87,14 +87,6 @@ class DynamicCells:
         self.levels = {level: self.levels.get(level, dict(fresh)) for level in range(y + 1)}
         self.y = y
         self.rebuilds += 1
-
-    def is_stuck(self, cell: int) -> bool:
-        """Whether the counter has lost count."""
-        return self[cell] == LIMIT
-
-    def stick(self, cell: int) -> None:
-        """Let the counter count no further: it goes to the largest value."""
-        self[cell] = LIMIT
 
     @property
     def entry(self) -> int:

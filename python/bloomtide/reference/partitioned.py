@@ -13,8 +13,7 @@ Differs  "One partition per operation" cannot hold with d hashes: K is taken for
          What the paper leaves for later is here as `split`: a piece is cut once more, and its
          entry of the PV becomes a vector of its own.
 Holds    Values are those of `spectral.py` and `dynamic_count.py` for every c, before and after
-         `repartition` and `split`; with on_full="saturate" only until the first counter sticks,
-         which comes earlier here, for slack is not shared between pieces.
+         `repartition` and `split`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any
 
 from bloomtide.reference.dynamic_count import DynamicCells
 from bloomtide.reference.policies import CountingModel, Policy, Positions, Store
-from bloomtide.reference.spectral import OnFull, SpectralCells
+from bloomtide.reference.spectral import SpectralCells
 
 Make = Callable[[int], Any]
 """An empty store of so many counters."""
@@ -58,16 +57,6 @@ class Partitions:
         part, place = self.find(cell)
         part[place] = value
 
-    def is_stuck(self, cell: int) -> bool:
-        """Whether the counter has lost count."""
-        part, place = self.find(cell)
-        return bool(part.is_stuck(place))
-
-    def stick(self, cell: int) -> None:
-        """Let the counter count no further."""
-        part, place = self.find(cell)
-        part.stick(place)
-
     def split(self, partition: int, pieces: int) -> None:
         """Cut one piece again, by the same rule and into stores of the same kind."""
         old = self.parts[partition]
@@ -88,8 +77,6 @@ def copy_into(empty: Partitions, old: Store) -> Partitions:
     """Bring every counter of `old` into a fresh layout; that itself counts as no rebuild."""
     for cell in range(len(old)):
         empty[cell] = old[cell]
-        if old.is_stuck(cell):
-            empty.stick(cell)
     empty.earlier = old.rebuilds - empty.rebuilds
     return empty
 
@@ -157,9 +144,8 @@ class ReferencePartitionedSpectralBloomFilter(PartitionedModel):
         base_bits: int | None = None,
         slack: float = 0.1,
         policy: Policy = "plain",
-        on_full: OnFull = "grow",
     ) -> None:
         def make(count: int) -> SpectralCells:
-            return SpectralCells(count, (base_bits or cells) * count // cells, slack, on_full)
+            return SpectralCells(count, (base_bits or cells) * count // cells, slack)
 
         super().__init__(positions, cells, hashes, policy, partitions, make)

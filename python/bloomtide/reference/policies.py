@@ -27,8 +27,6 @@ class Store(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, cell: int) -> int: ...
     def __setitem__(self, cell: int, value: int) -> None: ...
-    def is_stuck(self, cell: int) -> bool: ...
-    def stick(self, cell: int) -> None: ...
     @property
     def rebuilds(self) -> int: ...
 
@@ -81,10 +79,10 @@ class CountingModel:
         """Take `count` occurrences back, or raise and change nothing at all."""
         self.require_plain()
         store, lowered = self.store, distinct(self.positions(key))
-        if any(store[cell] < count for cell in lowered if not store.is_stuck(cell)):
+        if any(store[cell] < count for cell in lowered):
             raise KeyError(key)
         for cell in lowered:
-            store[cell] -= min(count, store[cell])  # a stuck one takes nothing, so may be smaller
+            store[cell] -= count
 
     def remove_many(self, keys: Iterable[Any], counts: Iterable[int] | None = None) -> None:
         """Remove the keys in order; the first one that is absent ends it."""
@@ -111,11 +109,6 @@ class CountingModel:
         """Count the keys in order."""
         return [self.count(key) for key in keys]
 
-    def undercount_possible(self, key: Any) -> bool:
-        """Whether only stuck counters of the key are as small as its answer."""
-        live = [self.store[i] for i in self.positions(key) if not self.store.is_stuck(i)]
-        return min(live, default=LIMIT + 1) > self.count(key)
-
     def __contains__(self, key: Any) -> bool:
         """Present iff no counter is zero."""
         return self.count(key) > 0
@@ -128,8 +121,6 @@ class CountingModel:
         """Cell-wise addition: for "plain" exactly the filter of both streams joined."""
         for cell in range(len(self.store)):
             self.store[cell] += other.store[cell]
-            if other.store.is_stuck(cell):
-                self.store.stick(cell)
 
     @property
     def cells(self) -> list[int]:
@@ -139,7 +130,7 @@ class CountingModel:
     @property
     def saturated(self) -> int:
         """How many counters are stuck."""
-        return sum(self.store.is_stuck(cell) for cell in range(len(self.store)))
+        return self.cells.count(LIMIT)
 
     @property
     def saturation(self) -> float:

@@ -13,10 +13,9 @@ Idea     A base array of N bits, cut into m fields. A counter that outgrows its 
          counters, CV2 of each chunk of loglog N counters in it, OV of each counter in the chunk.
 Differs  Slack is spare high bits inside the fields, spread evenly. N is what the expected stream
          needs and `slack` (the paper's epsilon) times m on top: the paper's N = m + epsilon m has
-         no room for counters over one bit. When no field can spare a bit, on_full="saturate" makes
-         the counter stick where it is, as in the paper, and then it undercounts; "grow" lays all
-         fields out again with fresh slack.
-Holds    1. The widths add up to N: for ever with "saturate", between two layouts with "grow".
+         no room for counters over one bit. When no field can spare a bit, all fields are laid out
+         again with fresh slack; in the paper the counter sticks where it is, and undercounts.
+Holds    1. The widths add up to N between two layouts.
          2. No field is narrower than its value, or than one bit.
 Prefer   `partitioned.py`: there the nearest spare bit is never far. `dynamic_count.py` for memory:
          the index is larger than the counters.
@@ -26,11 +25,8 @@ from __future__ import annotations
 
 from itertools import accumulate
 from math import ceil, log2
-from typing import Literal
 
 from bloomtide.reference.policies import LIMIT, CountingModel, Policy, Positions
-
-OnFull = Literal["grow", "saturate"]
 
 
 def width(value: int) -> int:
@@ -41,11 +37,9 @@ def width(value: int) -> int:
 class SpectralCells:
     """The base array as a list of field widths and the list of what they hold."""
 
-    def __init__(self, cells: int, base_bits: int, slack: float, on_full: OnFull) -> None:
+    def __init__(self, cells: int, base_bits: int, slack: float) -> None:
         self.values = [0] * cells
         self.slack_bits = int(slack * cells)
-        self.on_full = on_full
-        self.stuck: set[int] = set()
         self.rebuilds = 0
         self.moved = 0
         self.lay(base_bits + self.slack_bits - cells)
@@ -65,22 +59,15 @@ class SpectralCells:
         return self.values[cell]
 
     def __setitem__(self, cell: int, value: int) -> None:
-        if cell in self.stuck:
+        if self.values[cell] == LIMIT:
             return
         value = min(value, LIMIT)
         while width(value) > self.widths[cell] and self.expand(cell):
             pass
-        if width(value) <= self.widths[cell]:
-            self.values[cell] = value
-        elif self.on_full == "grow":
-            self.values[cell] = value
+        self.values[cell] = value
+        if width(value) > self.widths[cell]:
             self.lay(self.slack_bits)
             self.rebuilds += 1
-        else:
-            self.values[cell] = 2 ** self.widths[cell] - 1
-            self.stuck.add(cell)
-        if value == LIMIT:
-            self.stuck.add(cell)
 
     def expand(self, cell: int) -> bool:
         """Section 6.3: one bit from the nearest other field with one to spare, left before right.
@@ -115,14 +102,6 @@ class SpectralCells:
         in_group = cell % group // chunk
         return cv1[cell // group] + cv2[cell // group * chunks_per_group + in_group] + ov[cell]
 
-    def is_stuck(self, cell: int) -> bool:
-        """Whether the counter has lost count."""
-        return cell in self.stuck
-
-    def stick(self, cell: int) -> None:
-        """Let the counter count no further."""
-        self.stuck.add(cell)
-
     @property
     def entry(self) -> int:
         """What the partition vector keeps beside the pointer: the length of the base array."""
@@ -143,9 +122,8 @@ class ReferenceSpectralBloomFilter(CountingModel):
         base_bits: int | None = None,
         slack: float = 0.1,
         policy: Policy = "plain",
-        on_full: OnFull = "grow",
     ) -> None:
         def lay() -> SpectralCells:
-            return SpectralCells(cells, base_bits or cells, slack, on_full)
+            return SpectralCells(cells, base_bits or cells, slack)
 
         super().__init__(positions, hashes, policy, lay)

@@ -87,7 +87,7 @@ def a_bad_count_is_named_and_changes_nothing(subject: Subject) -> None:
     assert filled.to_bytes() == before
 
 
-@law("count", unless=("saturate", "decays"))
+@law("count", unless=("decays",))
 def a_full_counter_sticks_and_says_so(subject: Subject) -> None:
     filled = subject.new()
     full = subject.limit

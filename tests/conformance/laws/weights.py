@@ -40,7 +40,7 @@ def a_weighted_batch_equals_adding_one_by_one_in_order(subject: Subject) -> None
         filled.validate()
 
 
-@law("remove_many", unless=("conservative", "saturate"))
+@law("remove_many", unless=("conservative",))
 def removing_a_weighted_batch_leaves_nothing(subject: Subject) -> None:
     # A counter that is full sticks, so narrow ones get counts that fit.
     narrow = subject.limit < 2**32 - 1
@@ -150,20 +150,6 @@ def a_skipped_null_takes_its_count_with_it(subject: Subject) -> None:
         expected.add(key, count)
     assert filled.to_bytes() == expected.to_bytes()
     assert filled.count_many(keys, nulls="skip").tolist() == [0, 6, 0, 3, 6]
-
-
-@law("count", "saturate")
-def what_a_saturated_filter_counts_too_low_is_flagged(subject: Subject) -> None:
-    keys = words(9000)
-    truth = [1 << row % 40 for row in range(len(keys))]
-    filled = subject.new()
-    filled.add_many(keys, truth)
-    counts = filled.count_many(keys).tolist()
-    short = [key for key, count, true in zip(keys, counts, truth, strict=True) if count < true]
-    assert short
-    assert filled.stats().saturated > 0
-    assert all(filled.estimate(key).saturated for key in short)
-    filled.validate()
 
 
 @law("repartition")

@@ -82,13 +82,12 @@ pub trait GrowingCells: Send + Sync + Sized {
     /// How many partitions so many cells are cut into where nothing else is said.
     fn usual_partitions(cells: u64, shape: &Self::Shape) -> u64;
 
-    /// Cells of given values. `stuck` are those that have lost count, in order.
+    /// Cells of given values.
     fn laid_out(
         cut: Cut,
         shape: Self::Shape,
         pauses: Arc<Pauses>,
         values: impl CellValues,
-        stuck: &[u64],
     ) -> Result<Self>;
 
     /// A copy that counts its own rebuilds. No writer is inside meanwhile.
@@ -109,10 +108,6 @@ pub trait GrowingCells: Send + Sync + Sized {
 
     /// How the cells are cut.
     fn cut(&self) -> &Cut;
-
-    /// Whether ten additions of one are an addition of ten, in whatever order they come. Not where a cell
-    /// sticks for lack of room: which one it is depends on the order.
-    fn additions_commute(&self) -> bool;
 
     /// Asks the processor for what `get` will read first.
     fn prefetch(&self, cell: u64);
@@ -138,12 +133,6 @@ pub trait GrowingCells: Send + Sync + Sized {
             held.into_iter().take(count)
         })
     }
-
-    /// Whether the cell has lost count.
-    fn is_stuck(&self, cell: u64, guard: &Guard) -> bool;
-
-    /// The cells that have lost count below the largest value, in order.
-    fn flagged(&self, guard: &Guard) -> Vec<u64>;
 
     /// Replaces the value by `change(old)` and returns the old one; or refuses and changes nothing. A
     /// stuck cell stays as it is. The caller is the only writer of cells.
@@ -204,8 +193,8 @@ pub trait GrowingCells: Send + Sync + Sized {
     /// The version of a partition, which is locked while a writer rebuilds it.
     fn version(&self, partition: u64) -> &Version;
 
-    /// Rebuilds the cell's partition so that `value` fits, or lets the cell stick. The caller locked the
-    /// partition, or is the only writer of it.
+    /// Rebuilds the cell's partition so that `value` fits. The caller locked the partition, or is the only
+    /// writer of it.
     fn make_room(&self, cell: u64, value: u64) -> Result<()>;
 
     /// Whether `tidy` would give memory back.

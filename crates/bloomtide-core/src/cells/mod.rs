@@ -25,6 +25,6 @@ pub use growing::{
     CHUNK, CellValues, Cut, GrowingCells, Held, Pauses, Rebuilds, Refused, STUCK, Stopped,
     smallest_each,
 };
-pub use spectral::{OnFull, SpectralCells, SpectralShape};
+pub use spectral::{SpectralCells, SpectralShape};
 pub use version::Version;
 pub use words::{LINE_BYTES, LINE_WORDS, Words, bytes_for, physical_memory};

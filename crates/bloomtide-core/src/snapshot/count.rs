@@ -1,25 +1,23 @@
 //! Filters of growing counters as snapshots: their counters, whatever they were held in.
 //!
 //! ```text
-//! parameters  record (64 bytes) | total | partitions | shape (24 bytes) | number of stuck cells
-//! sections    directory | fields (`cells/runs.rs`) | stuck cells
+//! parameters  record (64 bytes) | total | partitions | shape (16 bytes)
+//! sections    directory | fields (`cells/runs.rs`)
 //! ```
 //!
-//! A stuck cell has lost count below the largest value. A filter is frozen inside its gate, so that what is
-//! written is one moment of it.
+//! A filter is frozen inside its gate, so that what is written is one moment of it.
 
 use super::header::{Header, Kind, u64_at};
 use super::record::{RECORD, Record};
 use super::write::{Frozen, Section};
 use crate::cells::runs::{self, Values};
-use crate::cells::{DynamicShape, GrowingCells, OnFull, SpectralShape, Words, bytes_for};
+use crate::cells::{DynamicShape, GrowingCells, SpectralShape, Words};
 use crate::error::{Error, Result};
 use crate::filters::{CountFilter, CountPlan, check_base_bits, check_shrink};
 use crate::hash::Hasher;
-use std::sync::atomic::Ordering;
 
-const SHAPE: usize = 24;
-const PARAMETERS: usize = RECORD + 8 + 8 + SHAPE + 8;
+const SHAPE: usize = 16;
+const PARAMETERS: usize = RECORD + 8 + 8 + SHAPE;
 
 /// What cells are like, as bytes.
 pub trait ShapeRecord: Copy + PartialEq {
@@ -67,8 +65,7 @@ impl ShapeRecord for SpectralShape {
     fn encode(&self) -> [u8; SHAPE] {
         let mut out = [0; SHAPE];
         out[..8].copy_from_slice(&self.slack.to_le_bytes());
-        out[8..16].copy_from_slice(&self.design_bits.to_le_bytes());
-        out[16] = u8::from(self.on_full == OnFull::Grow);
+        out[8..].copy_from_slice(&self.design_bits.to_le_bytes());
         out
     }
 
@@ -76,7 +73,6 @@ impl ShapeRecord for SpectralShape {
         let shape = SpectralShape {
             slack: f64::from_bits(u64_at(bytes, 0)),
             design_bits: f64::from_bits(u64_at(bytes, 8)),
-            on_full: if bytes[16] == 1 { OnFull::Grow } else { OnFull::Saturate },
         };
         shape.check()?;
         Ok(shape)
@@ -93,7 +89,6 @@ impl<C: GrowingCells<Shape: ShapeRecord>> CountFilter<C> {
     pub fn freeze(&self) -> Result<Frozen<'static>> {
         self.still(|plan, cells, guard| {
             let (directory, fields) = runs::encode(cells.len(), &cells.held(guard))?;
-            let stuck = cells.flagged(guard);
             let (bits, goal) = (plan.shape.counter_bits(), (plan.capacity, plan.error_rate));
             let hasher = self.hasher();
             let record = Record::of_counters(hasher, &plan.placement, plan.policy, bits, goal);
@@ -101,8 +96,7 @@ impl<C: GrowingCells<Shape: ShapeRecord>> CountFilter<C> {
             parameters.extend(plan.total.to_le_bytes());
             parameters.extend(plan.partitions.to_le_bytes());
             parameters.extend(plan.shape.encode());
-            parameters.extend((stuck.len() as u64).to_le_bytes());
-            let sections = [directory, fields, list(&stuck)?].map(Section::Made).into();
+            let sections = [directory, fields].map(Section::Made).into();
             Ok(Frozen { kind: kind_of(plan), parameters, sections })
         })
     }
@@ -112,34 +106,10 @@ fn kind_of<S: ShapeRecord>(plan: &CountPlan<S>) -> Kind {
     if plan.partitioned { S::KINDS.1 } else { S::KINDS.0 }
 }
 
-/// Numbers, one a word.
-fn list(numbers: &[u64]) -> Result<Words> {
-    let words = Words::zeroed(numbers.len() as u64 * 64)?;
-    for (word, number) in words.atomics().iter().zip(numbers) {
-        word.store(*number, Ordering::Relaxed);
-    }
-    Ok(words)
-}
-
-/// The numbers of a list, which go up and stay below `end`.
-fn listed(words: &Words, count: u64, end: u64) -> Result<Vec<u64>> {
-    let numbers: Vec<u64> = (words.atomics().iter())
-        .take(count as usize)
-        .map(|word| word.load(Ordering::Relaxed))
-        .collect();
-    let sorted = numbers.windows(2).all(|pair| pair[0] < pair[1]);
-    if !sorted || numbers.last().is_some_and(|last| *last >= end) || !words.is_zero_from(count * 64)
-    {
-        return Err(Error::Field { name: "stuck", got: "no list of cells".to_owned() });
-    }
-    Ok(numbers)
-}
-
 /// What the parameters promise.
 pub(super) struct Promised<S> {
     plan: CountPlan<S>,
     hasher: Hasher,
-    stuck: u64,
 }
 
 impl<S: ShapeRecord> Promised<S> {
@@ -174,13 +144,10 @@ impl<S: ShapeRecord> Promised<S> {
         if plan.partitions != partitions {
             return Err(Error::Field { name: "partitions", got: partitions.to_string() });
         }
-        let stuck = u64_at(bytes, RECORD + 16 + SHAPE);
         // The fields are compared when the directory is read.
         let directory = Values::directory_bytes(plan.cells());
         match header.sections[..] {
-            [first, _, last] if first == directory && last == list_bytes(stuck) => {
-                Ok(Promised { plan, hasher, stuck })
-            }
+            [first, _] if first == directory => Ok(Promised { plan, hasher }),
             _ => Err(Error::Field { name: "sections", got: format!("{:?}", header.sections) }),
         }
     }
@@ -189,21 +156,10 @@ impl<S: ShapeRecord> Promised<S> {
         self,
         sections: Vec<Words>,
     ) -> Result<CountFilter<C>> {
-        let Ok([directory, fields, list]) = <[Words; 3]>::try_from(sections) else {
+        let Ok([directory, fields]) = <[Words; 2]>::try_from(sections) else {
             return Err(Error::Field { name: "sections", got: "another number".to_owned() });
         };
         let values = Values::new(self.plan.cells(), directory, fields)?;
-        let stuck = listed(&list, self.stuck, self.plan.cells())?;
-        let filter = CountFilter::with_values(self.plan, self.hasher, values, &stuck)?;
-        // Cells of some shapes are only stuck at the largest value.
-        if filter.look(|cells: &C, guard| cells.flagged(guard)) != stuck {
-            return Err(Error::Field { name: "stuck", got: "other cells".to_owned() });
-        }
-        Ok(filter)
+        CountFilter::with_values(self.plan, self.hasher, values)
     }
-}
-
-/// Bytes of a list of so many numbers.
-fn list_bytes(count: u64) -> u64 {
-    bytes_for(count.saturating_mul(64))
 }

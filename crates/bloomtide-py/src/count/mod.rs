@@ -201,8 +201,8 @@ counted!(CountFilter, u64);
 planned!(
     CountFilter,
     Any,
-    "(capacity=None, error_rate=None, *, storage='dynamic', partitions=1, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=None, error_rate=None, *, storage=None, partitions=None, total=None, counter_bits=None, shrink=0.5, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, skew=1.0, paper=None)",
+    "(capacity=None, error_rate=None, *, storage='dynamic', partitions=1, total=None, counter_bits=None, shrink=0.5, slack=0.1, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, storage=None, partitions=None, total=None, counter_bits=None, shrink=0.5, slack=0.1, policy='plain', layout=None, cells=None, hashes=None, skew=1.0, paper=None)",
     "($type, plan, *, hash='xxh3', seed=0, secret=None)"
 );
 
@@ -354,9 +354,7 @@ impl CountFilter {
         let (dynamic, spectral) = this.get().core.shapes();
         let dynamic =
             dynamic.map(|shape| format!("counter_bits={} shrink={} ", shape.width, shape.shrink));
-        let spectral = spectral.map(|shape| {
-            format!("slack={} on_full={} ", shape.slack, plan::on_full_name(shape.on_full))
-        });
+        let spectral = spectral.map(|shape| format!("slack={} ", shape.slack));
         Ok(format!(
             "<{} {}total={} {}layout={} policy={} partitions={} cells={} hashes={}>",
             this.get_type().name()?,
@@ -385,9 +383,8 @@ getters!(CountFilter, this =>
     /// Dynamic only, as `shrink`.
     counter_bits: Option<u32> = this.core.shapes().0.map(|shape| shape.width);
     shrink: Option<f64> = this.core.shapes().0.map(|shape| shape.shrink);
-    /// Spectral only, as `on_full`.
+    /// Spectral only.
     slack: Option<f64> = this.core.shapes().1.map(|shape| shape.slack);
-    on_full: Option<&'static str> = this.core.shapes().1.map(|shape| plan::on_full_name(shape.on_full));
 );
 
 /// The paper's names: each is a kind, and the signature of its constructor.
@@ -443,10 +440,10 @@ named! {
     "($type, capacity=None, error_rate=None, *, partitions='auto', total=None, counter_bits=None, shrink=0.5, policy='plain', layout=None, cells=None, hashes=None, skew=1.0, paper=None)";
     /// Counts keys in counters that each take the bits they need.
     SpectralBloomFilter, Spectral,
-    "(capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=None, error_rate=None, *, total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None)";
+    "(capacity=None, error_rate=None, *, total=None, slack=0.1, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, total=None, slack=0.1, policy='plain', layout=None, cells=None, hashes=None, paper=None)";
     /// A spectral Bloom filter in partitions: a rebuild touches one of them.
     PartitionedSpectralBloomFilter, PartitionedSpectral,
-    "(capacity=None, error_rate=None, *, partitions='auto', total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
-    "($type, capacity=None, error_rate=None, *, partitions='auto', total=None, slack=0.1, on_full='grow', policy='plain', layout=None, cells=None, hashes=None, paper=None)";
+    "(capacity=None, error_rate=None, *, partitions='auto', total=None, slack=0.1, policy='plain', layout=None, cells=None, hashes=None, paper=None, hash='xxh3', seed=0, secret=None)",
+    "($type, capacity=None, error_rate=None, *, partitions='auto', total=None, slack=0.1, policy='plain', layout=None, cells=None, hashes=None, paper=None)";
 }

@@ -7,7 +7,7 @@ use crate::python::*;
 use crate::records::{Sizes, fields};
 use crate::words::{DEFAULT_ERROR_RATE, Words};
 use bloomtide_core::cells::{
-    DynamicCells, DynamicShape, GrowingCells, OnFull, SpectralCells, SpectralShape,
+    DynamicCells, DynamicShape, GrowingCells, SpectralCells, SpectralShape,
 };
 use bloomtide_core::filters::{
     CountGoal, CountPlan, Stream, base_bits, check_base_bits, check_shrink, design_bits,
@@ -20,7 +20,7 @@ const USUAL_SKEW: f64 = 1.0;
 
 /// The words of one storage.
 const DYNAMIC: &[&str] = &["counter_bits", "shrink", "skew"];
-const SPECTRAL: &[&str] = &["slack", "on_full"];
+const SPECTRAL: &[&str] = &["slack"];
 
 /// The plan of either storage. What a dynamic one takes depends on its stream: how many keys are expected, and
 /// their skew.
@@ -39,7 +39,6 @@ pub(super) fn plan_of(cls: &Bound<'_, PyType>, words: &Words<'_>) -> PyResult<An
         let shape = SpectralShape {
             design_bits: words.get("design_bits", design_bits)?,
             slack: words.get("slack", 0.1)?,
-            on_full: parse_on_full(py, &words.text("on_full", "grow")?)?,
         };
         shape.check().or_raise(py)?;
         return with_shape::<SpectralCells>(words, &base, shape).map(AnyPlan::Spectral);
@@ -167,24 +166,6 @@ fn with_shape<C: GrowingCells>(
     plan.checked().or_raise(words.py)
 }
 
-fn parse_on_full(py: Python<'_>, name: &str) -> PyResult<OnFull> {
-    match name {
-        "grow" => Ok(OnFull::Grow),
-        "saturate" => Ok(OnFull::Saturate),
-        _ => {
-            let hint = "\"saturate\" is the paper's: a counter without room sticks, with its answers flagged";
-            Err(parameter(py, "on_full", name, "\"grow\" or \"saturate\"", hint))
-        }
-    }
-}
-
-pub(super) fn on_full_name(on_full: OnFull) -> &'static str {
-    match on_full {
-        OnFull::Grow => "grow",
-        OnFull::Saturate => "saturate",
-    }
-}
-
 /// How many partitions are meant: a number, "auto", which is `usual`, or a model of `bloomtide.partitions`.
 pub(super) fn partitions(words: &Object<'_>, cells: u64, usual: u64) -> PyResult<u64> {
     let py = words.py();
@@ -228,14 +209,13 @@ pub(super) fn plan_record<'py>(py: Python<'py>, plan: &AnyPlan) -> Answer<'py> {
             )
         }
         AnyPlan::Spectral(plan) => {
-            let SpectralShape { slack, design_bits, on_full } = plan.shape;
+            let SpectralShape { slack, design_bits } = plan.shape;
             let sizes = (["sbf", "psbf"], 1, plan.bytes(), plan.bytes_at_most());
-            let on_full = on_full_name(on_full);
             to_record(
                 py,
                 plan,
                 sizes,
-                |dict| fields!(dict => storage: "spectral", slack, design_bits, on_full),
+                |dict| fields!(dict => storage: "spectral", slack, design_bits),
             )
         }
     }

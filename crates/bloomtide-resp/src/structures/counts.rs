@@ -9,7 +9,7 @@ use super::{HASHER, expected};
 use crate::fields::{put, take};
 use crate::structure::{Structure, Summary};
 use bloomtide_core::cells::{
-    DynamicCells, DynamicShape, GrowingCells, OnFull, SpectralCells, SpectralShape,
+    DynamicCells, DynamicShape, GrowingCells, SpectralCells, SpectralShape,
 };
 use bloomtide_core::filters::{CountFilter, CountGoal, CountPlan, base_bits, design_bits};
 use bloomtide_core::history::varint::Reader;
@@ -83,7 +83,7 @@ impl CountsPlan {
             }
             Storage::Spectral => {
                 let design_bits = design_bits(&placement, expected, total);
-                let shape = SpectralShape { design_bits, slack: SLACK, on_full: OnFull::Grow };
+                let shape = SpectralShape { design_bits, slack: SLACK };
                 planned::<SpectralCells>(&goal, placement, total, partitioned, shape)
                     .map(CountsPlan::Spectral)
             }

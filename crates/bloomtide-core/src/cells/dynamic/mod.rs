@@ -271,9 +271,7 @@ impl GrowingCells for DynamicCells {
         shape: DynamicShape,
         pauses: Arc<Pauses>,
         values: impl CellValues,
-        _stuck: &[u64],
     ) -> Result<Self> {
-        // A counter is stuck at the largest value, so the values say it all.
         // The base is the largest piece: what does not fit is refused before anything else is made.
         let base = Words::zeroed(cut.partitions().saturating_mul(Self::stride(&cut, shape.width)))?;
         let this = Self::over(base, cut, shape, pauses)?;
@@ -302,10 +300,6 @@ impl GrowingCells for DynamicCells {
 
     fn len(&self) -> u64 {
         self.cut.cells()
-    }
-
-    fn additions_commute(&self) -> bool {
-        true
     }
 
     fn cut(&self) -> &Cut {
@@ -339,14 +333,6 @@ impl GrowingCells for DynamicCells {
 
     fn fill(&self, first: u64, values: &mut [u64], guard: &Guard) {
         read_some(self, first, values, guard);
-    }
-
-    fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {
-        self.get(cell, guard) == STUCK
-    }
-
-    fn flagged(&self, _: &Guard) -> Vec<u64> {
-        Vec::new()
     }
 
     #[inline(always)]

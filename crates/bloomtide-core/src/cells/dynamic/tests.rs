@@ -4,7 +4,7 @@ use crate::cells::growing_laws as laws;
 fn cells(cells: u64, partitions: u64, width: u32, shrink: f64) -> DynamicCells {
     let shape = DynamicShape { width, shrink };
     let cut = Cut::new(cells, partitions, 1);
-    DynamicCells::laid_out(cut, shape, laws::pauses(), |_| 0, &[]).unwrap()
+    DynamicCells::laid_out(cut, shape, laws::pauses(), |_| 0).unwrap()
 }
 
 /// Width of a partition's overflow counters, y.
@@ -87,7 +87,7 @@ fn values_can_be_laid_out_at_once() {
     let value = |cell: u64| (cell * cell) << (cell % 40);
     let shape = DynamicShape { width: 3, shrink: 0.5 };
     let cut = Cut::new(777, 12, 1);
-    let cells = DynamicCells::laid_out(cut, shape, laws::pauses(), value, &[]).unwrap();
+    let cells = DynamicCells::laid_out(cut, shape, laws::pauses(), value).unwrap();
     let guard = &epoch::pin();
     assert!((0..777).all(|cell| cells.get(cell, guard) == value(cell)));
     assert!(cells.validate().is_ok());

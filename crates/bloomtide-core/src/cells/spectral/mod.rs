@@ -3,8 +3,8 @@
 //! where memory counts: the index here takes about 19 bits per counter.
 //!
 //! Each partition has its own base array of N' bits and its own index. A counter that outgrows its field
-//! takes spare bits from the nearest fields that have some. When a partition has none left, the counter
-//! sticks (as in the paper: answers may be too low from then on) or the partition gets a larger array.
+//! takes spare bits from the nearest fields that have some. When a partition has none left, it gets a larger
+//! array, unlike in the paper, where the counter sticks.
 //!
 //! | file | is |
 //! |---|---|
@@ -14,9 +14,8 @@
 //! | `partition.rs` | one partition beside its readers |
 //!
 //! # Invariants
-//! I1  Values are those of plain 64-bit counters, except in stuck cells.
-//! I2  A stuck cell keeps its value for ever. With `OnFull::Grow` no cell gets stuck.
-//! I3  Partition i holds the cells from i·m' to below (i+1)·m', m' = ceil(m/c).
+//! I1  Values are those of plain 64-bit counters.
+//! I2  Partition i holds the cells from i·m' to below (i+1)·m', m' = ceil(m/c).
 
 mod fields;
 mod index;
@@ -28,7 +27,7 @@ mod tests;
 
 use crate::cells::growing::{CellValues, Cut, GrowingCells, Pauses, Refused, STUCK};
 use crate::cells::version::Version;
-use crate::cells::words::{bytes_for, physical_memory};
+use crate::cells::words::physical_memory;
 use crate::error::{Error, Result};
 use crossbeam_epoch::{self as epoch, Guard};
 use fields::{Fields, WIDEST, needed};
@@ -38,15 +37,6 @@ use std::sync::Arc;
 /// Bits of a base array up to which the offsets of its index are narrow.
 const NARROW: u64 = 1 << 16;
 
-/// What happens to a counter that needs more bits when its partition has none to spare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnFull {
-    /// It sticks at the largest value of its field.
-    Saturate,
-    /// The partition gets a larger array.
-    Grow,
-}
-
 /// How large the base arrays are: N' = m'·(design_bits + slack) bits, the spare ones in all fields alike, so that
 /// a counter that grows finds some nearby.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,8 +45,6 @@ pub struct SpectralShape {
     pub design_bits: f64,
     /// Spare bits per counter beyond that, the paper's epsilon.
     pub slack: f64,
-    /// What to do when they are used up.
-    pub on_full: OnFull,
 }
 
 impl SpectralShape {
@@ -90,30 +78,6 @@ pub struct SpectralCells {
 }
 
 impl SpectralCells {
-    /// A partition gets the room of an empty one, or more if its values need more.
-    fn lay(
-        cut: Cut,
-        shape: SpectralShape,
-        pauses: Arc<Pauses>,
-        values: &dyn CellValues,
-    ) -> Result<Self> {
-        shape.check()?;
-        let needed_bytes = Self::bytes_of(&cut, &shape);
-        let limit = physical_memory();
-        if needed_bytes > limit {
-            return Err(Error::Capacity { needed: needed_bytes, limit });
-        }
-        let lay = |partition: u64| {
-            let range = cut.range(partition);
-            let len = range.end - range.start;
-            let bits = |content| shape.bits(len, content);
-            let fields = Fields::lay(range, bits, |_, value| needed(value), values)?;
-            Ok(Partition::new(fields))
-        };
-        let parts = (0..cut.partitions()).map(lay).collect::<Result<_>>()?;
-        Ok(SpectralCells { cut, parts, shape, pauses })
-    }
-
     /// Memory in bytes of such cells while they are empty.
     pub fn bytes_of(cut: &Cut, shape: &SpectralShape) -> u64 {
         let each = cut.per_partition().min(cut.cells());
@@ -130,21 +94,12 @@ impl SpectralCells {
     pub fn bytes_at_most(cut: &Cut, shape: &SpectralShape, needed: f64) -> u64 {
         let each = cut.per_partition().min(cut.cells());
         let empty = Self::bytes_of(cut, shape);
-        match shape.on_full {
-            // A flag for each cell, once one is stuck.
-            OnFull::Saturate => {
-                empty.saturating_add(cut.partitions().saturating_mul(bytes_for(each)))
-            }
-            OnFull::Grow => {
-                let slack = shape.slack.max(LEAST_GROWTH);
-                let bits =
-                    (each as f64 * (needed + slack).min(WIDEST as f64)).ceil() as u64 + WIDEST;
-                // Counters of one partition may be longer than those of others, and so need wider offsets.
-                let indexed = bits.max(NARROW + 1).min(each.saturating_mul(WIDEST));
-                let one = Fields::bytes_for(each, bits, indexed) + size_of::<Partition>() as u64;
-                empty.max(one.saturating_mul(cut.partitions()))
-            }
-        }
+        let slack = shape.slack.max(LEAST_GROWTH);
+        let bits = (each as f64 * (needed + slack).min(WIDEST as f64)).ceil() as u64 + WIDEST;
+        // Counters of one partition may be longer than those of others, and so need wider offsets.
+        let indexed = bits.max(NARROW + 1).min(each.saturating_mul(WIDEST));
+        let one = Fields::bytes_for(each, bits, indexed) + size_of::<Partition>() as u64;
+        empty.max(one.saturating_mul(cut.partitions()))
     }
 
     /// N, the bits of all base arrays, and how many of them no value needs.
@@ -174,19 +129,28 @@ impl GrowingCells for SpectralCells {
         ((bits / NARROW as f64).ceil() as u64).clamp(1, cells.max(1))
     }
 
+    /// A partition gets the room of an empty one, or more if its values need more.
     fn laid_out(
         cut: Cut,
         shape: SpectralShape,
         pauses: Arc<Pauses>,
         values: impl CellValues,
-        stuck: &[u64],
     ) -> Result<Self> {
-        let this = Self::lay(cut, shape, pauses, &values)?;
-        for cell in stuck {
-            let (part, field) = this.locate(*cell);
-            part.stick(field)?;
+        shape.check()?;
+        let needed_bytes = Self::bytes_of(&cut, &shape);
+        let limit = physical_memory();
+        if needed_bytes > limit {
+            return Err(Error::Capacity { needed: needed_bytes, limit });
         }
-        Ok(this)
+        let lay = |partition: u64| {
+            let range = cut.range(partition);
+            let len = range.end - range.start;
+            let bits = |content| shape.bits(len, content);
+            let fields = Fields::lay(range, bits, |_, value| needed(value), &values)?;
+            Ok(Partition::new(fields))
+        };
+        let parts = (0..cut.partitions()).map(lay).collect::<Result<_>>()?;
+        Ok(SpectralCells { cut, parts, shape, pauses })
     }
 
     /// Word by word: whoever keeps writers out for a copy does so for milliseconds.
@@ -198,10 +162,6 @@ impl GrowingCells for SpectralCells {
 
     fn len(&self) -> u64 {
         self.cut.cells()
-    }
-
-    fn additions_commute(&self) -> bool {
-        self.shape.on_full == OnFull::Grow
     }
 
     fn cut(&self) -> &Cut {
@@ -233,19 +193,6 @@ impl GrowingCells for SpectralCells {
         }
     }
 
-    fn flagged(&self, guard: &Guard) -> Vec<u64> {
-        let of = |(i, part): (u64, &Partition)| {
-            let first = self.cut.range(i).start;
-            part.flagged(guard).into_iter().map(move |field| first + field)
-        };
-        (0..).zip(&self.parts).flat_map(of).collect()
-    }
-
-    fn is_stuck(&self, cell: u64, guard: &Guard) -> bool {
-        let (part, field) = self.locate(cell);
-        part.is_stuck(field) || part.get(field, guard) == STUCK
-    }
-
     #[inline(always)]
     fn try_change(
         &self,
@@ -259,7 +206,7 @@ impl GrowingCells for SpectralCells {
         // SAFETY: only a writer replaces the fields, and the caller is the only one.
         let fields = part.fields(unsafe { epoch::unprotected() });
         let old = fields.get(field);
-        if old == STUCK || part.is_stuck(field) {
+        if old == STUCK {
             return Ok(old);
         }
         if fields.try_set(field, change(old), &part.version) {

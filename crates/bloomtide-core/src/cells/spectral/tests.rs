@@ -5,12 +5,12 @@ use crate::cells::growing::Rebuilds;
 use crate::cells::growing_laws::{self as laws, Random, set};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-fn shape(design_bits: f64, slack: f64, on_full: OnFull) -> SpectralShape {
-    SpectralShape { design_bits, slack, on_full }
+fn shape(design_bits: f64, slack: f64) -> SpectralShape {
+    SpectralShape { design_bits, slack }
 }
 
 fn cells(cells: u64, partitions: u64, shape: SpectralShape) -> SpectralCells {
-    SpectralCells::lay(Cut::new(cells, partitions, 1), shape, Arc::default(), &|_| 0).unwrap()
+    SpectralCells::laid_out(Cut::new(cells, partitions, 1), shape, Arc::default(), |_| 0).unwrap()
 }
 
 fn get(cells: &SpectralCells, cell: u64) -> u64 {
@@ -19,10 +19,6 @@ fn get(cells: &SpectralCells, cell: u64) -> u64 {
 
 fn values(cells: &SpectralCells) -> impl Iterator<Item = u64> {
     (0..cells.len()).map(|cell| get(cells, cell))
-}
-
-fn stuck(cells: &SpectralCells) -> impl Iterator<Item = u64> {
-    (0..cells.len()).filter(|cell| cells.is_stuck(*cell, &epoch::pin()))
 }
 
 fn try_set(cells: &SpectralCells, cell: u64, value: u64) -> bool {
@@ -34,27 +30,27 @@ fn they_hold_what_a_vector_holds() {
     let sizes = [(1, 1), (2, 1), (7, 7), (17, 2), (31, 3), (300, 1), (300, 7), (1000, 10)];
     for (m, c) in sizes {
         for (design, slack) in [(1.0, 0.0), (3.7, 0.1)] {
-            let cells = cells(m, c, shape(design, slack, OnFull::Grow));
+            let cells = cells(m, c, shape(design, slack));
             laws::hold_what_a_vector_holds(&cells, m ^ c << 8);
-            assert_eq!(stuck(&cells).count(), 1);
         }
     }
 }
 
 #[test]
 fn readers_see_whole_values_beside_a_writer() {
-    laws::readers_see_whole_values(&cells(500, 5, shape(2.0, 0.1, OnFull::Grow)));
-    // Enough bits for all, but not where they are needed: nothing sticks, and everything moves.
-    let moving = cells(500, 5, shape(17.0, 0.1, OnFull::Saturate));
+    laws::readers_see_whole_values(&cells(500, 5, shape(2.0, 0.1)));
+    // Enough bits for all, but not where they are needed: no array grows, and everything moves.
+    let moving = cells(500, 5, shape(17.0, 0.1));
+    let (bits, _) = moving.base_bits();
     laws::readers_see_whole_values(&moving);
     assert!(moving.pauses.so_far().count > 100);
-    assert_eq!(stuck(&moving).count(), 0);
+    assert_eq!(moving.base_bits().0, bits);
     moving.validate().unwrap();
 }
 
 #[test]
 fn without_room_nothing_is_set() {
-    let cells = cells(10, 1, shape(1.0, 0.0, OnFull::Grow));
+    let cells = cells(10, 1, shape(1.0, 0.0));
     assert!(try_set(&cells, 4, 1));
     assert!(!try_set(&cells, 4, 2));
     assert!(values(&cells).eq([0, 0, 0, 0, 1, 0, 0, 0, 0, 0]));
@@ -63,7 +59,7 @@ fn without_room_nothing_is_set() {
 
 #[test]
 fn the_nearest_spare_bits_are_taken_and_only_what_lies_between_moves() {
-    let shape = shape(1.0, 0.0, OnFull::Saturate);
+    let shape = shape(1.0, 0.0);
     let lay = |widths: [u32; 11]| {
         let fields = Fields::lay(0..11, |_| 0, |j, _| widths[j as usize], &|j| j & 1).unwrap();
         Partition::new(fields)
@@ -100,7 +96,7 @@ fn spare_bits_come_from_far_away_in_stages() {
             assert!(set(field, 2));
         }
         assert!(set(donor, 1));
-        let moved = own.make_room(taker, value, &shape(1.0, 0.0, OnFull::Saturate)).unwrap();
+        let moved = own.make_room(taker, value, &shape(1.0, 0.0)).unwrap();
         assert_eq!(moved, taker.abs_diff(donor));
         assert!(set(taker, value));
         own.fields(&guard).validate().unwrap();
@@ -118,78 +114,42 @@ fn spare_bits_come_from_far_away_in_stages() {
 }
 
 #[test]
-fn until_the_first_saturation_every_value_is_right_and_stuck_cells_stay() {
-    let mut random = Random(5);
-    let cells = cells(200, 4, shape(3.0, 0.1, OnFull::Saturate));
-    let mut plain = vec![0u64; 200];
-    for _ in 0..1500 {
-        let cell = random.below(200);
-        let was = get(&cells, cell);
-        let stuck = cells.is_stuck(cell, &epoch::pin());
-        set(&cells, cell, if stuck { 0 } else { was + 1 });
-        plain[cell as usize] += 1;
-        if stuck {
-            assert_eq!(get(&cells, cell), was, "a stuck cell changed");
-        } else if cells.is_stuck(cell, &epoch::pin()) {
-            assert_eq!(get(&cells, cell), was.next_power_of_two().max(was + 1) - 1);
-        }
-    }
-    cells.validate().unwrap();
-    let stuck: Vec<u64> = stuck(&cells).collect();
-    assert!(!stuck.is_empty() && stuck.len() < 200, "{} are stuck", stuck.len());
-    assert!(stuck.is_sorted());
-    for cell in 0..200 {
-        let value = get(&cells, cell);
-        assert_eq!(cells.is_stuck(cell, &epoch::pin()), stuck.contains(&cell));
-        if cells.is_stuck(cell, &epoch::pin()) {
-            assert!(value <= plain[cell as usize], "a stuck cell never counts too much");
-        } else {
-            assert_eq!(value, plain[cell as usize]);
-        }
-    }
-    assert!(cells.base_bits().0 == 200 * 31 / 10);
-}
-
-#[test]
 fn freed_bits_serve_others() {
-    let cells = cells(10, 1, shape(2.0, 0.0, OnFull::Saturate));
+    let cells = cells(10, 1, shape(2.0, 0.0));
     set(&cells, 0, (1 << 11) - 1);
     assert_eq!(cells.base_bits(), (20, 0));
     set(&cells, 0, 1);
     assert_eq!(cells.base_bits(), (20, 10));
     set(&cells, 9, (1 << 11) - 1);
-    assert_eq!(stuck(&cells).count(), 0);
+    assert_eq!(cells.base_bits(), (20, 0));
     assert_eq!(get(&cells, 9), (1 << 11) - 1);
     cells.validate().unwrap();
 }
 
 #[test]
-fn values_and_stuck_cells_survive_a_list_and_another_number_of_partitions() {
+fn values_survive_a_list_and_another_number_of_partitions() {
     let mut random = Random(9);
-    let first = cells(1000, 8, shape(2.0, 0.1, OnFull::Saturate));
+    let first = cells(1000, 8, shape(2.0, 0.1));
     (0..5000).for_each(|_| {
         let cell = random.below(1000);
         set(&first, cell, get(&first, cell) + 1);
     });
-    let lost: Vec<u64> = stuck(&first).collect();
-    assert!(!lost.is_empty());
+    set(&first, 7, STUCK);
     for partitions in [1, 3, 8, 999, 1000] {
         let cut = Cut::new(1000, partitions, 1);
         let value = |cell| get(&first, cell);
-        let other = SpectralCells::laid_out(cut, first.shape, Arc::default(), value, &lost);
-        let other = other.unwrap();
+        let other = SpectralCells::laid_out(cut, first.shape, Arc::default(), value).unwrap();
         assert!(values(&other).eq(values(&first)));
-        assert!(stuck(&other).eq(lost.iter().copied()));
         other.validate().unwrap();
     }
 }
 
 #[test]
 fn a_list_of_values_keeps_the_room_of_an_empty_filter() {
-    let shape = shape(3.0, 0.5, OnFull::Saturate);
+    let shape = shape(3.0, 0.5);
     let lay = |values: &[u64]| {
         let value = |cell: u64| values.get(cell as usize).copied().unwrap_or(0);
-        SpectralCells::lay(Cut::new(10, 1, 1), shape, Arc::default(), &value).unwrap()
+        SpectralCells::laid_out(Cut::new(10, 1, 1), shape, Arc::default(), value).unwrap()
     };
     assert_eq!(lay(&[]).base_bits(), (35, 25));
     assert_eq!(lay(&[1 << 33]).base_bits(), (34 + 9 + 5, 5));
@@ -200,23 +160,16 @@ fn a_list_of_values_keeps_the_room_of_an_empty_filter() {
 
 #[test]
 fn memory_is_the_sum_of_what_was_allocated() {
-    let cells = cells(1000, 10, shape(3.0, 0.1, OnFull::Saturate));
+    let cells = cells(1000, 10, shape(3.0, 0.1));
     // Per partition 310 bits in 5 words; 101 starts in 12 groups of 9: 9 + 3·12 + 9·12 bits each.
     let words = (5 * 64 + 12 * (9 + 3 * 12 + 9 * 12) as u64).div_ceil(512) * 64;
     let records = (size_of::<Partition>() + size_of::<Fields>()) as u64;
     assert_eq!(cells.bytes(), 10 * (words + records));
-    // The first saturation of a partition costs a flag per cell, in whole lines.
-    let before = cells.bytes();
-    set(&cells, 0, u64::MAX >> 1);
-    (100..200).for_each(|cell| set(&cells, cell, 15));
-    let lost: Vec<u64> = stuck(&cells).collect();
-    assert!(lost.contains(&199) && !lost.contains(&0));
-    assert_eq!(cells.bytes(), before + 64);
 }
 
 #[test]
 fn growth_is_counted_in_memory_and_in_time() {
-    let counters = cells(100, 1, shape(1.0, 0.0, OnFull::Grow));
+    let counters = cells(100, 1, shape(1.0, 0.0));
     counters.pauses.set_clock(tick);
     let before = counters.bytes();
     set(&counters, 50, 2);
@@ -237,8 +190,9 @@ fn tick() -> u64 {
 #[test]
 fn bad_shapes_are_refused() {
     let refused = |cells, partitions, design, slack| {
-        let shape = shape(design, slack, OnFull::Grow);
-        SpectralCells::lay(Cut::new(cells, partitions, 1), shape, Arc::default(), &|_| 0).is_err()
+        let shape = shape(design, slack);
+        let cut = Cut::new(cells, partitions, 1);
+        SpectralCells::laid_out(cut, shape, Arc::default(), |_| 0).is_err()
     };
     assert!(refused(1, 1, 0.5, 0.1) && refused(1, 1, f64::NAN, 0.1) && refused(1, 1, 65.0, 0.1));
     assert!(refused(1, 1, 2.0, -0.1) && refused(1, 1, 2.0, f64::INFINITY));

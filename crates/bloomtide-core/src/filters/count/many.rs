@@ -41,7 +41,7 @@ impl<C: GrowingCells> CountFilter<C> {
             return self.add_by_partition(keys, counts, out, hands);
         }
         if by_partition && plan.policy == Policy::Plain && group::serves(&plan.placement) {
-            if counts.is_none() && self.look(|cells, _| cells.additions_commute()) {
+            if counts.is_none() {
                 return self.add_gathered(keys, out);
             }
             return self.add_groups(keys, 0..keys.len(), counts, out);

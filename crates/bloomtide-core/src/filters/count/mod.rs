@@ -12,11 +12,11 @@
 //!
 //! # Invariants
 //! I1  The positions of a key are different cells.
-//! I2  Counters are those of an unbounded counting Bloom filter, except stuck ones.
+//! I2  Counters are those of an unbounded counting Bloom filter, up to `STUCK`.
 //! I3  Whoever changes cells is inside the gate, or holds the lock of the partition, or is alone.
 //!
 //! # Errors in answers
-//! As `CountingBloomFilter`. A stuck counter may be too small; `estimate` says so.
+//! As `CountingBloomFilter`, whose counters are full sooner.
 
 mod many;
 mod memory;
@@ -68,7 +68,7 @@ impl<C: GrowingCells> Drop for CountFilter<C> {
 impl<C: GrowingCells> CountFilter<C> {
     /// An empty filter of these sizes.
     pub fn new(plan: CountPlan<C::Shape>, hasher: Hasher) -> Result<Self> {
-        Self::with_values(plan, hasher, |_| 0, &[])
+        Self::with_values(plan, hasher, |_| 0)
     }
 
     /// A filter of given counters.
@@ -76,9 +76,8 @@ impl<C: GrowingCells> CountFilter<C> {
         plan: CountPlan<C::Shape>,
         hasher: Hasher,
         values: impl CellValues,
-        stuck: &[u64],
     ) -> Result<Self> {
-        let state = State::laid_out(plan.checked()?, Arc::default(), values, stuck)?;
+        let state = State::laid_out(plan.checked()?, Arc::default(), values)?;
         Ok(Self::over(hasher, state))
     }
 
@@ -318,9 +317,7 @@ impl<C: GrowingCells> CountFilter<C> {
         self.wait_for(turn, cells);
         let state = self.state(turn.guard());
         let estimate = state.smallest(cells, turn.guard());
-        let stuck = |cell: &u64| state.cells.is_stuck(*cell, turn.guard());
-        let short = |cell: &u64| state.cells.get(*cell, turn.guard()) < count && !stuck(cell);
-        if estimate < count && cells.iter().any(short) {
+        if estimate < count {
             return Err(Error::AbsentKey { estimate, requested: count });
         }
         self.take(turn, cells, count);
@@ -381,12 +378,9 @@ impl<C: GrowingCells> CountFilter<C> {
         let cells = state.plan.placement.distinct::<MOST>(hash);
         let cells = cells.as_slice();
         let value = state.count(hash, guard);
-        // A counter that sticks above the count lowers nothing: those that hold the count have all occurrences.
-        let holds = |cell: &&u64| state.cells.get(**cell, guard) <= value;
-        let stuck = cells.iter().filter(holds).any(|cell| state.cells.is_stuck(*cell, guard));
         let get = |cell| state.cells.get(cell, guard);
         let probes = cells.len() as u32;
-        Estimate::new(value, stuck, probes, &state.plan.placement, get, confidence)
+        Estimate::new(value, value == STUCK, probes, &state.plan.placement, get, confidence)
     }
 }
 

@@ -24,9 +24,8 @@ impl<C: GrowingCells> State<C> {
         plan: CountPlan<C::Shape>,
         pauses: Arc<Pauses>,
         values: impl CellValues,
-        stuck: &[u64],
     ) -> Result<Self> {
-        let cells = C::laid_out(plan.cut(), plan.shape, pauses, values, stuck)?;
+        let cells = C::laid_out(plan.cut(), plan.shape, pauses, values)?;
         Ok(Self::of(plan, cells))
     }
 
@@ -53,8 +52,7 @@ impl<C: GrowingCells> State<C> {
     /// The same counters under another plan: other partitions.
     pub(super) fn with_plan(&self, plan: CountPlan<C::Shape>) -> Result<Self> {
         let guard = &epoch::pin();
-        let (values, stuck) = (self.cells.held(guard), self.cells.flagged(guard));
-        Self::laid_out(plan, Arc::clone(self.cells.pauses()), values, &stuck)
+        Self::laid_out(plan, Arc::clone(self.cells.pauses()), self.cells.held(guard))
     }
 
     /// A copy that counts its own rebuilds. No writer is inside meanwhile.
@@ -87,7 +85,6 @@ impl<C: GrowingCells> State<C> {
 
     pub(super) fn same_counters(&self, other: &State<C>, guard: &Guard) -> bool {
         self.cells.values(guard).eq(other.cells.values(guard))
-            && self.cells.flagged(guard) == other.cells.flagged(guard)
     }
 }
 

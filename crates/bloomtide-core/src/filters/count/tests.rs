@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::batch::KeySource;
-use crate::cells::{DynamicCells, DynamicShape, OnFull, SpectralCells, SpectralShape};
+use crate::cells::{DynamicCells, DynamicShape, SpectralCells, SpectralShape};
 use crate::crew::Crew;
 use crate::filters::{CountingBloomFilter, CountingPlan};
 use crate::placement::{Layout, Placement};
@@ -202,21 +202,19 @@ fn writers_and_readers_of_dynamic_filters_go_on_beside_rebuilds() {
     writers_and_readers_go_on_beside_rebuilds::<DynamicCells>(dynamic(2));
 }
 
-fn spectral(on_full: OnFull) -> SpectralShape {
-    SpectralShape { design_bits: 2.0, slack: 0.1, on_full }
-}
+const SPECTRAL: SpectralShape = SpectralShape { design_bits: 2.0, slack: 0.1 };
 
 #[test]
 fn spectral_filters_answer_as_a_counting_filter_of_32_bits() {
-    answers_as_counting::<SpectralCells>(spectral(OnFull::Grow));
+    answers_as_counting::<SpectralCells>(SPECTRAL);
 }
 
 #[test]
 fn batches_of_spectral_filters_equal_one_by_one() {
-    batches_equal_one_by_one::<SpectralCells>(spectral(OnFull::Grow));
+    batches_equal_one_by_one::<SpectralCells>(SPECTRAL);
 }
 
 #[test]
 fn writers_and_readers_of_spectral_filters_go_on_beside_rebuilds() {
-    writers_and_readers_go_on_beside_rebuilds::<SpectralCells>(spectral(OnFull::Grow));
+    writers_and_readers_go_on_beside_rebuilds::<SpectralCells>(SPECTRAL);
 }

@@ -58,20 +58,13 @@ impl<C: GrowingCells> CountFilter<C> {
             // Each counter is read once: the other's may change meanwhile, and reading costs more than packing.
             let sums = runs::encode(a.len(), &Sum(a.held(guard), b.held(guard)))?;
             let values = Values::encoded(a.len(), sums);
-            // A sum at the largest value has lost count by itself.
-            let mut stuck = [a.flagged(guard), b.flagged(guard)].concat();
-            stuck.sort_unstable();
-            stuck.dedup();
-            State::laid_out(ours.plan, Arc::clone(a.pauses()), values, &stuck)
+            State::laid_out(ours.plan, Arc::clone(a.pauses()), values)
         })
     }
 
     /// Forgets everything.
     pub fn clear(&self) -> Result<()> {
-        let empty = |ours: &State<C>| {
-            State::laid_out(ours.plan, Arc::clone(ours.cells.pauses()), |_| 0, &[])
-        };
-        self.replace(empty)
+        self.replace(|ours| State::laid_out(ours.plan, Arc::clone(ours.cells.pauses()), |_| 0))
     }
 
     /// Cuts the cells into other partitions; the counters stay the same.
@@ -136,7 +129,7 @@ impl<C: GrowingCells> CountFilter<C> {
     pub fn measure(&self) -> Measure {
         let guard = &epoch::pin();
         let state = self.state(guard);
-        let mut saturated = state.cells.flagged(guard).len() as u64;
+        let mut saturated = 0;
         let used = state.cells.values(guard).map(|value| {
             saturated += u64::from(value == STUCK);
             value != 0
