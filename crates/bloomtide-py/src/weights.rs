@@ -2,6 +2,7 @@
 
 use crate::buffer::View;
 use crate::errors::parameter;
+use crate::keys::no_keys;
 use crate::python::*;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyTypeError;
@@ -82,8 +83,11 @@ pub(crate) fn changes<'py>(
 pub(crate) fn beside<'py>(name: &str, keys: &Object<'py>, numbers: usize) -> Answer<'py> {
     let py = keys.py();
     // What has no length is taken whole, to be compared before the first key goes in.
-    let keys =
-        if keys.len().is_ok() { keys.clone() } else { py.get_type::<PyList>().call1((keys,))? };
+    let keys = if keys.len().is_ok() {
+        keys.clone()
+    } else {
+        py.get_type::<PyList>().call1((keys.try_iter().map_err(|_| no_keys(keys))?,))?
+    };
     let rows = keys.len()?;
     if rows == numbers {
         return Ok(keys);

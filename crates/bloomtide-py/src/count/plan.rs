@@ -179,9 +179,9 @@ pub(super) fn partitions(words: &Object<'_>, cells: u64, usual: u64) -> PyResult
             other => return Err(refuse(format!("{other:?}"))),
         }
     } else if let Ok(number) = params::whole("partitions", words) {
-        // First, because NumPy's numbers have a `choose` of their own.
         number
-    } else if words.hasattr("choose")? {
+    } else if words.hasattr("choose")? && !words.hasattr("dtype")? {
+        // NumPy's numbers and arrays have a `choose` of their own.
         let chosen = words.call_method1("choose", (cells,))?;
         let got = || params::shown(&chosen);
         chosen.extract::<u64>().map_err(|_| refuse(got()))?

@@ -168,6 +168,13 @@ impl Options {
     }
 }
 
+/// What is no batch of keys, because nothing can go through it.
+pub(crate) fn no_keys(keys: &Object<'_>) -> PyErr {
+    let kind = class_name(&keys.get_type());
+    let hint = "give a list, an iterator, a NumPy array or an Arrow array of keys";
+    errors::parameter(keys.py(), "keys", kind, "an iterable of keys", hint)
+}
+
 /// Runs the batch over `keys`, of whatever kind they are.
 pub(crate) fn run<'py, T: Item + Default + Send>(
     verb: &Verb<'_, T>,

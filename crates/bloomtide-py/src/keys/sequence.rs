@@ -12,7 +12,7 @@
 
 use super::items::{AHEAD, Items, has_no_code, prefetch};
 use super::kept::{Chosen, Copies, Hashed};
-use super::{Answers, Needs, Options, Verb};
+use super::{Answers, Needs, Options, Verb, no_keys};
 use crate::errors::{null_key, with_added};
 use crate::key::{hash_key, with_key, with_text};
 use crate::python::*;
@@ -222,11 +222,7 @@ pub(super) fn run_iterable<T: Copy + Default + Send>(
 ) -> PyResult<Answers<T>> {
     let py = keys.py();
     let hasher = verb.hasher;
-    let mut iterator = keys.try_iter().map_err(|_| {
-        let kind = class_name(&keys.get_type());
-        let hint = "give a list, an iterator, a NumPy array or an Arrow array of keys";
-        crate::errors::parameter(py, "keys", kind, "an iterable of keys", hint)
-    })?;
+    let mut iterator = keys.try_iter().map_err(|_| no_keys(keys))?;
     let mut answers = Answers::new(0, Options { threads: 1, ..options });
     let mut chunk = Chunk::new(verb.needs);
     loop {
