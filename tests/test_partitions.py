@@ -315,7 +315,7 @@ def test_without_requests_even_data_need_one_partition(
 
 @pytest.mark.parametrize(("cls", "parameters"), MODELS)
 def test_a_filter_without_cells_is_refused(cls: Any, parameters: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match="`cells` must be 1 or more, got: 0"):
+    with pytest.raises(ParameterError, match="`cells` must be a whole number, 1 or more, got: 0"):
         cls(**parameters).choose(0)
 
 

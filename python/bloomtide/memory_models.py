@@ -30,8 +30,7 @@ from bloomtide.plain import with_plain
 @with_plain
 def mean_counter_bits(distinct: int, total: int) -> int:
     """x = floor(log(M/n)) + 1: the bits of a counter that one average key uses alone."""
-    require("distinct", distinct, "1 or more", distinct >= 1)
-    require("total", total, "at least `distinct`", total >= distinct)
+    _require_stream(distinct, total)
     return (total // distinct).bit_length()
 
 
@@ -50,8 +49,8 @@ def expected_base_bits(cells: int, hashes: int, distinct: int, total: int) -> fl
     As many keys share a cell as a Poisson variable of mean dn/m says, each worth M/n. An empty
     counter still takes one bit.
     """
-    _at_least_one(cells=cells, hashes=hashes, distinct=distinct)
-    require("total", total, "at least `distinct`", total >= distinct)
+    _at_least_one(cells=cells, hashes=hashes)
+    _require_stream(distinct, total)
     mean = hashes * distinct / cells
     bits = 0.0
     # Nothing worth counting lies beyond twelve deviations.
@@ -132,6 +131,12 @@ def _vector_bits(cells: int, partitions: int, entry_bytes: float) -> float:
     require("partitions", partitions, "from 1 to the number of cells", 1 <= partitions <= cells)
     require("entry_bytes", entry_bytes, "a finite number over 0", 0 < entry_bytes < inf)
     return 8 * entry_bytes * partitions
+
+
+def _require_stream(distinct: int, total: int) -> None:
+    for name, value in (("distinct", distinct), ("total", total)):
+        require(name, value, "a whole number, 1 or more", type(value) is int and value >= 1)
+    require("total", total, "at least `distinct`", total >= distinct)
 
 
 def _at_least_one(**parameters: float) -> None:

@@ -258,6 +258,7 @@ class PausedPartitionModel(_Requests):
 @with_plain
 def oversized_share(partitions: int, hot_counters: float) -> float:
     """occ(c) = 1 - (1 - 1/c)^h: the chance that a partition has one of h hot counters."""
+    require("partitions", partitions, "1 or more", partitions >= 1)
     if partitions == 1:
         return float(hot_counters > 0)
     # By logarithms: 1 - 1/c loses digits for large c.
@@ -265,7 +266,7 @@ def oversized_share(partitions: int, hot_counters: float) -> float:
 
 
 def _require_cells(cells: int) -> None:
-    require("cells", cells, "1 or more", cells >= 1)
+    require("cells", cells, "a whole number, 1 or more", type(cells) is int and cells >= 1)
 
 
 def _whole(optimum: float, cost: Callable[[int], float], cells: int) -> int:

@@ -38,6 +38,24 @@ def spelled(value: Any) -> Iterator[Any]:
         yield np.array(value)
 
 
+NO_WHOLE_NUMBERS = (
+    np.float64(2.5),
+    np.float32(0.5),
+    np.float64(2.0),
+    np.float64(-1.0),
+    np.float64("nan"),
+)
+"""Floats where mostly whole numbers, texts or truths belong."""
+
+
+def names_the_parameter(error: Exception, name: str) -> bool:
+    """Whether an error is one of ours, or Python's own about this argument of the call."""
+    if isinstance(error, BloomtideError):
+        return True
+    notes = getattr(error, "__notes__", [])
+    return isinstance(error, TypeError) and any(name in text for text in (str(error), *notes))
+
+
 def seen(answer: Any, made: Any) -> Any:
     """Everything that can be compared of an answer and of what gave it."""
     if hasattr(answer, "to_bytes") and not isinstance(answer, (int, np.generic)):
@@ -67,6 +85,26 @@ def test_what_numpy_spells_means_the_same(call: Call, tmp_path: Path) -> None:
             except (BloomtideError, TypeError, ValueError) as error:
                 raise AssertionError(f"{call.label}: {said} is refused: {error!r}") from error
             assert got == wanted, f"{call.label}: {said} means something else"
+
+
+@pytest.mark.parametrize("call", CALLS, ids=[f"{i}-{c.label}" for i, c in enumerate(CALLS)])
+def test_a_float_is_taken_or_refused_by_name(call: Call, tmp_path: Path) -> None:
+    paths = (tmp_path / str(number) for number in range(10_000))
+    unnamed = []
+    for name, value in call.arguments.items():
+        if not isinstance(value, (bool, int, float, str)):
+            continue
+        for other in NO_WHOLE_NUMBERS:
+            opened: tuple[Any, ...] = ()
+            try:
+                opened = call.run(next(paths), call.arguments | {name: other})
+            except Exception as error:  # noqa: BLE001 - any may come
+                if not names_the_parameter(error, name):
+                    unnamed.append(f"{name}={other!r}: {error!r}")
+            for thing in opened:
+                if isinstance(thing, (History, Monitor)):
+                    thing.close()
+    assert not unnamed
 
 
 @pytest.mark.parametrize("call", OPENINGS, ids=[f"{i}-{c.label}" for i, c in enumerate(OPENINGS)])

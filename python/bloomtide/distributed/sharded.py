@@ -249,6 +249,9 @@ def _fitting(name: str, column: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]
 
 def shard_capacity(capacity: int, shards: int) -> int:
     """Keys that the fullest of so many shards must have room for: mean and four deviations."""
+    whole = type(capacity) is int and capacity >= 1
+    hint = "write it as 1_000_000 or int(1e6)"
+    require("capacity", capacity, "a whole number, at least 1", whole, hint=hint)
     mean = capacity / shards
     return math.ceil(mean + (4 * math.sqrt(mean) if shards > 1 else 0))
 
