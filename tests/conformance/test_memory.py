@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from bloomtide import (
@@ -61,6 +62,49 @@ def test_whatever_the_order_in_which_a_stream_comes(policy: Any) -> None:
         check_memory(made, plan)
 
 
+def cut_to_the_total(skew: float, total: int) -> npt.NDArray[np.uint64]:
+    """Counts of a stream of that skew and exactly so many occurrences, in which all keys come."""
+    shares = np.arange(1, KEYS + 1, dtype=np.float64) ** -skew
+    low, high = 0.0, float(total)
+    for _ in range(80):
+        middle = (low + high) / 2
+        if np.maximum(1, np.floor(middle * shares)).sum() > total:
+            high = middle
+        else:
+            low = middle
+    return np.maximum(1, np.floor(low * shares)).astype(np.uint64)
+
+
+@pytest.mark.parametrize("layout", ["blocked", "classic"])
+@pytest.mark.parametrize(
+    ("mean", "skew", "least", "most"),
+    [(1, 1.0, 0.5, 0.7), (1.5, 1.0, 0.84, 0.9), (10, 0.5, 0.95, 1.05), (10, 1.0, 0.95, 1.05),
+     (10, 1.5, 0.95, 1.05), (10, 2.0, 0.95, 1.05)],
+)  # fmt: skip
+def test_a_stream_of_exactly_the_total_takes_what_the_page_says(
+    mean: float, skew: float, least: float, most: float, layout: str
+) -> None:
+    goal: Any = {"capacity": KEYS, "error_rate": 0.01, "total": int(KEYS * mean), "layout": layout}
+    plan = PartitionedDynamicCountFilter.plan(**goal, skew=skew)
+    made = PartitionedDynamicCountFilter(**goal)
+    counts = cut_to_the_total(skew, goal["total"])
+    assert counts.sum() <= goal["total"]
+    made.add_many(np.random.default_rng(4).integers(0, 2**62, KEYS), counts)
+    assert least <= made.stats().bytes / plan.bytes <= most
+
+
+@pytest.mark.parametrize("layout", ["blocked", "classic"])
+@pytest.mark.parametrize(("mean", "most"), [(1.5, 1.42), (10, 1.1)])
+def test_a_stream_that_was_drawn_takes_more_than_an_even_one(
+    mean: float, most: float, layout: str
+) -> None:
+    goal: Any = {"capacity": KEYS, "error_rate": 0.01, "total": int(KEYS * mean), "layout": layout}
+    plan = PartitionedDynamicCountFilter.plan(**goal, skew=0)
+    made = PartitionedDynamicCountFilter(**goal)
+    made.add_many(np.random.default_rng(4).integers(0, KEYS, goal["total"]))
+    assert 1 <= made.stats().bytes / plan.bytes <= most
+
+
 @pytest.mark.parametrize("layout", ["blocked", "classic"])
 @pytest.mark.parametrize("slack", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("mean", [1, 10, 1_000])
@@ -81,6 +125,54 @@ def test_of_a_time_decaying_filter(fraction: int, bits: int, layout: str, rate: 
     goal |= {"counter_bits": bits, "fraction_bits": fraction}
     for storage in ("basic", "optimized"):
         check(TimeDecayingBloomFilter, goal | {"storage": storage})
+
+
+@pytest.mark.parametrize("layout", ["blocked", "classic"])
+@pytest.mark.parametrize(
+    ("capacity", "least", "most"),
+    [(30, 0.7, 1.4), (100, 0.7, 1.4), (200, 0.8, 1.2), (1000, 0.8, 1.2), (5000, 0.95, 1.05)],
+)
+def test_of_a_small_time_decaying_filter(
+    capacity: int, least: float, most: float, layout: str
+) -> None:
+    """Chance decides how many of few blocks have a table."""
+    for rate in (0.1, 0.05, 0.01, 1e-3):
+        for fraction in (0, 3, 4, 8):
+            goal: Any = {"capacity": capacity, "error_rate": rate, "half_life": "1d"}
+            goal |= {"layout": layout, "fraction_bits": fraction, "storage": "optimized"}
+            plan = TimeDecayingBloomFilter.plan(**goal)
+            for seed in range(4):
+                made = TimeDecayingBloomFilter(**goal, seed=seed)
+                fill(made, plan, seed)
+                assert least <= made.stats().bytes / plan.bytes <= most, (rate, fraction, seed)
+
+
+@pytest.mark.parametrize("layout", ["blocked", "classic"])
+@pytest.mark.parametrize("rate", [0.05, 0.01])
+def test_keys_that_come_often_take_what_the_page_of_fading_filters_says(
+    rate: float, layout: str
+) -> None:
+    goal: Any = {"capacity": KEYS, "error_rate": rate, "half_life": "1d", "layout": layout}
+    at = 1_700_000_000
+
+    def taken(often: int, share: float, fraction: int = 8) -> float:
+        own = goal | {"fraction_bits": fraction, "storage": "optimized"}
+        plan = TimeDecayingBloomFilter.plan(**own)
+        made = TimeDecayingBloomFilter(**own)
+        counts = np.ones(KEYS, np.int64)
+        counts[: int(share * KEYS)] = often
+        made.add_many(np.random.default_rng(4).integers(0, 2**62, KEYS), counts, at=at)
+        found = made.stats(at).bytes
+        assert found <= plan.bytes_at_most
+        return float(found / plan.bytes)
+
+    assert taken(16, 1) == pytest.approx(1, abs=0.05)
+    assert taken(64, 1) <= 1.6
+    assert taken(128, 1) <= 1.95
+    assert taken(2048, 1) <= 2.65
+    assert taken(2048, 0.01) <= 1.6
+    assert taken(2, 1, fraction=3) <= 2.05
+    assert taken(128, 1) > 1.05, "a key that comes often does need more"
 
 
 def test_an_optimized_filter_of_the_classic_layout_has_a_table_for_every_block() -> None:

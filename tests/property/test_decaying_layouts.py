@@ -149,6 +149,30 @@ def test_at_any_decay_and_load_optimized_is_at_most_a_tenth_larger(
         assert optimized.stats(optimized.time).bytes <= 1.1 * basic.stats().bytes
 
 
+@pytest.mark.parametrize("layout", ["blocked", "classic"])
+@pytest.mark.parametrize("counter_bits", [16, 32])
+def test_at_most_a_tenth_larger_from_8_kb_on_and_500_bytes_more_below(
+    layout: Any, counter_bits: int
+) -> None:
+    """By what a plan says at most, which full filters of those sizes do not exceed."""
+    options: dict[str, Any] = {"layout": layout, "counter_bits": counter_bits, "epoch": EPOCH}
+    options["decay"] = 0.5
+    larger = 0
+    for cells in (*range(8, 600), 1000, 1999, 2001, 4000, 4999, 7777, 20_000):
+        basic = TimeDecayingBloomFilter.plan(cells=cells, hashes=4, **options)
+        optimized = TimeDecayingBloomFilter.plan(
+            cells=cells, hashes=4, storage="optimized", **options
+        )
+        spare = 500 if layout == "classic" and basic.bytes < 8000 else 0
+        assert optimized.bytes_at_most <= 1.1 * basic.bytes + spare, cells
+        larger += optimized.bytes_at_most > 1.1 * basic.bytes
+        if cells % 97 == 0:
+            made = TimeDecayingBloomFilter.from_plan(optimized)
+            made.add_many(np.arange(2000), [255 if counter_bits == 16 else 70_000] * 2000, START)
+            assert made.stats(made.time).bytes <= optimized.bytes_at_most
+    assert (larger > 0) == (layout == "classic")
+
+
 def test_memory_comes_back_when_the_traffic_ends() -> None:
     made = TimeDecayingBloomFilter(2000, decay=0.5, epoch=EPOCH, storage="optimized")
     empty = made.stats().bytes
