@@ -107,36 +107,53 @@ def test_a_float_is_taken_or_refused_by_name(call: Call, tmp_path: Path) -> None
     assert not unnamed
 
 
+def open_and_close(call: Call, path: Path, arguments: dict[str, Any]) -> None:
+    if call.owner is DatabaseGuard:
+        table = Table("t", MetaData(), Column("id", Integer, primary_key=True))
+        engine = create_engine(f"sqlite:///{path}.db")
+        try:
+            DatabaseGuard(engine, table.c.id, **arguments).close()
+        finally:
+            engine.dispose()
+        return
+    if call.owner is distributed.write_shard:
+        distributed.write_shard(path, **arguments)
+        return
+    named = call.owner is not Monitor or "sync" in arguments
+    made = call.owner.open(*((path,) if named else ()), **arguments)
+    made.close()
+    if named:
+        # What was written must be read again, with the same words.
+        again = {k: v for k, v in arguments.items() if k != "mode"}
+        if call.owner is History or call.owner is Monitor:
+            call.owner.open(path, **again).close()
+
+
+@pytest.mark.parametrize("call", OPENINGS, ids=[f"{i}-{c.label}" for i, c in enumerate(OPENINGS)])
+def test_what_is_opened_takes_a_float_or_refuses_it_by_name(call: Call, tmp_path: Path) -> None:
+    paths = (tmp_path / str(number) for number in range(10_000))
+    unnamed = []
+    for name, value in call.arguments.items():
+        if not isinstance(value, (bool, int, float, str)):
+            continue
+        for other in NO_WHOLE_NUMBERS:
+            try:
+                open_and_close(call, next(paths), call.arguments | {name: other})
+            except Exception as error:  # noqa: BLE001 - any may come
+                if not names_the_parameter(error, name):
+                    unnamed.append(f"{name}={other!r}: {error!r}")
+    assert not unnamed
+
+
 @pytest.mark.parametrize("call", OPENINGS, ids=[f"{i}-{c.label}" for i, c in enumerate(OPENINGS)])
 def test_what_is_opened_takes_what_numpy_spells(call: Call, tmp_path: Path) -> None:
-    numbers = iter(range(10_000))
-
-    def opened(arguments: dict[str, Any]) -> None:
-        path = tmp_path / str(next(numbers))
-        if call.owner is DatabaseGuard:
-            table = Table("t", MetaData(), Column("id", Integer, primary_key=True))
-            engine = create_engine(f"sqlite:///{path}.db")
-            DatabaseGuard(engine, table.c.id, **arguments).close()
-            engine.dispose()
-            return
-        if call.owner is distributed.write_shard:
-            distributed.write_shard(path, **arguments)
-            return
-        named = call.owner is not Monitor or "sync" in arguments
-        made = call.owner.open(*((path,) if named else ()), **arguments)
-        made.close()
-        if named:
-            # What was written must be read again, with the same words.
-            again = {k: v for k, v in arguments.items() if k != "mode"}
-            if call.owner is History or call.owner is Monitor:
-                call.owner.open(path, **again).close()
-
-    opened(call.arguments)
+    paths = (tmp_path / str(number) for number in range(10_000))
+    open_and_close(call, next(paths), call.arguments)
     for name, value in call.arguments.items():
         for other in spelled(value):
             said = f"{name}={type(other).__name__}({other!r})"
             try:
-                opened(call.arguments | {name: other})
+                open_and_close(call, next(paths), call.arguments | {name: other})
             except Exception as error:
                 raise AssertionError(f"{call.label}: {said}: {error!r}") from error
 

@@ -167,7 +167,8 @@ class ShardedFilter:
         number = plain(number)
         most = self.shards - 1
         hint = "`shard_of(key)` tells the shard of a key"
-        require("shard", number, f"from 0 to {most}", 0 <= number <= most, hint=hint)
+        known = type(number) is int and 0 <= number <= most
+        require("shard", number, f"from 0 to {most}", known, hint=hint)
         if number not in self._filters:
             self._filters[number] = self._load(number)
         return self._filters[number]
@@ -292,6 +293,9 @@ def write_shard(
 
     Batches are as for `build_partition`. What it returns is for the manifest, `directory.py`.
     """
+    number = plain(number)
+    known = type(number) is int and 0 <= number < _MOST
+    require("number", number, f"a whole number from 0 to {_MOST - 1:,}", known)
     spool = Spool(_usable(Recipe.of(plan)), nulls, 1)
     for batch in batches:
         spool.take(batch)
