@@ -67,10 +67,11 @@ def unlock(file: int | BinaryIO) -> None:
 
 
 class LockBeside:
-    """The lock of a file that is about to be replaced, for Windows: on a file of its own.
+    """The lock of a name, on a file of its own beside it: `.NAME.lock`, removed with the lock.
 
-    Windows does not replace a file that another handle has open, so the lock cannot be on the file
-    itself. It refuses to delete an open file too: whoever closes last removes the lock's file.
+    For a file that is not there yet. On Windows also for one that is about to be replaced, since
+    Windows does not replace a file that another handle has open. It refuses to delete an open file
+    too: whoever closes last removes the lock's file.
     """
 
     def __init__(self, file: Path) -> None:
@@ -79,27 +80,50 @@ class LockBeside:
 
     def try_take(self) -> bool:
         """Takes the lock, unless another process has it."""
-        if msvcrt is None:
+        if not POSIX and msvcrt is None:
             return True  # a system with neither kind of lock: two commands at once are not safe
         try:
             opened = self._path.open("ab")
-        except PermissionError:  # being deleted by the process that had it
-            return False
+        except PermissionError:
+            if POSIX:
+                raise
+            return False  # being deleted by the process that had it
         try:
-            msvcrt.locking(opened.fileno(), msvcrt.LK_NBLCK, 1)
+            if not self._locked(opened):
+                opened.close()
+                return False
         except OSError:
             opened.close()
-            return False
+            raise
         self._opened = opened
         return True
+
+    def _locked(self, opened: BinaryIO) -> bool:
+        if not POSIX:
+            try:
+                msvcrt.locking(opened.fileno(), msvcrt.LK_NBLCK, 1)
+            except OSError:
+                return False
+            return True
+        if not try_lock(opened):
+            return False
+        # Whoever had the lock before has removed the file; then ours has no name.
+        try:
+            return os.path.samestat(os.fstat(opened.fileno()), self._path.stat())
+        except FileNotFoundError:
+            return False
 
     def __enter__(self) -> LockBeside:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._opened is not None:
-            self._opened.close()  # and with it the lock
-            self._opened = None
+        if self._opened is None:
+            return
+        if POSIX:  # before it is released: the next one must not lock a file that loses its name
+            self._path.unlink(missing_ok=True)
+        self._opened.close()  # and with it the lock
+        self._opened = None
+        if not POSIX:
             with suppress(PermissionError):  # another process waits for it, and removes it in turn
                 self._path.unlink(missing_ok=True)
 

@@ -14,6 +14,7 @@ import pytest
 
 import bloomtide
 from tests.cli.command import run, run_process, start
+from tests.cli.held_dedup import Held
 
 PIPES: dict[str, Any] = {
     "stdin": subprocess.PIPE,
@@ -82,6 +83,89 @@ def test_commands_with_one_state_wait_for_each_other(tmp_path: Path) -> None:
     workers = [start("dedup", "--state", state, lines, **PIPES) for _ in range(3)]
     printed = [worker.communicate(timeout=60)[0] for worker in workers]
     assert sorted(printed) == [b"", b"", text]
+
+
+STATES = pytest.mark.parametrize("way", [[], ["--exact"], ["--within", "7d"]])
+
+
+@STATES
+def test_two_first_runs_print_no_line_twice_and_lose_none(tmp_path: Path, way: list[str]) -> None:
+    """Both found no state. The second made an empty one in the place of that of the first."""
+    state = tmp_path / "seen"
+    one, other = (Held(1, "--state", state, *way) for _ in range(2))
+    one.found_none()
+    other.found_none()
+    one.goes_on()
+    assert one.process.communicate(b"a\nb\n", 60) == (b"a\nb\n", b"")
+    other.goes_on()
+    assert other.process.communicate(b"b\nc\na\n", 60) == (b"c\n", b"")
+    assert run("check", state, "-v", stdin=b"a\nb\nc\nd\n").stdout == "d\n"
+    assert run("dedup", "--state", state, *way, stdin=b"a\nb\nc\n").stdout == ""
+    assert {path.name for path in tmp_path.iterdir()} <= {"seen", "seen.exact"}
+
+
+@STATES
+def test_a_run_waits_for_one_that_makes_the_state(tmp_path: Path, way: list[str]) -> None:
+    state = tmp_path / "seen"
+    one = Held(2, "--state", state, *way)
+    one.found_none()
+    with start("dedup", "--state", state, *way, **PIPES) as other:
+        assert other.stderr
+        assert b"waiting for another command" in other.stderr.readline()
+        one.goes_on()
+        # Either may be the first now: one prints the lines, and the other none.
+        printed = one.process.communicate(b"a\n", 60)[0] + other.communicate(b"a\n", 60)[0]
+    assert printed == b"a\n"
+
+
+@STATES
+def test_a_run_that_waited_for_one_that_failed_makes_the_state(
+    tmp_path: Path, way: list[str]
+) -> None:
+    """The run that fails removes the empty state that it made, and the other one waits for that."""
+    state, bad = tmp_path / "seen", tmp_path / "bad.csv"
+    bad.write_bytes(b"no such field\n")
+    fields = ["--key", "id", "--format", "csv", "-", bad]
+    with start("dedup", "--state", state, *way, *fields, **PIPES) as one:
+        assert one.stdin
+        assert one.stdout
+        one.stdin.write(b"id\n1\n")
+        one.stdin.flush()
+        assert (one.stdout.readline(), one.stdout.readline()) == (b"id\n", b"1\n")
+        with start("dedup", "--state", state, *way, **PIPES) as other:
+            assert other.stderr
+            assert b"waiting for another command" in other.stderr.readline()
+            one.stdin.close()
+            assert one.wait(60) == 2
+            assert other.communicate(b"a\nb\na\n", 60)[0] == b"a\nb\n"
+    assert run("dedup", "--state", state, *way, stdin=b"a\nb\n").stdout == ""
+
+
+@STATES
+def test_first_runs_at_once_print_each_line_once(tmp_path: Path, way: list[str]) -> None:
+    state, lines = tmp_path / "seen", tmp_path / "lines"
+    text = b"".join(b"%d\n" % number for number in range(1000))
+    lines.write_bytes(text)
+    workers = [start("dedup", "--state", state, *way, lines, **PIPES) for _ in range(3)]
+    printed = [worker.communicate(timeout=60)[0] for worker in workers]
+    assert sorted(printed) == [b"", b"", text]
+    assert run("check", state, "-v", lines, code=1).stdout == ""
+
+
+@STATES
+def test_a_state_with_two_hard_links_is_refused_until_it_has_one(
+    tmp_path: Path, way: list[str]
+) -> None:
+    """A run replaced the file under one name: the other name still had the old state."""
+    state, other = tmp_path / "seen", tmp_path / "other"
+    run("dedup", "--state", state, *way, stdin=b"a\n")
+    other.hardlink_to(state)
+    for name in (state, other):
+        done = run("dedup", "--state", name, *way, stdin=b"b\n", code=2)
+        assert "hard link" in done.stderr
+        assert "cp " in done.stderr
+    other.unlink()
+    assert run("dedup", "--state", state, *way, stdin=b"a\nb\n").stdout == "b\n"
 
 
 def test_memory_is_that_of_the_filter_and_a_chunk(tmp_path: Path) -> None:

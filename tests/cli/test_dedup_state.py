@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
+from random import Random
 
 import pytest
+from click.testing import CliRunner
 
 import bloomtide
 from bloomtide import BloomFilter, CountingBloomFilter, HotList
+from bloomtide.cli.app import app
+from bloomtide.store import ExactSet
 from tests.cli.command import refused, run
 
 WAYS: tuple[list[str], ...] = ([], ["--items", "1000"], ["--exact"], ["--within", "7d"])
@@ -174,6 +182,102 @@ def test_an_exact_run_that_was_killed_before_its_first_line_can_be_begun_again(
     dedup("--state", state, "--exact", stdin=b"")
     state.unlink()
     assert dedup("--state", state, "--exact", stdin=b"a\na\n") == b"a\n"
+
+
+def _exact(state: Path, lines: bytes) -> bytes:
+    return dedup("--state", state, "--exact", stdin=lines)
+
+
+def test_the_set_of_another_state_is_refused_by_name(tmp_path: Path) -> None:
+    """Repeats were printed and new lines dropped, with the exit code 0."""
+    state, other = tmp_path / "seen", tmp_path / "other"
+    _exact(state, b"a\nb\n")
+    _exact(other, b"c\nd\n")
+    own = (tmp_path / "seen.exact").read_bytes()
+    (tmp_path / "seen.exact").write_bytes((tmp_path / "other.exact").read_bytes())
+    told = refused("dedup", "--state", state, "--exact", stdin=b"a\nc\n")
+    assert "seen.exact is the set of another state" in told
+    (tmp_path / "seen.exact").write_bytes(own)
+    assert _exact(state, b"a\nc\n") == b"c\n"
+
+
+def test_an_emptied_set_is_refused_and_the_hint_helps(tmp_path: Path) -> None:
+    """Every old line was printed again."""
+    state, copies = tmp_path / "seen", tmp_path / "copies"
+    exact = tmp_path / "seen.exact"
+    _exact(state, b"a\nb\n")
+    shutil.copytree(tmp_path, copies)
+
+    def emptied() -> None:
+        with sqlite3.connect(exact) as database:
+            database.execute("DELETE FROM keys")
+        database.close()
+
+    def made_anew() -> None:
+        exact.unlink()
+        ExactSet(exact).close()
+
+    for empty in (lambda: exact.write_bytes(b""), emptied, made_anew):
+        empty()
+        told = refused("dedup", "--state", state, "--exact", stdin=b"a\n")
+        assert f"restore {state} and {exact} from copies" in told
+        assert "remove both to start anew" in told
+        for name in ("seen", "seen.exact"):
+            shutil.copy(copies / name, tmp_path / name)
+        assert _exact(state, b"a\nb\n") == b""
+    state.unlink()
+    exact.unlink()
+    assert _exact(state, b"a\n") == b"a\n"
+
+
+def test_every_flipped_bit_of_a_set_is_refused_or_changes_no_answer(tmp_path: Path) -> None:
+    """SQLite takes a changed key for another one: its line was printed again."""
+    state, exact = tmp_path / "seen", tmp_path / "seen.exact"
+    lines = b"".join(b"https://e.example/%d\n" % number for number in range(300))
+    _exact(state, lines)
+    good, filter = exact.read_bytes(), state.read_bytes()
+    random = Random(20240501)
+    told = 0
+    for _ in range(150):
+        bad = bytearray(good)
+        bad[random.randrange(len(bad))] ^= 1 << random.randrange(8)
+        exact.write_bytes(bad)
+        result = CliRunner().invoke(
+            app, ["dedup", "--state", str(state), "--exact"], input=lines + b"new\n"
+        )
+        told += result.exit_code == 2
+        if result.exit_code == 0:
+            assert result.stdout == "new\n"
+        else:
+            assert result.stdout == ""
+        state.write_bytes(filter)
+        for journal in ("seen.exact-wal", "seen.exact-shm"):
+            (tmp_path / journal).unlink(missing_ok=True)
+    assert told > 75
+
+
+def test_a_set_that_a_killed_run_left_loses_no_key_unseen(tmp_path: Path) -> None:
+    """Its seal is broken: the number of keys is still known."""
+    state, exact = tmp_path / "seen", tmp_path / "seen.exact"
+    _exact(state, b"a\n")
+    program = f"""
+import os, signal
+from pathlib import Path
+from bloomtide import load
+from bloomtide.store.sealed import SealedSet
+kept = SealedSet({str(exact)!r}, load(Path({str(state)!r})).seed)
+kept.add_many(b"%d" % n for n in range(100))
+kept.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    assert _exact(state, b"a\n5\nb\n") == b"b\n"
+    subprocess.run([sys.executable, "-c", program.replace('b"%d"', 'b"later %d"')], check=False)
+    with sqlite3.connect(exact) as database:
+        database.execute("DELETE FROM keys WHERE key = ?", (b"5",))
+    database.close()
+    told = refused("dedup", "--state", state, "--exact", stdin=b"5\n")
+    assert "it has 201 keys and should have 202" in told
 
 
 # --- A state that is full -------------------------------------------------------------------------

@@ -132,6 +132,28 @@ def lock_alone(file: Path) -> LockedFile | LockBeside | None:
             return None
         opened.close()
         attempts += 1
-        if attempts == 20:
-            console.message(f"waiting for another command that changes {file}")
-        time.sleep(0.05)
+        _wait(file, attempts)
+
+
+@contextlib.contextmanager
+def making(file: Path) -> Iterator[None]:
+    """No other command makes this file meanwhile: whether it is there is to be asked inside."""
+    beside = LockBeside(file.with_name(f"{file.name}.new"))
+    attempts = 0
+    try:
+        while not beside.try_take():
+            attempts += 1
+            _wait(file, attempts)
+    except OSError as problem:
+        raise CommandError(
+            f"cannot make {file}: {problem.strerror}", hint="name a file in a folder of yours"
+        ) from None
+    with beside:
+        yield
+
+
+def _wait(file: Path, attempts: int) -> None:
+    """A moment; said once, after a second."""
+    if attempts == 20:
+        console.message(f"waiting for another command that changes {file}")
+    time.sleep(0.05)

@@ -116,7 +116,7 @@ class ExactSet:
                 ) from error
             raise self._damaged(error) from error
 
-    def _damaged(self, error: sqlite3.Error) -> SnapshotError:
+    def _damaged(self, error: object) -> SnapshotError:
         return SnapshotError(
             f"{self.path} is damaged: {error}",
             hint="restore it from a copy, or remove it and start with an empty set",

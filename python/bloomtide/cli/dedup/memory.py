@@ -8,9 +8,10 @@ into its file.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,14 @@ from typing import TYPE_CHECKING, Any
 from bloomtide import BloomFilter, Dedup, ScalableBloomFilter, load
 from bloomtide._core import parse_duration
 from bloomtide.cli.console import CommandError, ReaderGoneError
+from bloomtide.cli.files import lock_alone, making
 from bloomtide.errors import (
     BloomtideError,
+    IncompatibleError,
     KindError,
     NotASnapshotError,
     OverfullWarning,
+    SnapshotError,
     UnsealedError,
 )
 
@@ -38,8 +42,9 @@ COMMIT = 1.0
 """Seconds between two commits of the set on disk."""
 EXACT = ".exact"
 """What the name of the set on disk has behind that of the state."""
-EXACT_SEED = int.from_bytes(b"exact", "big")
-"""The seed of a state that has a set: so the state itself tells, also when its set is gone."""
+EXACT_SEED = int.from_bytes(b"BLMX", "big") << 32
+"""Of the seed of a state that has a set; the rest is random, and the set has the same. So a state
+tells that it has one, also when that is gone, and neither is taken for that of another."""
 
 Filter = BloomFilter | ScalableBloomFilter
 
@@ -54,9 +59,9 @@ class Size:
     expected: int = 0
     """Lines of the input, as far as its files tell; a filter without a size begins with them."""
 
-    def flat(self, *, exact: bool = False) -> Filter:
-        """A filter of that size; `exact` if a set on disk goes with it."""
-        error, seed = self.error or ERROR, EXACT_SEED if exact else 0
+    def flat(self, *, seed: int = 0) -> Filter:
+        """A filter of that size."""
+        error = self.error or ERROR
         if self.items:
             return BloomFilter(self.items, error, seed=seed)
         return ScalableBloomFilter(max(AUTO, self.expected), error, seed=seed)
@@ -143,7 +148,8 @@ class Exact:
             self.committed = time.monotonic()
 
     def save(self, file: Path) -> None:
-        """The set is in its file already."""
+        """The set first: its lines were written, and who waits for the state opens the set next."""
+        self.exact.close()
         self.filter.save(file)
 
 
@@ -203,11 +209,9 @@ def remembering(
             filter = size.flat() if state is None else _without_set(state, size, stack)
             yield Flat(filter, options)
             return
-        from bloomtide.store.exact import ExactSet
-
         filter = size.flat() if state is None else _with_set(state, size, stack)
         # Committed after the lines were written, never before.
-        with ExactSet(_set_of(state, stack), batch=1 << 40) as kept:
+        with _opened_set(state, filter.seed, stack) as kept:
             try:
                 yield Exact(filter, kept, options)
             except BaseException as problem:
@@ -233,43 +237,67 @@ def _too_small(found: OverfullWarning, lines: int) -> CommandError:
     )
 
 
-def _set_of(state: Path | None, stack: contextlib.ExitStack) -> Path:
+def _set_of(state: Path) -> Path:
     """Where the set on disk is."""
-    if state is not None:
-        return state.with_name(state.name + EXACT)
-    import tempfile
+    return state.with_name(state.name + EXACT)
 
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bloomtide-dedup-"))
-    return Path(folder) / "lines"
+
+def _opened_set(state: Path | None, owner: int, stack: contextlib.ExitStack) -> ExactSet:
+    """The set, which must be that of the state, and whole; one in a temporary folder without."""
+    from bloomtide.store.exact import ExactSet
+    from bloomtide.store.sealed import SealedSet
+
+    if state is None:
+        import tempfile
+
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bloomtide-dedup-"))
+        return ExactSet(Path(folder) / "lines", batch=1 << 40)
+    file = _set_of(state)
+    hint = f"restore {state} and {file} from copies of one time, or remove both to start anew"
+    try:
+        return SealedSet(file, owner, batch=1 << 40)
+    except IncompatibleError:
+        raise CommandError(
+            f"{file} is the set of another state, not of {state}", hint=hint
+        ) from None
+    except SnapshotError as problem:
+        raise CommandError(problem.message, hint=hint) from None
 
 
 def _with_set(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter:
     """The filter of a state with a set. That is made first, so a state without one has lost it."""
-    from bloomtide.store.exact import ExactSet
+    from bloomtide.store.sealed import SealedSet
 
-    file = _set_of(state, stack)
-    if not state.exists():
+    file = _set_of(state)
+
+    def make() -> None:
         _require_no_set(state, file)
-        ExactSet(file).close()
-        _begin(state, size.flat(exact=True), stack, file)
-    found = _flat(state, size, stack)
-    if found.seed != EXACT_SEED:
+        _remove_set(file)
+        made = size.flat(seed=EXACT_SEED | secrets.randbits(32))
+        SealedSet.make(file, made.seed)
+        made.save(state)
+
+    found = _flat(state, size, make, stack, exact=file)
+    if not _has_set(found):
         raise CommandError(
             f"{state} was made without --exact", hint="leave it out, or use a new state"
         )
     if not file.exists():
         raise _set_is_gone(state, file)
+    _require_one_name(file)
     return found
 
 
 def _without_set(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter:
     """The filter of a state that has no set: what went by a set would come again."""
-    file = _set_of(state, stack)
-    if not state.exists():
+    file = _set_of(state)
+
+    def make() -> None:
         _require_no_set(state, file)
-        _begin(state, size.flat(), stack)
-    found = _flat(state, size, stack)
-    if found.seed == EXACT_SEED:
+        size.flat().save(state)
+
+    found = _flat(state, size, make, stack)
+    if _has_set(found):
         if not file.exists():
             raise _set_is_gone(state, file)
         raise CommandError(
@@ -284,12 +312,42 @@ def _without_set(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter
     return found
 
 
+def _has_set(state: Filter) -> bool:
+    return state.seed >> 32 == EXACT_SEED >> 32
+
+
 def _begin(
-    state: Path, made: Filter | RecentFilter, stack: contextlib.ExitStack, exact: Path | None = None
+    state: Path, make: Callable[[], None], stack: contextlib.ExitStack, exact: Path | None
 ) -> None:
-    """An empty state, to be locked. A run that fails and put nothing into it removes it again."""
-    made.save(state)
-    ours = state.stat().st_ino
+    """The state, made if missing, and locked until the end.
+
+    Two runs may begin at once, so one makes the state and the other waits. Whoever has the lock may
+    also have failed and removed the state: then it is made again.
+    """
+    ours = None
+    while True:
+        if not state.exists():
+            with making(state):
+                if not state.exists():
+                    make()
+                    ours = state.stat().st_ino
+        try:
+            lock = lock_alone(state)
+        except CommandError:
+            if state.exists():
+                raise
+            continue
+        if lock is None:
+            raise _in_use(state)
+        stack.enter_context(lock)
+        break
+    _require_one_name(state)
+    if ours is not None:
+        stack.push(_undo(state, ours, exact))
+
+
+def _undo(state: Path, ours: int, exact: Path | None) -> Callable[..., bool]:
+    """A run that made the state, fails and put nothing into it removes it again."""
 
     def undo(_: object, problem: BaseException | None, __: object) -> bool:
         if problem is None or not state.exists() or state.stat().st_ino != ours:
@@ -299,16 +357,32 @@ def _begin(
             if exact is None or _is_empty(exact):
                 state.unlink()
                 if exact is not None:
-                    exact.unlink(missing_ok=True)
+                    _remove_set(exact)
         return False
 
-    stack.push(undo)
+    return undo
+
+
+def _require_one_name(file: Path) -> None:
+    """A file with two names is two after the first run: the other name keeps the old one."""
+    if file.stat().st_nlink > 1:
+        raise CommandError(
+            f"{file} has another name, a hard link, which would keep the old state",
+            hint=f"use a symbolic link, or make it a file of its own: cp {file} COPY, then mv COPY"
+            f" {file}",
+        )
 
 
 def _require_no_set(state: Path, file: Path) -> None:
     """Refuses a set that has lost its state. An empty one was left by a run that was killed."""
     if file.exists() and not _is_empty(file):
         raise CommandError(f"{file} is there without {state}", hint=f"remove {file} to start anew")
+
+
+def _remove_set(file: Path) -> None:
+    """With the journal that a killed run may have left."""
+    for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
+        file.with_name(name).unlink(missing_ok=True)
 
 
 def _is_empty(file: Path) -> bool:
@@ -326,9 +400,15 @@ def _set_is_gone(state: Path, file: Path) -> CommandError:
     )
 
 
-def _flat(state: Path, size: Size, stack: contextlib.ExitStack) -> Filter:
+def _flat(
+    state: Path,
+    size: Size,
+    make: Callable[[], None],
+    stack: contextlib.ExitStack,
+    exact: Path | None = None,
+) -> Filter:
     """The filter in the file, which is locked until the end."""
-    _lock(state, stack)
+    _begin(state, make, stack, exact)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverfullWarning)  # looked for, where it matters
@@ -354,9 +434,7 @@ def _recent(
     made = size.recent(within)
     if state is None:
         return made
-    if not state.exists():
-        _begin(state, made, stack)
-    _lock(state, stack)
+    _begin(state, lambda: made.save(state), stack, None)
     try:
         found = type(made).load(state)
     except (KindError, NotASnapshotError):
@@ -370,16 +448,6 @@ def _recent(
         )
     size.require_same(found, state)
     return found
-
-
-def _lock(state: Path, stack: contextlib.ExitStack) -> None:
-    """Keeps other commands away from the state until we are done with it."""
-    from bloomtide.cli.files import lock_alone
-
-    lock = lock_alone(state)
-    if lock is None:
-        raise _in_use(state)
-    stack.enter_context(lock)
 
 
 def _in_use(state: Path) -> CommandError:
