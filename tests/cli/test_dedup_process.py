@@ -125,7 +125,7 @@ def test_a_run_that_waited_for_one_that_failed_makes_the_state(
     """The run that fails removes the empty state that it made, and the other one waits for that."""
     state, bad = tmp_path / "seen", tmp_path / "bad.csv"
     bad.write_bytes(b"no such field\n")
-    fields = ["--key", "id", "--format", "csv", "-", bad]
+    fields = ["--key", "id", "--format", "csv", "-", str(bad)]
     with start("dedup", "--state", state, *way, *fields, **PIPES) as one:
         assert one.stdin
         assert one.stdout

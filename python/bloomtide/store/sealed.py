@@ -145,7 +145,8 @@ def _seal_of(database: sqlite3.Connection) -> tuple[list[tuple[int, int, int | N
 
 def _own(owner: int, keys: int, checksum: int | None = None) -> int:
     """The checksum of the row itself, whose page the file's checksum leaves out."""
-    return crc32c(repr((owner, keys, checksum)).encode())
+    last = "-" if checksum is None else repr(checksum)
+    return crc32c(f"{owner!r} {keys!r} {last}".encode())
 
 
 @contextmanager
