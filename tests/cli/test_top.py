@@ -52,6 +52,13 @@ def test_json_has_counts_bounds_shares_and_rates(log: Path) -> None:
     assert (answer["at"], answer["format"]) == (START.timestamp(), "COMBINED")
 
 
+def test_empty_lines_are_in_the_number_of_lines_only(log: Path) -> None:
+    answer = top(stdin=b"\n\n" + log.read_bytes() + b"\n")
+    assert answer["lines"] == answer["counted"] + 3
+    others = ("skipped", "without_field", "later", "ahead", "aside")
+    assert [answer[name] for name in others] == [0] * 5
+
+
 def test_only_as_many_as_asked_for_are_shown(log: Path) -> None:
     assert counts(top(log, "-n", "1")) == {"/a": 3}
 
