@@ -60,11 +60,25 @@ def ranges() -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize(("start", "end"), ranges())
-def test_upper_is_never_below_and_inner_never_above_the_truth(
+def test_upper_is_never_below_the_truth_and_inner_has_nothing_from_outside(
     filled: tuple[History, ExactHistory], start: float, end: float
 ) -> None:
+    """At an error rate so small that no key is counted by chance."""
     store, exact = filled
     require_bounds(store, exact, start, end)
+
+
+def test_inner_is_too_high_by_chance_at_the_rate_that_was_chosen(tmp_path: Path) -> None:
+    """It is no lower bound: a key that was never added may be counted, at most that often."""
+    with History.open(
+        tmp_path, "1m", error_rate=0.1, durability="none", background=False, clock=lambda: END
+    ) as store:
+        present = [f"present {number}" for number in range(500)]
+        store.add_many(present, at=[START + 60.0 * number for number in range(500)])
+        store.seal()
+        absent = [f"absent {number}" for number in range(5000)]
+        wrong = sum(store.count(key, START, END).inner > 0 for key in absent)
+        assert 0 < wrong < 0.1 * len(absent) * store.stats().segments
 
 
 def test_the_forest_has_all_levels_and_late_segments(filled: tuple[History, ExactHistory]) -> None:
