@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 from bloomtide import BloomFilter
-from bloomtide.distributed import ShardedFilter, directory
+from bloomtide.distributed import ShardedFilter, directory, sharded
 from bloomtide.durable.disk import Disk
 from bloomtide.errors import LockedError, StorageError
 from tests.files.another_process import Worker
@@ -68,8 +70,6 @@ def _die_at(path: Path, step: str, when: int, after: bool) -> None:
     holder: Any = Disk if step in {"rename", "unlink"} else directory
     name = "write_filter" if step == "save" else step
     if step == "save":
-        from bloomtide.distributed import sharded
-
         holder = sharded
     setattr(holder, name, dying(getattr(holder, name)))
     made.save(path)
@@ -192,3 +192,107 @@ def test_kills_at_any_moment_leave_one_of_the_two(tmp_path: Path) -> None:
         assert _holds(tmp_path) in {"old", "new"}
     _filled(NEW).save(tmp_path)
     assert len(_names(tmp_path)) == SHARDS + 2
+
+
+def _shards(path: Path) -> dict[str, int]:
+    return {name: (path / name).stat().st_ino for name in _names(path) if "shard-" in name}
+
+
+@pytest.mark.parametrize("step", ["save", "digest_of", "rename", "replace_file"])
+@pytest.mark.parametrize("first", [False, True], ids=["again", "first"])
+def test_a_save_that_fails_at_any_step_leaves_no_file_of_its_own(
+    step: str, first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full: what was written must not fill it for the next save."""
+    if not first:
+        _filled(OLD).save(tmp_path)
+    before = _shards(tmp_path)
+    holder: Any = {"rename": Disk, "save": sharded}.get(step, directory)
+    name = "write_filter" if step == "save" else step
+    call, calls = getattr(holder, name), 0
+
+    def failing(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == (1 if step == "replace_file" else SHARDS):
+            raise StorageError("full", path="x", operation="write")
+        return call(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(holder, name, failing)
+        with pytest.raises(StorageError, match="full"):
+            _filled(NEW).save(tmp_path)
+    assert _shards(tmp_path) == before
+    if not first:
+        assert _holds(tmp_path) == "old"
+    _filled(NEW).save(tmp_path)
+    assert _holds(tmp_path) == "new"
+
+
+def _save_with_little_space(pipe: Connection, path: Path) -> None:
+    large = ShardedFilter.of(BloomFilter, 400_000, 1e-6, shards=SHARDS)
+    shard = large.shard(0).to_bytes()
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(shard) - 1, resource.RLIM_INFINITY))
+    try:
+        large.save(path)
+    except StorageError as error:
+        pipe.send(error.operation)
+
+
+def test_a_save_that_the_system_refuses_leaves_the_directory_as_it_was(tmp_path: Path) -> None:
+    _filled(OLD).save(tmp_path)
+    before = _names(tmp_path)
+    with Worker(_save_with_little_space, tmp_path) as worker:
+        assert worker.hear() == "write"
+    assert _names(tmp_path) == before
+    assert _holds(tmp_path) == "old"
+
+
+def test_a_save_that_writes_what_is_there_already_and_fails_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal shards have equal names: those belong to the filter that is there."""
+    _filled(OLD).save(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(directory, "replace_file", _refuse)
+        with pytest.raises(StorageError, match="full"):
+            _filled(OLD).save(tmp_path)
+    assert _holds(tmp_path) == "old"
+
+
+def _refuse(*_: Any) -> None:
+    raise StorageError("full", path="x", operation="write")
+
+
+def test_what_a_killed_save_left_goes_before_the_next_one_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _filled(OLD).save(tmp_path)
+    before = _shards(tmp_path)
+    assert _killed(tmp_path, "rename", SHARDS, False)
+    assert len(_shards(tmp_path)) == 2 * SHARDS
+    seen = []
+    write = directory.write_filter
+
+    def looking(*arguments: Any) -> Any:
+        seen.append(_shards(tmp_path))
+        return write(*arguments)
+
+    monkeypatch.setattr(sharded, "write_filter", looking)
+    _filled(NEW).save(tmp_path)
+    assert seen[0] == before, "leftovers are gone, what the manifest names is there"
+    assert _holds(tmp_path) == "new"
+
+
+def test_a_manifest_that_cannot_be_read_may_name_anything(tmp_path: Path) -> None:
+    _filled(OLD).save(tmp_path)
+    before, manifest = _shards(tmp_path), (tmp_path / directory.MANIFEST).read_bytes()
+    (tmp_path / directory.MANIFEST).write_bytes(manifest[:-9])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(directory, "replace_file", _refuse)
+        with pytest.raises(StorageError, match="full"):
+            _filled(NEW).save(tmp_path)
+    assert _shards(tmp_path) == before
+    (tmp_path / directory.MANIFEST).write_bytes(manifest)
+    assert _holds(tmp_path) == "old"

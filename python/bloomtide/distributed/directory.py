@@ -8,7 +8,8 @@
    and a task that runs twice leaves what one run leaves.
 2. The manifest is written last, by one rename: before it the directory is the old filter, after it
    the new one, whatever is killed. A directory without one is an unfinished build.
-3. Files that the manifest does not name are left over, and go with the next save.
+3. Files that the manifest does not name are left over. A save that fails removes its own; those of
+   one that was killed go with the next save, before it writes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +62,17 @@ def saving(directory: Path) -> Iterator[None]:
 def write_filter(directory: Path, number: int, made: Any) -> dict[str, Any]:
     """Writes one shard beside those that are there; answers what the manifest says of it."""
     unfinished = directory / f".shard-{number:05d}.{secrets.token_hex(4)}.unfinished"
-    made.save(unfinished)
-    report = {
-        "number": number,
-        "bytes": unfinished.stat().st_size,
-        "digest": digest_of(unfinished),
-    }
-    Disk().rename(unfinished, directory / shard_name(report))
+    try:
+        made.save(unfinished)
+        report = {
+            "number": number,
+            "bytes": unfinished.stat().st_size,
+            "digest": digest_of(unfinished),
+        }
+        Disk().rename(unfinished, directory / shard_name(report))
+    except BaseException:
+        _remove(directory, {unfinished.name})
+        raise
     Disk().sync_directory(directory)
     return report
 
@@ -95,6 +100,51 @@ def _remove_others(directory: Path, named: set[str]) -> None:
     for found in directory.iterdir():
         if found.name not in named and _OURS.fullmatch(found.name) and found.is_file():
             Disk().unlink(found)
+
+
+def remove_leftovers(directory: Path, needed: Iterable[dict[str, Any]]) -> None:
+    """Removes what killed saves left, so that its space is free for the next one.
+
+    Files that the manifest names stay, and those of the shards that are `needed`. The caller is
+    `saving`.
+    """
+    named = _named(directory)
+    # A manifest that cannot be read may name anything.
+    if named is not None:
+        _remove_others(directory, named | {shard_name(report) for report in needed})
+
+
+@contextmanager
+def undone_on_error(directory: Path, reports: list[dict[str, Any]]) -> Iterator[None]:
+    """Removes the new files of these reports if the block fails, unless the manifest names them.
+
+    The caller is `saving`.
+    """
+    before = {found.name for found in directory.iterdir()}
+    try:
+        yield
+    except BaseException:
+        new = {shard_name(report) for report in reports} - before
+        _remove(directory, new - (_named(directory) or set()))
+        raise
+
+
+def _named(directory: Path) -> set[str] | None:
+    """The files that the manifest names, none without one; None if it cannot be read."""
+    path = directory / MANIFEST
+    try:
+        return {shard_name(report) for report in read_manifest(path)["shards"]}
+    except StorageError:
+        return set()
+    except (SnapshotError, OSError, LookupError, TypeError, ValueError):
+        return None
+
+
+def _remove(directory: Path, names: Iterable[str]) -> None:
+    """After an error, which is the one to report: what stays goes with the next save."""
+    for name in names:
+        with suppress(StorageError):
+            Disk().unlink(directory / name)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -29,7 +29,9 @@ from bloomtide.distributed.directory import (
     MANIFEST,
     read_filter,
     read_manifest,
+    remove_leftovers,
     saving,
+    undone_on_error,
     write_filter,
     write_manifest,
 )
@@ -179,11 +181,19 @@ class ShardedFilter:
         return self.recipe.size * self.shards
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes every shard, then the manifest. A save that is killed leaves what was there."""
+        """Writes every shard, then the manifest.
+
+        A save that fails or is killed leaves the filter that was there. One that fails removes its
+        files; what one that was killed left is removed before anything is written.
+        """
         path = Path(directory)
         with saving(path):
-            reports = [self._write(path, number) for number in range(self.shards)]
-            write_manifest(path, self.recipe, reports)
+            remove_leftovers(path, self._about if self._is_own(path) else ())
+            reports: list[dict[str, Any]] = []
+            with undone_on_error(path, reports):
+                for number in range(self.shards):
+                    reports.append(self._write(path, number))
+                write_manifest(path, self.recipe, reports)
         if self._is_own(path):
             self._about = reports
 
