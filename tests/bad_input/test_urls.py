@@ -162,9 +162,9 @@ def test_a_depth_that_the_url_does_not_have_is_refused(filled: UrlFilter) -> Non
         filled.seen_prefix("http://example.org/a", 3)
     assert caught.value.name == "depth"
     alone = UrlFilter(10, max_layers=1)
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(ParameterError, match="at least 2") as caught:
         alone.seen_host("example.org")  # the one layer holds whole URLs
-    assert caught.value.name == "depth"
+    assert caught.value.name == "max_layers"
 
 
 @pytest.mark.parametrize("host", ["example.org/a", "http://example.org/a", "example.org?x", "a/b"])

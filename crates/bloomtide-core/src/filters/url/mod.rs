@@ -245,6 +245,14 @@ impl UrlFilter {
                 "seen_prefix(url, 1) asks for the host of a URL",
             ));
         }
+        if self.plan.max_layers == 1 {
+            return Err(Error::parameter(
+                "max_layers",
+                1,
+                "at least 2 in a filter that is asked for hosts",
+                "one layer holds whole URLs only: make the filter with max_layers=2 or more",
+            ));
+        }
         self.seen_prefix(&url, 1)
     }
 
