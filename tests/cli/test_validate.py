@@ -51,3 +51,14 @@ def test_a_file_that_is_open_for_writing_has_no_checksums_to_trust(tmp_path: Pat
         report = json.loads(run("validate", file, "--json", code=2).stdout)
         assert report[0]["code"] == "unsealed"
     run("validate", file)
+
+
+def test_the_set_of_an_exact_state_is_named_as_what_it_is(tmp_path: Path) -> None:
+    run("dedup", "--exact", "--state", tmp_path / "s", stdin=b"a\nb\n")
+    assert "ok" in run("validate", tmp_path / "s").stdout
+    result = run("validate", tmp_path / "s.exact", code=2)
+    assert "the set of lines of a `dedup --exact` state" in result.stderr
+    assert f"dedup --exact --state {tmp_path / 's'}" in result.stderr
+    assert "other program" not in result.stderr
+    (tmp_path / "other").write_bytes(b"SQLite format 3" + bytes(100))
+    assert "other program" in run("validate", tmp_path / "other", code=2).stderr

@@ -11,7 +11,7 @@ import bloomtide
 from bloomtide.cli import console, progress
 from bloomtide.cli.files import is_recent, read_state
 from bloomtide.cli.options import PATH, as_json
-from bloomtide.errors import BloomtideError
+from bloomtide.errors import BloomtideError, NotASnapshotError
 
 
 @click.command()
@@ -43,11 +43,16 @@ def _examine(file: Path) -> dict[str, Any]:
         filter: Any = bloomtide.load(file) if not is_recent(file) else read_state(file)
         filter.validate()
     except BloomtideError as problem:
-        return {
-            "file": name,
-            "ok": False,
-            "code": problem.code,
-            "error": problem.message.removeprefix(f"{file}: "),
-            "hint": problem.hint,
-        }
+        error, hint = problem.message.removeprefix(f"{file}: "), problem.hint
+        if isinstance(problem, NotASnapshotError) and _is_exact_set(file):
+            error = "this is the set of lines of a `dedup --exact` state, not a filter"
+            state = name.removesuffix(".exact")
+            hint = f"`bloomtide dedup --exact --state {state}` uses it; ExactSet.validate checks it"
+        return {"file": name, "ok": False, "code": problem.code, "error": error, "hint": hint}
     return {"file": name, "ok": True, "kind": filter.stats().kind}
+
+
+def _is_exact_set(file: Path) -> bool:
+    from bloomtide.store.exact import is_exact_set  # SQLite takes a moment to import
+
+    return is_exact_set(file)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import islice
+from pathlib import Path
 from typing import Self
 
 from bloomtide.errors import (
@@ -37,6 +38,13 @@ _APPLICATION = 0x424C4D58
 _VERSION = 1
 _QUESTIONS = 500
 """Keys asked about by one statement; SQLite allows some more."""
+
+
+def is_exact_set(path: str | os.PathLike[str]) -> bool:
+    """Whether the file says that it is such a set. Reads its first bytes only."""
+    with Path(path).open("rb") as opened:
+        head = opened.read(72)
+    return head.startswith(b"SQLite format 3\0") and head[68:] == _APPLICATION.to_bytes(4, "big")
 
 
 class ExactSet:
