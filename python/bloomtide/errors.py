@@ -98,7 +98,7 @@ class AbsentKeyError(BloomtideError, KeyError):
 
 
 class CapacityError(BloomtideError, MemoryError):
-    """What was asked for does not fit this machine's memory."""
+    """It does not fit this machine's memory, or needs more cells than digests tell apart."""
 
     code = "capacity"
     needed: int

@@ -26,6 +26,7 @@ from bloomtide import (
     UrlFilter,
     errors,
 )
+from bloomtide.errors import CapacityError
 from tests.bad_input.refusal import refused
 
 Call = Callable[[Any], object]
@@ -245,3 +246,16 @@ def test_help_shows_the_whole_call() -> None:
     assert str(inspect.signature(CountingBloomFilter.add)) == "(self, /, key, count=1)"
     assert str(inspect.signature(CountingBloomFilter.count)) == "(self, key, /)"
     assert inspect.getdoc(CountingBloomFilter.add)
+
+
+def test_a_scalable_filter_that_runs_out_of_cells_says_so_and_not_of_memory() -> None:
+    filter = ScalableBloomFilter(1000, 0.01, growth=1)
+    with pytest.raises(CapacityError, match=r"a digest tells 4\.6e18 apart") as caught:
+        filter.add_many(range(60_000))
+    assert "machine" not in str(caught.value)
+    assert "`capacity`" in caught.value.hint
+    assert "`growth`" in caught.value.hint
+    assert caught.value.needed > caught.value.limit == 2**62
+    added = caught.value.added
+    assert added is not None
+    assert filter.contains_many(range(added)).all(), "it is as it was"

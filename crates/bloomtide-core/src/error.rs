@@ -34,6 +34,13 @@ pub enum Error {
         /// Bytes this machine has.
         limit: u64,
     },
+    /// A layer would need more cells than a digest tells apart.
+    Cells {
+        /// Cells it would need.
+        needed: u64,
+        /// Cells that are told apart.
+        limit: u64,
+    },
     /// Two filters, or a file and the parameters given, do not go together.
     Incompatible {
         /// The first field that differs.
@@ -203,6 +210,13 @@ impl fmt::Display for Error {
             Error::Capacity { needed, limit } => {
                 let (needed, limit) = (in_units(*needed), in_units(*limit));
                 write!(f, "the filter needs {needed} of memory, this machine has: {limit}")
+            }
+            Error::Cells { needed, limit } => {
+                let (needed, limit) = (*needed as f64, *limit as f64);
+                write!(
+                    f,
+                    "the next layer needs {needed:.1e} cells, a digest tells {limit:.1e} apart"
+                )
             }
             Error::Incompatible { field, expected, got } => {
                 write!(f, "`{field}` differs: {expected} here, {got} there")

@@ -101,6 +101,10 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
         }
         Error::Row { row, error } => in_row(py, to_python(py, *error), row),
         Error::Capacity { needed, limit } => raise!("CapacityError", needed, limit),
+        Error::Cells { needed, limit } => {
+            let hint = "begin with a larger `capacity` or `growth`, or allow a larger `error_rate`";
+            raise!("CapacityError", needed, limit, hint)
+        }
         Error::Incompatible { field, expected, got } => {
             raise!("IncompatibleError", field, expected: &expected, got: &got)
         }

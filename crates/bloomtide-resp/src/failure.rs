@@ -45,7 +45,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
-            Error::Capacity { .. } => Failure::said(format!("OOM {error}")),
+            Error::Capacity { .. } | Error::Cells { .. } => Failure::said(format!("OOM {error}")),
             _ => Failure::said(format!("ERR {error}")),
         }
     }

@@ -69,7 +69,7 @@ impl ScalablePlan {
         self.layer(0)?;
         let least = 1e-15 / (1.0 - self.tightening);
         // A growth that goes beyond what a digest tells apart is refused now, and not when the filter is full.
-        if self.error_rate < least || matches!(self.layer(1), Err(Error::Capacity { .. })) {
+        if self.error_rate < least || matches!(self.layer(1), Err(Error::Cells { .. })) {
             return Err(Error::parameter(
                 "error_rate",
                 self.error_rate,
@@ -101,7 +101,7 @@ impl ScalablePlan {
             let parts = if self.reserve { 1 } else { (capacity / PART).clamp(1, MAX_PARTS) };
             let cells = capacity as f64 / error_rate;
             if cells > MAX_CELLS {
-                return Err(Error::Capacity { needed: u64::MAX, limit: MAX_CELLS as u64 });
+                return Err(Error::Cells { needed: cells as u64, limit: MAX_CELLS as u64 });
             }
             let cells = cells / parts as f64;
             let universe = cells.ceil() as u64;
