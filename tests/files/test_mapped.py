@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -368,3 +370,43 @@ def test_a_batch_whose_own_keys_close_the_filter_stops_there(path: Path) -> None
     with pytest.raises(errors.ClosedError):
         shared.add_many(keys())
     assert "after" not in BloomFilter.load(path)
+
+
+def _maps(path: Path) -> int:
+    """How often this process has the file mapped or open."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    opened = [os.fspath(link.readlink()) for link in links]
+    names = [line.split(maxsplit=5)[-1] for line in lines] + opened
+    return sum(name.removesuffix(" (deleted)") == str(path) for name in names)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_close_gives_the_map_and_the_space_of_a_deleted_file_back(path: Path, mode: Any) -> None:
+    _create(path, "a")
+    shared = BloomFilter.open(path, mode=mode)
+    assert "a" in shared
+    assert _maps(path) == 2
+    path.unlink()
+    assert _maps(path) == 2
+    shared.close()
+    assert _maps(path) == 0
+    with pytest.raises(errors.ClosedError):
+        _ = "a" in shared
+
+
+def test_a_question_that_is_being_asked_when_the_filter_is_closed_gets_no_wrong_answer(
+    path: Path,
+) -> None:
+    """The map goes under it, so it raises; "no" would be a lie."""
+    _create(path, *range(100))
+    shared = BloomFilter.open(path)
+
+    def keys() -> Iterator[int]:
+        yield from range(50)
+        shared.close()
+        yield from range(50, 100)
+
+    with pytest.raises(errors.ClosedError):
+        shared.contains_many(keys())

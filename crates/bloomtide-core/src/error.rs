@@ -74,6 +74,11 @@ pub enum Error {
         /// Its file.
         path: PathBuf,
     },
+    /// A mapped filter was closed.
+    Closed {
+        /// Its file.
+        path: PathBuf,
+    },
     /// `validate` found a broken invariant.
     Invariant {
         /// Which one, in words.
@@ -233,6 +238,7 @@ impl fmt::Display for Error {
             Error::ReadOnly { path } => {
                 write!(f, "opened for reading only: {}", path.display())
             }
+            Error::Closed { path } => write!(f, "the filter was closed: {}", path.display()),
             Error::Invariant { invariant } => write!(f, "broken invariant: {invariant}"),
             Error::NotASnapshot => write!(f, "not a file of bloomtide"),
             Error::Version { expected, got } => {

@@ -1,6 +1,5 @@
 //! `BloomFilter` for Python. No algorithm here: words in, core calls, records out.
 
-use crate::errors::raise;
 use crate::fork;
 use crate::open::open_shared;
 use crate::records::{plan_record, stats_record};
@@ -109,10 +108,8 @@ impl BloomFilter {
 
     #[cold]
     fn closed_error(&self, py: Python<'_>) -> PyErr {
-        let path = self.path().unwrap_or_default();
-        let hint = "open it again with BloomFilter.open(path)";
-        let message = format!("the filter was closed: {path}");
-        raise(py, "ClosedError", &message, |dict| fields!(dict => path: &path, hint))
+        let path = self.core.file().map(|file| file.path().to_owned()).unwrap_or_default();
+        to_python(py, Error::Closed { path })
     }
 
     /// `add`, which `short_calls.rs` puts on the class.

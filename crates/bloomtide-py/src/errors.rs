@@ -115,6 +115,10 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
             raise!("UnsupportedError", verb: what, policy: "platform", hint)
         }
         Error::ReadOnly { path } => raise!("ReadOnlyError", path: path.to_string_lossy()),
+        Error::Closed { path } => {
+            let hint = "open it again with BloomFilter.open(path)";
+            raise!("ClosedError", path: path.to_string_lossy(), hint)
+        }
         Error::Invariant { invariant } => raise!("InvariantError", invariant: &invariant),
         Error::NotASnapshot => raise!("NotASnapshotError"),
         Error::Version { expected, got } => raise!("VersionError", expected, got, offset: 10),

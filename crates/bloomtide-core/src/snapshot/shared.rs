@@ -27,6 +27,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// What a process may do with a mapped filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,8 @@ pub enum Access {
 #[derive(Debug)]
 pub struct SharedFile {
     path: PathBuf,
-    file: File,
+    /// None once it is closed.
+    file: Mutex<Option<File>>,
     access: Access,
     header: Header,
     closed: AtomicBool,
@@ -148,23 +150,34 @@ impl SharedFile {
         }
     }
 
-    /// Flushes, seals if this is the last writer, and gives the locks back. A second call does nothing.
+    /// Flushes, seals if this is the last writer, and gives locks, map and file back. A second call does nothing.
     pub(crate) fn close(&self, words: &Words) -> Result<()> {
-        if self.closed.swap(true, Ordering::AcqRel) || self.access == Access::Read {
+        if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A child's close must neither seal what its parent still writes nor drop the parent's lock.
-        if self.process != std::process::id() {
-            return Ok(());
+        let is_writer = self.access == Access::Write && self.process == std::process::id();
+        let written = match &file {
+            Some(file) if is_writer => self.finish(words, file),
+            _ => Ok(()),
+        };
+        if let Some(map) = words.file_map() {
+            map.give_back();
         }
+        written
+    }
+
+    /// Flushes, seals if this is the last writer, and gives the lock back.
+    fn finish(&self, words: &Words, file: &File) -> Result<()> {
         let failed = |source| Error::storage(&self.path, "close", source);
-        let sealed = self.flush(words).and_then(|()| match self.file.try_lock() {
+        let sealed = self.flush(words).and_then(|()| match file.try_lock() {
             Ok(()) => self.seal(words),
             // Another writer goes on; it will seal.
             Err(TryLockError::WouldBlock) => Ok(()),
             Err(TryLockError::Error(source)) => Err(failed(source)),
         });
-        let unlocked = self.file.unlock().map_err(failed);
+        let unlocked = file.unlock().map_err(failed);
         sealed.and(unlocked)
     }
 
@@ -278,7 +291,7 @@ fn build(
     let (plan, hasher) = Record::decode(&header.parameters)?.bloom()?;
     let shared = SharedFile {
         path: path.to_owned(),
-        file,
+        file: Mutex::new(Some(file)),
         access,
         header,
         closed: AtomicBool::new(false),

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// A mapped file.
 #[derive(Debug)]
@@ -25,12 +25,14 @@ pub(crate) struct Guarded {
     _place: handler::Place,
     map: MmapRaw,
     path: PathBuf,
+    given_back: AtomicBool,
 }
 
 impl Guarded {
     /// A map of a whole file that ends with `END`.
     pub(crate) fn new(map: MmapRaw, path: &Path) -> io::Result<Self> {
-        Ok(Guarded { _place: handler::Place::of(&map)?, map, path: path.to_owned() })
+        let given_back = AtomicBool::new(false);
+        Ok(Guarded { _place: handler::Place::of(&map)?, map, path: path.to_owned(), given_back })
     }
 
     /// Whether nothing was cut off before this call: what was read from the map is what was in the file.
@@ -49,8 +51,18 @@ impl Guarded {
         if self.is_whole() { Ok(()) } else { Err(self.cut()) }
     }
 
+    /// Gives the file back at once: zeros come in its place, as if it had been cut. So whoever still asks in another
+    /// thread touches memory that is there, and finds afterwards that the map is gone.
+    pub(crate) fn give_back(&self) {
+        self.given_back.store(true, Ordering::Release);
+        handler::put_zeros(self.map.as_ptr() as usize, self.map.len());
+    }
+
     #[cold]
     fn cut(&self) -> Error {
+        if self.given_back.load(Ordering::Acquire) {
+            return Error::Closed { path: self.path.clone() };
+        }
         let got = std::fs::metadata(&self.path).map_or(0, |about| about.len());
         Error::Cut { path: self.path.clone(), expected: self.map.len() as u64, got }
     }
@@ -207,7 +219,7 @@ mod handler {
         // SAFETY: the system gives the information of the signal.
         let (code, at) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
         // A code above zero says that the system sent it, because of an access.
-        if code > 0 && slots().any(|slot| holds(slot, at) && put_zeros(slot)) {
+        if code > 0 && slots().any(|slot| holds(slot, at) && put_zeros_over(slot)) {
             return;
         }
         // Not ours: the one before gets the signal next, or, if that came back to us, the default does.
@@ -231,10 +243,13 @@ mod handler {
         slot.begin.load(Ordering::Relaxed) <= at && at < end
     }
 
-    /// Memory of this process alone in the place of the map: zeros, which may be written.
-    fn put_zeros(slot: &Slot) -> bool {
+    fn put_zeros_over(slot: &Slot) -> bool {
         let begin = slot.begin.load(Ordering::Relaxed);
-        let len = slot.end.load(Ordering::Relaxed).saturating_sub(begin);
+        put_zeros(begin, slot.end.load(Ordering::Relaxed).saturating_sub(begin))
+    }
+
+    /// Memory of this process alone in the place of a map: zeros, which may be written.
+    pub(super) fn put_zeros(begin: usize, len: usize) -> bool {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED | libc::MAP_NORESERVE;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the range is that of a live map, whose user finds its end gone.
@@ -253,6 +268,11 @@ mod handler {
         pub(super) fn of(_map: &memmap2::MmapRaw) -> std::io::Result<Self> {
             Ok(Place)
         }
+    }
+
+    /// The map goes when it is dropped.
+    pub(super) fn put_zeros(_begin: usize, _len: usize) -> bool {
+        false
     }
 }
 
