@@ -303,6 +303,7 @@ _STORAGE_HINTS = {
     "NotFound": "check the path, and that its directory exists",
     "PermissionDenied": "check the permissions of the file and of its directory",
     "IsADirectory": "give the path of a file, not of a directory",
+    "InvalidInput": "give the path of a file",
     "StorageFull": _NO_SPACE,
     "QuotaExceeded": _NO_SPACE,
     "FileTooLarge": _NO_SPACE,

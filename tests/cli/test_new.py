@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -126,3 +127,21 @@ def test_a_wrong_argument_is_named_and_nothing_is_made(
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     stderr = refused("new", tmp_path / "no" / "f", "--items", "5")
     assert "No such file or directory" in stderr
+
+
+@pytest.mark.parametrize("shared", [[], ["--shared"]])
+def test_force_replaces_nothing_that_is_no_file_and_writes_through_links(
+    tmp_path: Path, shared: list[str]
+) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    said = refused("new", pipe, "--items", "100", "--force", *shared)
+    assert str(pipe) in said
+    assert "named pipe" in said
+    assert pipe.is_fifo()
+    link.symlink_to("target")
+    for _ in range(2):
+        run("new", link, "--items", "100", "--force", *shared)
+        assert link.is_symlink()
+        assert BloomFilter.load(tmp_path / "target").capacity == 100
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["link", "pipe", "target"]

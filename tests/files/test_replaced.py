@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -12,7 +13,13 @@ from typing import Any
 import pytest
 
 import bloomtide
-from bloomtide import BloomFilter, CountingBloomFilter, HotFilter, TimeDecayingBloomFilter
+from bloomtide import (
+    BloomFilter,
+    CountingBloomFilter,
+    HotFilter,
+    RecentFilter,
+    TimeDecayingBloomFilter,
+)
 from bloomtide._core import replace_file
 from bloomtide.errors import LockedError, StorageError
 from tests.files.another_process import Worker, run
@@ -296,3 +303,81 @@ def test_a_save_takes_over_rights_and_leaves_none_of_those_of_a_leftover(path: P
     made.save(path)
     assert path.stat().st_mode & 0o777 == 0o640
     assert _names(path) == [path.name]
+
+
+# --- Links, and what is no file -------------------------------------------------------------------
+
+
+def _save_bloom(path: Path) -> None:
+    BloomFilter(10, 0.1).save(path)
+
+
+def _save_recent(path: Path) -> None:
+    RecentFilter(10, 0.1).save(path)
+
+
+def _create(path: Path) -> None:
+    BloomFilter.open(path, 10, 0.1, mode="c").close()
+
+
+MAKERS = pytest.mark.parametrize(
+    "make", [_save_bloom, _save_recent, _create], ids=["save", "recent", "create"]
+)
+
+
+@MAKERS
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_link_is_written_through_also_when_its_target_is_not_there_yet(
+    make: Callable[[Path], None], absolute: bool, path: Path
+) -> None:
+    folder = path.parent / "folder"
+    folder.mkdir()
+    target = folder / "target"
+    first, second = path.with_name("first"), folder / "second"
+    first.symlink_to(second if absolute else "folder/second")
+    second.symlink_to(target if absolute else "target")
+    for _ in range(2):
+        make(first)
+        assert first.is_symlink()
+        assert second.is_symlink()
+        assert target.is_file()
+        assert not target.is_symlink()
+    assert sorted(entry.name for entry in folder.iterdir()) == ["second", "target"]
+    assert _names(path) == ["first", "folder"]
+
+
+@MAKERS
+def test_links_that_lead_in_a_circle_are_refused(make: Callable[[Path], None], path: Path) -> None:
+    path.symlink_to("other")
+    path.with_name("other").symlink_to(path.name)
+    with pytest.raises(StorageError) as caught:
+        make(path)
+    assert caught.value.path == str(path)
+    assert path.is_symlink()
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("make", [_save_bloom, _save_recent], ids=["save", "recent"])
+def test_what_is_no_file_is_not_replaced(
+    make: Callable[[Path], None], linked: bool, path: Path
+) -> None:
+    pipe, address, folder = (path.with_name(name) for name in ("pipe", "address", "folder"))
+    os.mkfifo(pipe)
+    folder.mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(address))
+        for special, kind in ((pipe, "named pipe"), (address, "socket"), (folder, "directory")):
+            target = special
+            if linked:
+                target = path.with_name("link")
+                target.unlink(missing_ok=True)
+                target.symlink_to(special.name)
+            before, names = special.stat(), _names(path)
+            with pytest.raises(StorageError, match=kind) as caught:
+                make(target)
+            assert caught.value.path == str(target)
+            assert str(target) in str(caught.value)
+            assert caught.value.hint
+            assert os.path.samestat(special.stat(), before), "it is the one that was there"
+            assert special.stat().st_mode == before.st_mode
+            assert _names(path) == names

@@ -152,7 +152,11 @@ pub(crate) fn to_python(py: Python<'_>, error: Error) -> PyErr {
         Error::Unsealed => raise!("UnsealedError"),
         Error::Storage { path, operation, source } => {
             let (path, reason, said) = (path.to_string_lossy(), source.kind(), source.to_string());
-            let other = if reason == std::io::ErrorKind::IsADirectory { 21 } else { 5 };
+            let other = match reason {
+                std::io::ErrorKind::IsADirectory => 21,
+                std::io::ErrorKind::InvalidInput => 22,
+                _ => 5,
+            };
             let errno = source.raw_os_error().unwrap_or(other);
             raise!("StorageError", path: &path, operation, filename: &path, errno,
                    strerror: said.split(" (os error").next(), reason: format!("{reason:?}"))

@@ -95,9 +95,28 @@ def _make(file: Path, kind: str, chosen: dict[str, Any]) -> dict[str, Any]:
 
 def _make_shared(file: Path, chosen: dict[str, Any], force: bool) -> dict[str, Any]:
     # `open` uses an existing file. To replace one, the new file is made beside it and moved.
+    if force:
+        file = _replaceable(file)
     place = file.with_name(f"{file.name}.{os.getpid()}.new") if force else file
     with BloomFilter.open(place, mode="c", **chosen) as made:
         described = describe(file, made)
     if place != file:
         place.replace(file)
     return described | {"file_bytes": file.stat().st_size, "state": "sealed"}
+
+
+def _replaceable(file: Path) -> Path:
+    """Where the path leads: a file, or none yet. What is no file is not replaced, as in `save`."""
+    target = Path(os.path.realpath(file))
+    kinds = {
+        "a directory": target.is_dir(),
+        "a named pipe": target.is_fifo(),
+        "a socket": target.is_socket(),
+        "a device": target.is_char_device() or target.is_block_device(),
+    }
+    for kind, found in kinds.items():
+        if found:
+            raise console.CommandError(
+                f"cannot write {file}: it is {kind}, not a file", hint="give the path of a file"
+            )
+    return target

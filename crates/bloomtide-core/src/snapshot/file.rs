@@ -44,8 +44,8 @@ impl DurableWrite for Unfinished {
 /// The file operations of an atomic replacement.
 pub trait Disk {
     /// Where a path leads: writing through a link must change the file, not replace the link.
-    fn resolve(&self, path: &Path) -> PathBuf {
-        path.to_owned()
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
     }
     /// Refuses a file that somebody writes to through a map, and lets nobody begin until the answer is dropped.
     fn hold(&self, path: &Path) -> Result<Box<dyn Any>> {
@@ -67,12 +67,8 @@ pub trait Disk {
 pub struct RealDisk;
 
 impl Disk for RealDisk {
-    fn resolve(&self, path: &Path) -> PathBuf {
-        if path.is_symlink() {
-            fs::canonicalize(path).unwrap_or(path.to_owned())
-        } else {
-            path.to_owned()
-        }
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        target_of(path)
     }
 
     fn hold(&self, path: &Path) -> Result<Box<dyn Any>> {
@@ -100,6 +96,34 @@ impl Disk for RealDisk {
     }
 }
 
+/// How many links may lead from one to the next, as on Linux.
+const LINKS: usize = 40;
+
+/// The file that a path names: what its symbolic links lead to, be it there or not.
+pub(super) fn target_of(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        if !path.is_symlink() {
+            return Ok(path);
+        }
+        // An absolute target takes the place of the whole path.
+        path = directory_of(&path).join(fs::read_link(&path)?);
+    }
+    Err(io::Error::other("its symbolic links lead in a circle"))
+}
+
+/// Refuses to replace a pipe, a device, a socket or a directory: whoever else uses it would lose it.
+fn require_regular(path: &Path) -> Result<()> {
+    // What cannot be looked at is not there, or cannot be written beside either.
+    let Ok(about) = fs::metadata(path) else { return Ok(()) };
+    let refused = match system::special_kind(about.file_type()) {
+        _ if about.is_file() => return Ok(()),
+        _ if about.is_dir() => io::Error::from(io::ErrorKind::IsADirectory),
+        kind => io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a file")),
+    };
+    Err(Error::storage(path, "write", refused))
+}
+
 pub(super) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -113,11 +137,8 @@ pub fn replace(
     path: &Path,
     content: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    if path.is_dir() {
-        let source = io::Error::from(io::ErrorKind::IsADirectory);
-        return Err(Error::storage(path, "write", source));
-    }
-    let path = &*disk.resolve(path);
+    require_regular(path)?;
+    let path = &*disk.resolve(path).map_err(|source| Error::storage(path, "write", source))?;
     // Asked for before the work is done, and again when nothing may come between.
     disk.hold(path)?;
     let failed = |operation| move |source| Error::storage(path, operation, source);

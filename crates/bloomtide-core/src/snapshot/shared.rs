@@ -10,7 +10,7 @@
 //! disk holds every bit that was in it at that moment, so no key that was flushed can be lost.
 
 use super::checksums::{Running, compare, tail};
-use super::file::directory_of;
+use super::file::{directory_of, target_of};
 use super::header::{Header, Kind, LIVE, SEALED, STATE_AT};
 use super::read::{as_damage, read_header, require_sections};
 use super::record::Record;
@@ -63,12 +63,13 @@ impl SharedFile {
             sections: vec![plan.bytes()],
         };
         let failed = |operation| move |source| Error::storage(path, operation, source);
+        let target = &*target_of(path).map_err(failed("create"))?;
         let made = (|| {
-            let mut unfinished = Unfinished::create(path)?;
+            let mut unfinished = Unfinished::create(target)?;
             let made = write_new(&mut unfinished.file, &header).and_then(|()| {
                 // A link fails if the name is taken: of two processes that create at once, one wins and
                 // the other opens a file that is whole.
-                match fs::hard_link(&unfinished.path, path) {
+                match fs::hard_link(&unfinished.path, target) {
                     Ok(()) => Ok(true),
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
                     Err(e) => Err(e),
@@ -79,7 +80,8 @@ impl SharedFile {
         })()
         .map_err(failed("create"));
         if matches!(made, Ok(true)) {
-            system::sync_directory(directory_of(path)).map_err(failed("sync the directory of"))?;
+            system::sync_directory(directory_of(target))
+                .map_err(failed("sync the directory of"))?;
         }
         made
     }
@@ -91,7 +93,7 @@ impl SharedFile {
         }
         let failed = |source| Error::storage(path, "open", source);
         if access == Access::Write {
-            unfinished::remove_leftovers(path);
+            unfinished::remove_leftovers(&target_of(path).map_err(failed)?);
         }
         loop {
             let mut options = OpenOptions::new();

@@ -54,6 +54,23 @@ pub(crate) fn open_regular(_path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
+/// What a path leads to that is neither a file nor a directory.
+#[cfg(unix)]
+pub(crate) fn special_kind(kind: std::fs::FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match kind {
+        _ if kind.is_fifo() => "a named pipe",
+        _ if kind.is_socket() => "a socket",
+        _ if kind.is_char_device() || kind.is_block_device() => "a device",
+        _ => "something else",
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn special_kind(_kind: std::fs::FileType) -> &'static str {
+    "something else"
+}
+
 /// Whether the file belongs to this user and has no second name.
 #[cfg(unix)]
 pub(crate) fn is_own_and_alone(file: &File) -> bool {
