@@ -20,7 +20,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build wheel test test-all test-portable test-sqlalchemy20 test-package lint bench proof crawl spark kills shop oracle equal experiments docs plots pictures fuzz lock clean
+.PHONY: help run build wheel test test-all test-portable test-sqlalchemy20 test-package lint bench proof crawl spark kills shop oracle histories equal experiments docs plots pictures fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, 
 
 oracle: $(VENV)/.release $(VENV)/.dev ## a million operations on each structure beside an exact model, and every planted fault (minutes)
 	$(BIN)/python -m benchmarks.oracle
+
+histories: $(VENV)/.build $(VENV)/.dev ## 20 000 random schemas and histories of writes a database that try to make a DatabaseGuard say a wrong no (HISTORIES_ARGS="--database sqlite" for less)
+	$(BIN)/python -m benchmarks.guard_histories $(HISTORIES_ARGS)
 
 equal: $(VENV)/.release ## a million operations on every structure that counts: all answer alike
 	$(BIN)/python -m benchmarks.equivalence
