@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -93,9 +94,12 @@ def not_gone(play: Play, slot: Any, target: str, where: Args, how: str, orm: boo
                 slot.send("SELECT * FROM there_is_no_such_table")
         case "kill":
             play.ground.kill(slot.driver)
+            slot.close()
+            return
         case _:
             slot.close()
-    slot.unseen = False
+    if how in ("driver", "text"):
+        slot.unseen = False
     slot.commit()
 
 
@@ -135,7 +139,7 @@ def close(play: Play, slot: Any) -> None:
 def invalidate(play: Play, slot: Any) -> None:
     """The connection is thrown away within its transaction."""
     slot.connection.invalidate()
-    slot.rollback()
+    slot.close()
 
 
 @verb(0.5)
@@ -228,6 +232,38 @@ def build_amid(play: Play, slot: Any, steps: tuple[Step, ...]) -> None:
                 play.do(step)
 
     play.build(progress)
+
+
+@verb(
+    lambda d: 6.0 if "shared" in d.options else 0.0,
+    lambda d: {
+        "steps": tuple(
+            Step(name, "c", VERBS[name].draw(d))
+            for name in d.rnd.choices(("core_insert", "core_update", "as_text", "upsert"), k=2)
+        ),
+        "end": d.pick(commit=4, rollback=1, killed=1, killed_after=2),
+    },
+)
+def neighbour(play: Play, slot: Any, steps: tuple[Step, ...], end: str) -> None:
+    """Another process with the same shared filter writes, and may be killed around its commit."""
+    from benchmarks.guard_histories import neighbour as process
+
+    process.run(play, steps, end)
+
+
+@verb(lambda d: 0.0 if d.simple or (d.sqlite and not d.schema.wal) else 0.6, _draw_amid)
+def race(play: Play, slot: Any, steps: tuple[Step, ...]) -> None:
+    """Somebody writes and commits while another thread builds."""
+    builder = threading.Thread(target=_builds, args=(play,))
+    builder.start()
+    for step in steps:
+        play.do(step)
+    builder.join()
+
+
+def _builds(play: Play) -> None:
+    with suppress(SQLAlchemyError, BloomtideError, play.ground.error):
+        play.guard.build()
 
 
 @verb(0.7)

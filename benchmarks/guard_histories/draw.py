@@ -22,6 +22,8 @@ ANYBODY = (
     "outside",
     "drop_triggers",
     "outside_schema",
+    "neighbour",
+    "race",
     "two_phases",
 )
 """Verbs for which it does not matter whose slot they are given."""
@@ -83,7 +85,10 @@ def draw_history(
         columns = tuple(replace(col, unique=not schema.primary) for col in schema.columns[:1])
         schema = replace(schema, columns=columns)
     options = draw_options(rnd, schema) if options is None else options
+    if simple:
+        options.pop("shared", None)
     draw = Draw(rnd, schema, options)
+    draw.simple = simple
     rows = tuple(draw.row() for _ in range(rnd.choice([0, 2, 3, 4])))
     weights = {name: verb.weight(draw) for name, verb in VERBS.items()}
     orm = [name for name in weights if name.startswith("orm_")]
@@ -91,9 +96,17 @@ def draw_history(
     slot = draw.pick(s=4, c=4, i=1, w=0 if database == "sqlite" else 1)
     for _ in range(rnd.choice([4, 8, 12, 20])):
         if rnd.random() < 0.12:
-            slot = draw.pick(s=4, p=1, c=4, i=1, w=0 if database == "sqlite" else 1)
+            slot = draw.pick(
+                s=4,
+                p=1,
+                c=4,
+                i=1,
+                j=0.5,
+                n=2 if "shared" in options else 0,
+                w=0 if database == "sqlite" else 1,
+            )
         likely = dict(weights)
-        if slot not in ("s", "p"):
+        if slot not in ("s", "p", "j"):
             for name in orm:
                 likely[name] = 0.0
         if slot == "i":

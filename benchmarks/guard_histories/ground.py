@@ -25,6 +25,10 @@ class Ground:
 
     error: type[Exception]
     """The driver's own errors."""
+    shared_at: Path | None = None
+    """Where the shared filter of another process is."""
+    place: str
+    """The file or URL of the history that is played."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -45,6 +49,12 @@ class Ground:
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def copy(self) -> Ground:
+        """For another process: it knows the driver, and owns nothing."""
+        made = Elsewhere.__new__(Elsewhere)
+        made.error, made.folder, made.number = self.error, self.folder, self.number
+        return made
+
     def fresh(self, schema: Schema) -> AbstractContextManager[tuple[sa.Engine, sa.Engine]]:
         """The engine that is guarded, and the judge's, on an empty database."""
         raise NotImplementedError
@@ -52,6 +62,33 @@ class Ground:
     def kill(self, connection: Any) -> None:
         """Breaks a connection without a word to SQLAlchemy."""
         raise NotImplementedError
+
+
+class Elsewhere(Ground):
+    """What another process has of the ground."""
+
+
+def open_engine(schema: Schema, place: str) -> sa.Engine:
+    """Nobody waits long for a lock that somebody of the same thread holds."""
+    if schema.database == "postgresql":
+        words = {
+            "options": "-c search_path=public,ext -c lock_timeout=30 -c statement_timeout=5000"
+            " -c client_min_messages=error",
+            "prepare_threshold": None,
+        }
+        return sa.create_engine(place, connect_args=words)
+
+    def prepare(connection: sqlite3.Connection, record: object) -> None:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA foreign_keys = ON")
+        if schema.wal:
+            connection.execute("PRAGMA journal_mode = WAL")
+        if schema.namespace:
+            connection.execute(f"ATTACH '{place}.aux' AS aux")
+
+    engine = sa.create_engine(f"sqlite:///{place}", connect_args={"timeout": 0})
+    sa.event.listen(engine, "connect", prepare)
+    return engine
 
 
 class SqliteGround(Ground):
@@ -63,21 +100,8 @@ class SqliteGround(Ground):
     def fresh(self, schema: Schema) -> Iterator[tuple[sa.Engine, sa.Engine]]:
         self.number += 1
         path = self.folder / f"{self.number}.db"
-
-        def prepare(connection: sqlite3.Connection, record: object) -> None:
-            connection.execute("PRAGMA synchronous = OFF")
-            connection.execute("PRAGMA foreign_keys = ON")
-            if schema.wal:
-                connection.execute("PRAGMA journal_mode = WAL")
-            if schema.namespace:
-                connection.execute(f"ATTACH '{path}.aux' AS aux")
-
-        engines = []
-        for _ in range(2):
-            # Nobody waits for a lock that somebody of the same thread holds.
-            engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": 0})
-            sa.event.listen(engine, "connect", prepare)
-            engines.append(engine)
+        self.place = str(path)
+        engines = [open_engine(schema, self.place) for _ in range(2)]
         try:
             yield engines[0], engines[1]
         finally:
@@ -102,7 +126,7 @@ class PostgresGround(Ground):
         self.stack = ExitStack()
         if url is None:
             url = self.stack.enter_context(Postgres.running()).new_database()
-        self.url = url
+        self.url = self.place = url
         self.admin = sa.create_engine(url, connect_args={"options": "-c lock_timeout=200"})
         self.engines: list[sa.Engine] = []
         self.broken = False
@@ -122,14 +146,8 @@ class PostgresGround(Ground):
             engine.dispose()
         self.engines = []
 
-    def _open(self) -> None:
-        words = {
-            "options": "-c search_path=public,ext -c lock_timeout=30 -c statement_timeout=5000"
-            " -c client_min_messages=error",
-            "prepare_threshold": None,
-        }
-        for _ in range(2):
-            self.engines.append(sa.create_engine(self.url, connect_args=words))
+    def _open(self, schema: Schema) -> None:
+        self.engines = [open_engine(schema, self.place) for _ in range(2)]
 
     def _empty(self) -> None:
         with self.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -162,7 +180,7 @@ class PostgresGround(Ground):
             self.broken = False
             self._dispose()
         if not self.engines:
-            self._open()
+            self._open(schema)
         yield self.engines[0], self.engines[1]
         shutil.rmtree(self.folder / f"shared{self.number}", ignore_errors=True)
 

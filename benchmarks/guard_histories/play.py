@@ -1,8 +1,9 @@
 """Carries a history out, and asks the guard for every key that the database has.
 
 Each slot is somebody with a transaction: `s` and `p` are sessions, `c` a connection, `i` one that
-commits each statement, `w` commits in two phases. The judge is an engine of its own, of which the
-guard knows nothing.
+commits each statement, `w` commits in two phases, `j` is a session within a transaction of `c`, `n`
+a connection of another engine whose guard shares the filter. The judge is an engine of its own, of
+which the guard knows nothing.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from benchmarks.guard_histories.ground import Ground
+from benchmarks.guard_histories.ground import Ground, open_engine
 from benchmarks.guard_histories.schema import Mapping, Target, ddl
 from benchmarks.guard_histories.steps import VERBS, Args, History, Step
 from benchmarks.guard_histories.values import literal, raw, spellings
@@ -90,16 +92,17 @@ class Slot:
 
     @property
     def has_session(self) -> bool:
-        return self.name in ("s", "p")
+        return self.name in ("s", "p", "j")
 
     @property
     def connection(self) -> sa.Connection:
         if self.has_session:
             return self.opened().connection()
         if self.link is None or self.link.closed:
-            self.link = self.play.engine.connect()
+            engine = self.play.engine2 if self.name == "n" else self.play.engine
             if self.name == "i":
-                self.link = self.link.execution_options(isolation_level="AUTOCOMMIT")
+                engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+            self.link = engine.connect()
             self.savepoints, self.trans = [], None
         if self.name == "w" and self.trans is None and not self.link.in_transaction():
             self.trans = self.link.begin_twophase()
@@ -107,12 +110,20 @@ class Slot:
 
     def opened(self) -> Session:
         if self.session is None:
-            self.session = Session(self.play.engine)
+            if self.name == "j":
+                outer = self.play.slot("c").connection
+                self.session = Session(outer, join_transaction_mode="create_savepoint")
+            else:
+                self.session = Session(self.play.engine)
             self.savepoints = []
         return self.session
 
     def execute(self, statement: Any, params: Any = None) -> Any:
         where = self.opened() if self.has_session else self.connection
+        table = getattr(statement, "table", None)
+        if getattr(table, "schema", None) == "tenant":
+            here = {"tenant": self.play.schema.namespace}
+            statement = statement.execution_options(schema_translate_map=here)
         result = (
             where.execute(statement, params) if params is not None else where.execute(statement)
         )
@@ -159,7 +170,9 @@ class Slot:
         if self.older and not told:
             self.unseen = True
         self.older = False
-        if self.unseen:
+        if self.unseen and self.name == "j":
+            self.play.slot("c").unseen = True  # which commits in truth
+        elif self.unseen:
             self.unseen = False
             self.play.remedy()
 
@@ -199,8 +212,13 @@ class Play:
         self.slots: dict[str, Slot] = {}
         self.number = -1
         self.guard: Any = None
+        self.other: Any = None
+        """A guard on another engine, which shares the filter."""
+        self.pair = "shared" in history.options
         self.behind = False
         """Others have written since the guard last caught up."""
+        self.late = bool(history.options.get("outbox") and history.schema.hazards)
+        """What the engine writes makes the database write keys, which the outbox brings later."""
 
     def run(self) -> Outcome:
         with self.ground.fresh(self.schema) as engines:
@@ -230,6 +248,9 @@ class Play:
                 slot.close()
             if self.guard is not None:
                 self.guard.close()
+            if self.other is not None:
+                self.other.close()
+                self.engine2.dispose()
             self.mapping.close()
             if self.log:
                 sa.event.remove(self.engine, "before_cursor_execute", self._sent)
@@ -300,6 +321,8 @@ class Play:
             if not goes_on:
                 with suppress(SQLAlchemyError, DBAPIError, self.ground.error):
                     slot.rollback()
+            if slot.link is not None and slot.link.invalidated:
+                slot.close()  # its next connection would have lost the isolation level
 
     def _failed(self, step: Step, error: Exception) -> None:
         if self.log:
@@ -316,8 +339,12 @@ class Play:
     def make_guard(self) -> None:
         options = {"error_rate": 1e-3, "capacity": 500, "rebuild": "manual", **self.history.options}
         if "shared" in options:
-            options["shared"] = self.ground.folder / f"shared{self.ground.number}"
+            options["shared"] = self.shared_at
         self.guard = self.plant(self.engine, self.mapping.guarded, **options)
+        if self.pair and self.other is None:
+            self.engine2 = open_engine(self.schema, self.ground.place)
+            self.other = self.plant(self.engine2, self.mapping.guarded, **options)
+            self.other.build()
 
     def build(self, progress: Any = None) -> bool:
         """Errors of the database change nothing, so it is tried once."""
@@ -325,6 +352,10 @@ class Play:
         if done:
             self.behind = False
         return done
+
+    @property
+    def shared_at(self) -> Path:
+        return self.ground.shared_at or self.ground.folder / f"shared{self.ground.number}"
 
     @property
     def state(self) -> str:
@@ -342,8 +373,8 @@ class Play:
     def check(self) -> None:
         """Asks for all committed keys, for all values that a step may write, and for other
         spellings of these. Whatever the guard calls absent is looked for by the judge."""
-        if self.behind:
-            self._catch_up()
+        if (self.behind or self.late) and not self._caught_up():
+            return  # the page gives it some seconds, and then it passes everything
         state = self.state
         self.outcome.checks += 1
         self.outcome.ready += state == "READY"
@@ -355,11 +386,14 @@ class Play:
         for some in ([*keys, *self.written], others):
             self.verify([key for key in some if not self.answer(key)])
 
-    def _catch_up(self) -> None:
+    def _caught_up(self) -> bool:
         try:
             self.guard.catch_up()
-        except (SQLAlchemyError, BloomtideError, self.ground.error) as error:
+        except Exception as error:  # noqa: BLE001
             self._failed(Step("catch_up", "-"), error)
+            return False
+        self.behind = False
+        return True
 
     def keys(self) -> list[Any]:
         columns = self.mapping.key_columns
@@ -382,7 +416,8 @@ class Play:
         """True if the guard refuses to say."""
         self.outcome.questions += 1
         try:
-            return bool(self.guard.may_exist(key))
+            found = bool(self.guard.may_exist(key))
+            return found if self.other is None else found and bool(self.other.may_exist(key))
         except BloomtideError as error:
             self.outcome.errors[f"may_exist: {type(error).__name__}: {str(error)[:60]}"] += 1
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:

@@ -75,6 +75,8 @@ class Schema:
     partitioned: bool = False
     inherited: bool = False
     wal: bool = False
+    renamed: bool = False
+    """The attributes of the class have names of their own."""
 
     @property
     def dialect(self) -> Dialect:
@@ -164,6 +166,7 @@ def draw_schema(
         partitioned,
         hazard == "inherited",
         sqlite_ and rnd.random() < 0.4,
+        renamed=rnd.random() < 0.2,
     )
 
 
@@ -300,8 +303,20 @@ class Target:
     keys: dict[str, str]
     """From `id`, `k`, `j`, `note` to the name in `values()`."""
     cls: Any = None
+    """Statements are given a mapped class, and `keys` are its attributes."""
+
+    @property
+    def dml(self) -> Any:
+        """What INSERT, UPDATE and DELETE are given."""
+        return self.cls or self.table
+
+    def type_of(self, key: str) -> Any:
+        """The type of the column that `values()` knows by this name."""
+        return next(self.column(name).type for name, own in self.keys.items() if own == key)
 
     def column(self, logical: str) -> Any:
+        if self.cls is not None:
+            return getattr(self.cls, self.keys[logical])
         return self.table.c[self.keys[logical]]
 
 
@@ -329,9 +344,18 @@ class Mapping:
         self.cls: Any = None
         if schema.orm:
             self.cls = type("Row", (), {})
-            self.registry.map_imperatively(self.cls, self.table)
+            own = {f"the_{col.logical}": self.table.c[col.key] for col in schema.columns}
+            self.registry.map_imperatively(
+                self.cls, self.table, properties=own if schema.renamed else {}
+            )
         keys = {col.logical: col.key for col in schema.columns} | {"id": "id", "note": "note"}
-        self._targets = {"main": Target(self.table, keys, self.cls)}
+        self.attributes = {
+            name: f"the_{name}" if schema.renamed and name in ("k", "j") else key
+            for name, key in keys.items()
+        }
+        self._targets = {"main": Target(self.table, keys)}
+        if self.cls:
+            self._targets["entity"] = Target(self.table, self.attributes, self.cls)
 
     def _column(self, col: Col) -> sa.Column[Any]:
         s, kind, words, more = self.schema, col.of, dict[str, Any](), list[Any]()
@@ -358,7 +382,7 @@ class Mapping:
     def guarded(self) -> Any:
         """What the guard is given."""
         found = [
-            getattr(self.cls, col.key) if self.cls else self.table.c[col.key]
+            getattr(self.cls, self.attributes[col.logical]) if self.cls else self.table.c[col.key]
             for col in self.schema.columns
         ]
         return found[0] if len(found) == 1 else tuple(found)
@@ -413,6 +437,8 @@ class Mapping:
             return Target(table, {logical: swap[text] for logical, text in named.items()})
         elif name == "qualified" and namespace is None:
             namespace = "main" if s.database == "sqlite" else "public"
+        elif name == "translated":
+            namespace = "tenant"
         elif name in ("defaults", "onupdate"):
             word = "default" if name == "defaults" else "onupdate"
             words = {col.logical: {word: col.of.values[CLIENT]} for col in s.columns}

@@ -56,8 +56,8 @@ def shrink(
     return history
 
 
-OTHERS = ("outside", "outside_schema", "drop_triggers")
-"""Verbs that are only right with a change table."""
+OTHERS = ("outside", "outside_schema", "drop_triggers", "neighbour")
+"""Verbs that are only right with the options they were drawn for."""
 
 
 def _options(history: History) -> Iterator[History]:
@@ -88,6 +88,7 @@ PLAIN: dict[str, Any] = {
     "inherited": False,
     "wal": False,
     "orm": False,
+    "renamed": False,
     "primary": False,
 }
 

@@ -76,6 +76,8 @@ class Draw:
 
     def __init__(self, rnd: random.Random, schema: Schema, options: Args) -> None:
         self.rnd, self.schema, self.options = rnd, schema, options
+        self.simple = False
+        """For guards that know nothing of threads."""
         self.unused = {col.logical: self._shuffled(col) for col in schema.columns}
         self.used: dict[str, list[int]] = {col.logical: [] for col in schema.columns}
         self.ids = 0
@@ -173,6 +175,9 @@ class Draw:
         }
         if self.sqlite:
             words["cased"] = 1.2
+        if s.orm:
+            words["entity"] = 3
+        words["translated"] = 0.6
         if s.view:
             words["view"] = 3
         if s.inherited:

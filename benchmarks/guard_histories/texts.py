@@ -53,10 +53,10 @@ def _style(d: Draw) -> str:
         "spaces": 0.5,
     }
     if d.sqlite:
-        words |= {"replace": 0.6}
+        words |= {"replace": 0.6, "brackets": 0.5, "backticks": 0.4, "other_case": 0.5}
     else:
         words |= {"cte": 0.8, "two": 0.7, "explain": 0.5, "do": 0.5, "prepare": 0.5, "select_into": 0.2, "merge": 0.4,
-                  "search_path": 0.3}  # fmt: skip
+                  "search_path": 0.3, "unicode": 0.4}  # fmt: skip
     return d.pick(**words)
 
 
@@ -105,6 +105,15 @@ def as_text(
             slot.send(_escaped(play, sql.replace(" ", "\n\t", 2)))
         case "replace" if what == "insert":
             slot.send(sql.replace("INSERT", "REPLACE"))
+        case "brackets":
+            slot.send(sql.replace(play.schema.quote(table), f"[{table}]"))
+        case "backticks":
+            slot.send(sql.replace(play.schema.quote(table), f"`{table}`"))
+        case "other case":
+            slot.send(sql.replace(play.schema.quote(table), play.schema.quote(table.swapcase())))
+        case "unicode":
+            points = "".join(f"\\{ord(letter):04x}" for letter in table)
+            slot.send(_escaped(play, sql.replace(play.schema.quote(table), f'U&"{points}"')))
         case "cte":
             slot.send(_escaped(play, f"WITH made AS ({sql} RETURNING 1) SELECT * FROM made"))
         case "two":
@@ -209,6 +218,7 @@ def draw_ddl(d: Draw) -> Args:
 @verb(0.8, draw_ddl)
 def change_schema(play: Play, slot: Any, what: str, how: str, value: int, part: str) -> None:
     """DDL as text, through the guarded engine."""
+    play.late = "outbox" in play.history.options
     for sql in part_of(ddl_of(play, what, value), part):
         if how == "driver sql":
             slot.send(_escaped(play, sql))

@@ -53,15 +53,14 @@ def _objects(play: Play, rows: list[Args]) -> list[Any]:
     made = []
     for row in rows:
         thing = play.mapping.cls()
-        for name, value in play.row(play.target("main"), row).items():
+        for name, value in play.row(play.target("entity"), row).items():
             setattr(thing, name, value)
         made.append(thing)
     return made
 
 
 def _loaded(play: Play, slot: Any, where: Args) -> list[Any]:
-    main = play.target("main")
-    wanted = sa.select(play.mapping.cls).where(condition(play, main, where))
+    wanted = sa.select(play.mapping.cls).where(condition(play, play.target("entity"), where))
     return list(slot.opened().scalars(wanted))
 
 
@@ -74,7 +73,7 @@ def orm_add(play: Play, slot: Any, rows: list[Args], how: str) -> None:
     elif how == "many":
         slot.execute(
             sa.insert(play.mapping.cls),
-            _alike([play.row(play.target("main"), row) for row in rows]),
+            _alike([play.row(play.target("entity"), row) for row in rows]),
         )
     elif how == "merge":
         for thing in _objects(play, rows):
@@ -93,7 +92,7 @@ def orm_add_later(play: Play, slot: Any, rows: list[Args]) -> None:
 @verb(_for_orm, lambda d: {"where": d.where(), "change": d.change(), "flush": d.chance(0.6)})
 def orm_update(play: Play, slot: Any, where: Args, change: Args, flush: bool) -> None:
     for thing in _loaded(play, slot, where):
-        for name, value in play.row(play.target("main"), change).items():
+        for name, value in play.row(play.target("entity"), change).items():
             setattr(thing, name, value)
     if flush:
         slot.opened().flush()
@@ -102,8 +101,8 @@ def orm_update(play: Play, slot: Any, where: Args, change: Args, flush: bool) ->
 @verb(lambda d: _for_orm(d) * 0.2, lambda d: {"where": d.where()})
 def orm_computed(play: Play, slot: Any, where: Args) -> None:
     """An attribute set to an expression of SQL."""
-    key = play.schema.columns[0].key
-    column = play.mapping.table.c[key]
+    key = play.target("entity").keys["k"]
+    column = play.mapping.key_columns[0]
     for thing in _loaded(play, slot, where):
         setattr(
             thing,
@@ -124,8 +123,9 @@ def orm_delete(play: Play, slot: Any, where: Args, flush: bool) -> None:
 @verb(lambda d: _for_orm(d) * 0.3, lambda d: {"where": d.where(), "change": d.change()})
 def orm_update_many(play: Play, slot: Any, where: Args, change: Args) -> None:
     """A bulk update by primary key."""
-    main = play.target("main")
-    primary = [column.key for column in play.mapping.table.primary_key]
+    main = play.target("entity")
+    guarded = [main.keys[col.logical] for col in play.schema.columns]
+    primary = guarded if play.schema.primary else ["id"]
     rows = [
         {name: getattr(thing, name) for name in primary} | play.row(main, change)
         for thing in _loaded(play, slot, where)
@@ -235,7 +235,7 @@ def _one(play: Play, table: Any, target: Target, row: Args, style: str) -> tuple
 def core_insert(play: Play, slot: Any, target: str, style: str, rows: list[Args]) -> None:
     """INSERT in every form of Core."""
     found = play.target(target)
-    table: Any = found.table
+    table: Any = found.dml
     _mark(play, slot, target)
     given = [play.row(found, row) for row in rows]
     match style:
@@ -268,7 +268,7 @@ def core_insert(play: Play, slot: Any, target: str, style: str, rows: list[Args]
 
 def _by_cte(play: Play, slot: Any, target: Target, row: Args) -> None:
     """PostgreSQL: an INSERT within a SELECT. SQLite: an INSERT from a CTE."""
-    table: Any = target.table
+    table: Any = target.dml
     if play.schema.database == "postgresql":
         inner = (
             sa.insert(table).values(row).returning(target.column("note").label("noted")).cte("made")
@@ -276,7 +276,7 @@ def _by_cte(play: Play, slot: Any, target: Target, row: Args) -> None:
         slot.execute(sa.select(inner.c.noted))
         return
     chosen = sa.select(
-        *(sa.literal(v, table.c[n].type).label(f"x{i}") for i, (n, v) in enumerate(row.items()))
+        *(sa.literal(v, target.type_of(n)).label(f"x{i}") for i, (n, v) in enumerate(row.items()))
     )
     made = chosen.cte("made")
     slot.execute(sa.insert(table).from_select(list(row), sa.select(*made.c)))
@@ -302,7 +302,7 @@ def upsert(
     _mark(play, slot, target)
     kind: Any = sqlite if play.schema.database == "sqlite" else pg
     given = _alike([play.row(found, row) for row in rows])
-    made = kind.insert(found.table).values(given)
+    made = kind.insert(found.dml).values(given)
     if on == "id" and not play.schema.primary:
         elements = [found.column("id")]
     else:
@@ -346,7 +346,7 @@ def _draw_update(d: Draw) -> Args:
 def core_update(play: Play, slot: Any, target: str, style: str, where: Args, change: Args) -> None:
     """UPDATE in every form of Core."""
     found = play.target(target)
-    table: Any = found.table
+    table: Any = found.dml
     _mark(play, slot, target)
     values = play.row(found, change)
     made = sa.update(table).where(condition(play, found, where))
@@ -355,7 +355,7 @@ def core_update(play: Play, slot: Any, target: str, style: str, where: Args, cha
     match style:
         case "literal":
             slot.execute(
-                made.values({n: sa.literal(v, table.c[n].type) for n, v in values.items()})
+                made.values({n: sa.literal(v, found.type_of(n)) for n, v in values.items()})
             )
         case "many":
             if where["by"] == "id":
@@ -422,7 +422,7 @@ def _draw_delete(d: Draw) -> Args:
 @verb(lambda d: 8.0 if d.options.get("removals") else 4.0, _draw_delete)
 def core_delete(play: Play, slot: Any, target: str, where: Args, style: str) -> None:
     found = play.target(target)
-    made = sa.delete(found.table).where(condition(play, found, where))
+    made = sa.delete(found.dml).where(condition(play, found, where))
     if style == "returning":
         slot.execute(made.returning(found.column("k")))
     elif style == "cte" and play.schema.database == "postgresql":
@@ -448,8 +448,8 @@ def come_and_go(play: Play, slot: Any, target: str, row: Args, order: str) -> No
     where = {"by": "k", **{name: index for name, index in row.items() if name in ("k", "j")}}
     if len(where) == 1 or None in where.values():
         return
-    gone = sa.delete(found.table).where(condition(play, found, where))
-    comes = sa.insert(found.table).values(play.row(found, row))
+    gone = sa.delete(found.dml).where(condition(play, found, where))
+    comes = sa.insert(found.dml).values(play.row(found, row))
     orders = {
         "delete first": [gone, comes],
         "insert first": [comes, gone],
