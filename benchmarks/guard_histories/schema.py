@@ -46,10 +46,11 @@ class Col:
     client: str | None = None
     """How the mapping fills it: `scalar`, `callable`, `sql`, `onupdate`."""
     server: str | None = None
-    """A server default: `declared` or `undeclared`."""
+    """A server default: `declared` or `undeclared`; or one of a `domain` or a `sequence`."""
     generated: str | None = None
     cascade: str | None = None
-    """ON UPDATE CASCADE from a parent table."""
+    """ON UPDATE CASCADE from a parent table, `declared` or `undeclared`; from a parent of the parent
+    (`deep`); from the table itself (`self`); or ON DELETE SET DEFAULT (`default`)."""
 
     @property
     def of(self) -> Kind:
@@ -147,6 +148,14 @@ def draw_schema(
             [logical.upper(), f"{logical} nr", f"Käse{logical}", "order" if logical == "k" else "group"])  # fmt: skip
         if hazard in ("server", "generated", "cascade"):
             words[hazard] = rnd.choice(["declared", "undeclared", "undeclared"])
+            if hazard == "cascade" and rnd.random() < 0.4:
+                words[hazard] = rnd.choice(["deep", "self", "default"])
+            if hazard == "server" and rnd.random() < 0.3 and not sqlite_ and not primary:
+                words[hazard] = rnd.choice(["domain", "sequence"])
+            if words[hazard] == "self" and primary:
+                words[hazard] = "deep"
+            if words[hazard] in ("self", "sequence"):
+                kind = BY_NAME["integer"]
         elif rnd.random() < 0.12:
             words["client"] = rnd.choice(["scalar", "callable", "sql", "onupdate"])
         key = f"{logical}_key" if rnd.random() < 0.12 else name
@@ -179,14 +188,15 @@ def ddl(schema: Schema) -> list[str]:
     for col in s.columns:
         made += [text for text in col.of.before if text not in made]
     types = {col: col.of.compiled(s.dialect) for col in s.columns}
+    for col in s.columns:
+        if col.server == "domain":
+            made.append(f"CREATE DOMAIN filled AS {types[col]} DEFAULT {s.constant(col, SERVER)}")
+            types[col] = "filled"
+        if col.server == "sequence":
+            made.append("CREATE SEQUENCE numbers START 77")
     names = ", ".join(q(col.name) for col in s.columns)
     if any(col.cascade for col in s.columns):
-        parent = s.columns[0]
-        made.append(
-            f"CREATE TABLE {s.named('parent')} (pid {types[parent]} PRIMARY KEY, note INTEGER)"
-        )
-        made += [f"INSERT INTO {s.named('parent')} VALUES ({s.constant(parent, index)}, {index}) ON CONFLICT DO NOTHING"
-                 for index in (*range(len(parent.of.values) - 3), SERVER) if index % 4 != 3]  # fmt: skip
+        made += _parents(s, types[s.columns[0]])
     made.append(f"CREATE TABLE {s.named(s.table)} ({', '.join(_columns(s, types))})"
                 + (" PARTITION BY RANGE (note)" if s.partitioned else ""))  # fmt: skip
     of_u = ", ".join(f"{q(col.name)} {types[col]}" for col in s.columns)
@@ -198,6 +208,19 @@ def ddl(schema: Schema) -> list[str]:
                 f"INSERT INTO {s.named('u')} (id, {names}, note) VALUES ({900 + number}, {row}, 1)"
             )
     made += _partitions(s) + _beside(s)
+    return made
+
+
+def _parents(s: Schema, type_: str) -> list[str]:
+    """The table that the guarded column refers to, and the one above it."""
+    col, q, above, made = s.columns[0], s.quote, "", list[str]()
+    values = [i for i in (*range(len(col.of.values) - 3), SERVER) if i % 4 != 3]
+    for name in ("grand", "parent") if col.cascade == "deep" else ("parent",):
+        made.append(f"CREATE TABLE {s.named(name)} (pid {type_} PRIMARY KEY{above}, note INTEGER)")
+        made += [f"INSERT INTO {s.named(name)} VALUES ({s.constant(col, index)}, {index}) ON CONFLICT DO NOTHING"
+                 for index in values]  # fmt: skip
+        target = q(name) if s.database == "sqlite" else s.named(name)
+        above = f" REFERENCES {target} (pid) ON UPDATE CASCADE ON DELETE CASCADE"
     return made
 
 
@@ -220,13 +243,17 @@ def _columns(s: Schema, types: dict[Col, str]) -> list[str]:
             text += " NOT NULL"
         if col.unique and not s.partitioned:
             text += " UNIQUE"
-        if col.server:
+        if col.server == "sequence":
+            text += " DEFAULT nextval('numbers')"
+        elif (col.server and col.server != "domain") or col.cascade == "default":
             text += f" DEFAULT {s.constant(col, SERVER)}" if not s.numbered else ""
         if col.generated:
             stored = " STORED" if s.database == "postgresql" else ""
             text += f" GENERATED ALWAYS AS ({generated(s, col)}){stored}"
         if col.cascade:
-            text += f" REFERENCES {s.quote('parent') if s.database == 'sqlite' else s.named('parent')} (pid) ON UPDATE CASCADE ON DELETE SET NULL"
+            target, there = (s.table, "id") if col.cascade == "self" else ("parent", "pid")
+            end = "DEFAULT" if col.cascade == "default" else "NULL"
+            text += f" REFERENCES {q(target) if s.database == 'sqlite' else s.named(target)} ({there}) ON UPDATE CASCADE ON DELETE SET {end}"
         parts.append(text)
     parts.append("note INTEGER")
     if s.primary and not s.numbered:
@@ -415,8 +442,8 @@ class Mapping:
                 sa.column(here[logical], columns.get(logical, sa.Integer())) for logical in here),
                 schema=s.namespace)  # fmt: skip
             return Target(made, here)
-        if name == "parent":
-            return Target(sa.table("parent", sa.column("pid", s.columns[0].of.make()), sa.column("note"),
+        if name in ("parent", "grand"):
+            return Target(sa.table(name, sa.column("pid", s.columns[0].of.make()), sa.column("note"),
                                    schema=s.namespace), {"k": "pid", "note": "note"})  # fmt: skip
         where = {"view": "v", "child": "child", "u": "u", "part0": "part0", "part1": "part1"}
         table_name, namespace, key, words = (

@@ -203,6 +203,10 @@ def statement_fails(play: Play, slot: Any, how: str, rows: list[Args]) -> None:
 def draw_ddl(d: Draw) -> Args:
     words = {"rename": 3.0, "swap_columns": 2.0, "truncate": 1.0, "recreate": 1.0, "default": 1.0, "trigger": 1.5,
              "view": 0.5, "add_column": 0.7, "create_as": 0.5, "index": 0.3}  # fmt: skip
+    if d.sqlite:
+        words["temporary_trigger"] = 1.0
+    else:
+        words |= {"prepare": 1.0, "procedure": 1.0}
     if not d.sqlite:
         words |= {"rename_schema": 1.0, "attach": 1.0, "rule": 1.0, "inherit": 1.0, "alter_type": 0.7,
                   "cascade_later": 0.5}  # fmt: skip
@@ -263,6 +267,17 @@ def ddl_of(play: Play, what: str, value: int) -> list[str]:
                 f"ALTER TABLE {table} ALTER COLUMN {k} SET DEFAULT {new}",
                 f"INSERT INTO {s.named('u')} (note) VALUES (1)",
             ]
+        case "temporary trigger" if sqlite:
+            return [f"CREATE TEMP TRIGGER later AFTER UPDATE ON {s.named('u')} BEGIN UPDATE {q(s.table)} SET {k} = {new}; END",
+                    f"UPDATE {s.named('u')} SET note = 3"]  # fmt: skip
+        case "prepare":
+            return [
+                f"PREPARE later AS INSERT INTO {table} ({names}) VALUES ({row})",
+                "EXECUTE later",
+            ]
+        case "procedure":
+            return [f"CREATE PROCEDURE {s.named('later')}() LANGUAGE sql AS $$ INSERT INTO {table} ({names}) VALUES ({row}) $$",
+                    f"CALL {s.named('later')}()"]  # fmt: skip
         case "trigger" if sqlite:
             return [f"CREATE TRIGGER IF NOT EXISTS {s.named('later')} AFTER UPDATE ON {q('u')} BEGIN UPDATE {q(s.table)} SET {k} = {new}; END",
                     f"UPDATE {s.named('u')} SET note = 3"]  # fmt: skip

@@ -467,35 +467,43 @@ def _has_parent(d: Draw) -> float:
 
 
 def _draw_parent(d: Draw) -> Args:
-    new = [index for index in range(len(d.schema.columns[0].of.values) - 3) if index % 4 == 3]
-    return {
-        "old": d.known(),
-        "new": d.rnd.choice(new or [0]),
-        "style": d.pick(core=3, text=1, all=1),
-    }
+    new = [i for i in range(len(d.schema.columns[0].of.values) - 3) if i % 4 == 3]
+    what = d.pick(core=3, text=1, several=1, delete=1)
+    return {"old": d.known(), "new": d.rnd.choice(new or [0]), "what": what}
 
 
 @verb(_has_parent, _draw_parent)
-def update_parent(play: Play, slot: Any, old: int, new: int, style: str) -> None:
-    """What ON UPDATE CASCADE takes to the guarded column."""
-    found = play.target("parent")
-    column, value = found.column("k"), play.value("k", old)
+def update_parent(play: Play, slot: Any, old: int, new: int, what: str) -> None:
+    """What ON UPDATE CASCADE or ON DELETE SET DEFAULT takes to the guarded column."""
+    cascade = play.schema.columns[0].cascade
+    name = {"deep": "grand", "self": "main"}.get(str(cascade), "parent")
+    found = play.target(name)
+    column, value = found.column("id" if name == "main" else "k"), play.value("k", old)
     keys = play.keys()
-    if keys and play.value("k", old) not in keys:
+    if keys and value not in keys:
         value = keys[0]
-    if style == "text":
+    if name == "main":
+        slot.execute(sa.update(found.table).values(id=100 + new).where(column == value))
+    elif what == "delete":
+        slot.execute(sa.delete(found.table).where(column == value))
+    elif what == "text":
         kind, dialect = play.schema.columns[0].of, play.schema.dialect
         before, after = (
             literal(raw(kind, one, dialect), dialect) for one in (value, play.value("k", new))
         )
-        sql = f"UPDATE {play.schema.named('parent')} SET pid = {after} WHERE pid = {before}"
+        sql = f"UPDATE {play.schema.named(name)} SET pid = {after} WHERE pid = {before}"
         slot.execute(sa.text(sql.replace(":", "\\:")))
-        return
-    statement = sa.update(found.table).values(pid=play.value("k", new))
-    slot.execute(statement.where(column == value if style == "core" else column.in_([value])))
+    else:
+        met = column == value if what == "core" else column.in_([value])
+        slot.execute(sa.update(found.table).values(pid=play.value("k", new)).where(met))
 
 
 @verb(_has_parent, lambda d: {"value": d.fresh()})
 def insert_parent(play: Play, slot: Any, value: int) -> None:
-    found = play.target("parent")
-    slot.execute(sa.insert(found.table).values(pid=play.value("k", value), note=0))
+    """So that more rows can be written."""
+    if play.schema.columns[0].cascade != "self":
+        for name in (
+            ("grand", "parent") if play.schema.columns[0].cascade == "deep" else ("parent",)
+        ):
+            table = play.target(name).table
+            slot.execute(sa.insert(table).values(pid=play.value("k", value), note=0))
