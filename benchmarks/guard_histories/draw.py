@@ -38,14 +38,14 @@ def draw_options(rnd: random.Random, schema: Schema) -> Args:
         or schema.rule
         or any(col.server or col.generated or col.cascade for col in schema.columns)
     ):
-        return {"outbox": "60s"} if choice < 0.4 else {}
+        return {"outbox": "60s"} if choice < 0.6 else {}
     if unique and choice < 0.6:
         return {"removals": "commit"}
     if choice > 0.86:
         return {"outbox": "60s"}
     if choice > 0.8:
         return {"shared": "folder"}
-    if choice > 0.76:
+    if choice > 0.76 and not schema.hazards:
         return {"refresh": "5m"}
     return {}
 
@@ -94,7 +94,7 @@ def draw_history(
     orm = [name for name in weights if name.startswith("orm_")]
     steps: list[Step] = []
     slot = draw.pick(s=4, c=4, i=1, w=0 if database == "sqlite" else 1)
-    for _ in range(rnd.choice([4, 8, 12, 20])):
+    for _ in range(rnd.choice([4, 8, 12, 20] if database == "sqlite" else [4, 6, 8, 14])):
         if rnd.random() < 0.12:
             slot = draw.pick(
                 s=4,

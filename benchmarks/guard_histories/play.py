@@ -72,6 +72,20 @@ QUIET = (
 """Verbs after which nothing can be known that was not known before."""
 
 
+LOUD = (
+    "commit",
+    "driver_commit",
+    "end_as_text",
+    "two_phases",
+    "settle",
+    "build_amid",
+    "outside",
+    "outside_schema",
+    "drop_triggers",
+)
+"""Verbs after which there is news where each check costs a reading of the change table."""
+
+
 class Stop(Exception):
     """A wrong answer: nothing else matters."""
 
@@ -176,6 +190,13 @@ class Slot:
             self.unseen = False
             self.play.remedy()
 
+    @property
+    def busy(self) -> bool:
+        """Within a transaction."""
+        return (self.session is not None and self.session.in_transaction()) or (
+            self.link is not None and not self.link.closed and self.link.in_transaction()
+        )
+
     def rollback(self) -> None:
         self.savepoints, self.trans = [], None
         self.unseen = self.older = False
@@ -275,7 +296,7 @@ class Play:
 
     def _sent(self, conn: Any, cursor: Any, statement: str, params: Any, *rest: Any) -> None:
         if self.log:
-            self.log(f"      {statement}   {params!r}")
+            self.log(f"      {' '.join(statement.split())[:300]}   {params!r}")
 
     def _run(self) -> None:
         try:
@@ -291,7 +312,7 @@ class Play:
             if self.log:
                 self.log(f"{self.number:3}: {step}")
             self.do(step)
-            if step.verb not in QUIET:
+            if step.verb not in QUIET and (step.verb in LOUD or step.slot == "i" or not self.late):
                 self.check()
         self.number += 1
         for name in list(self.slots):

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing.util import Finalize
 
 from benchmarks.guard_histories.draw import draw_history
 from benchmarks.guard_histories.ground import Ground, ground_of
@@ -24,7 +25,7 @@ from benchmarks.guard_histories.shrink import describe, shrink, signature
 from benchmarks.markdown import table
 from tests.services.postgres import why_not
 
-CHUNK = 200
+CHUNK = 100
 """Histories that one process plays before it reports."""
 MOST = 600
 """Histories within which each planted fault must be found."""
@@ -114,6 +115,7 @@ def _begin(database: str) -> None:
     global _ground
     logging.disable(logging.CRITICAL)  # SQLAlchemy logs each connection that is broken on purpose
     _ground = ground_of(database)
+    Finalize(None, _ground.close, exitpriority=10)  # a worker of a pool runs no `atexit`
 
 
 def _work(database: str, first: int, count: int) -> Summary:
@@ -132,7 +134,10 @@ def many(database: str, seed: int, histories: int, jobs: int) -> Summary:
             for first in starts
         ]
         for task in tasks:
-            summary.merge(task.result())
+            found = task.result()
+            for sign, seeds in found.wrong.items():
+                print(f"wrong, seeds {seeds}: {sign}", file=sys.stderr, flush=True)
+            summary.merge(found)
             rate = summary.histories / (time.perf_counter() - begin)
             print(
                 f"{database}: {summary.histories} played, {summary.failures} wrong, {rate:.0f}/s",

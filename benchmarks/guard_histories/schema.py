@@ -299,20 +299,21 @@ def _beside(s: Schema) -> list[str]:
     constant = s.constant(col, TRIGGER)
     ident = 5000
     does = {
-        "more": f"INSERT INTO {{t}} (id, {k}, note) VALUES ({ident} + NEW.id, {constant}, 200){{once}}",
+        "more": f"INSERT INTO {{t}} (id, {k}, note) VALUES ({ident} + NEW.id, {constant}, 200)",
         "rewrite": f"UPDATE {{t}} SET {k} = {constant} WHERE id = NEW.id AND note % 3 = 0",
         "from_u": f"INSERT INTO {{t}} ({names}) VALUES ({new})",
     }[s.trigger]
+    once = " ON CONFLICT DO NOTHING" if s.trigger == "more" else ""
     on = s.named("u") if s.trigger == "from_u" else table
     when = "NEW.note < 200 AND NEW.note % 2 = 0" if s.trigger == "more" else "NEW.note < 200"
     if sqlite_:
-        body = does.format(t=q(s.table), once=" ON CONFLICT DO NOTHING")
+        body = does.replace("{t}", q(s.table)) + once
         plain = q("u") if s.trigger == "from_u" else q(s.table)
         return [
             *made,
             f"CREATE TRIGGER {s.named('writes')} AFTER INSERT ON {plain} WHEN {when} BEGIN {body}; END",
         ]
-    body = does.format(t=table, once=" ON CONFLICT DO NOTHING")
+    body = does.replace("{t}", table) + once
     made.append(
         f"CREATE FUNCTION {s.named('writes')}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body}; RETURN NULL; END $$"
     )
