@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from bloomtide.guard.shared import SharedKeys
-from tests.guard.test_held import ABSENT, KEYS, scan_of
+from bloomtide.guard.filter.shared import SharedKeyFilter
+from tests.guard.test_key_filter import ABSENT, KEYS, scan_of
 
 SUBJECT = {"table": "basket", "columns": ["customer"]}
-Pair = tuple[SharedKeys, SharedKeys]
+Pair = tuple[SharedKeyFilter, SharedKeyFilter]
 
 
 @pytest.fixture
-def attach(tmp_path: Path) -> Iterator[Callable[[], SharedKeys]]:
-    there: list[SharedKeys] = []
+def attach(tmp_path: Path) -> Iterator[Callable[[], SharedKeyFilter]]:
+    there: list[SharedKeyFilter] = []
 
-    def attach() -> SharedKeys:
-        there.append(SharedKeys(tmp_path / "guard", 1e-6, subject=SUBJECT))
+    def attach() -> SharedKeyFilter:
+        there.append(SharedKeyFilter(tmp_path / "guard", 1e-6, subject=SUBJECT))
         return there[-1]
 
     yield attach
@@ -33,7 +33,7 @@ def attach(tmp_path: Path) -> Iterator[Callable[[], SharedKeys]]:
 
 
 @pytest.fixture
-def pair(attach: Callable[[], SharedKeys]) -> Pair:
+def pair(attach: Callable[[], SharedKeyFilter]) -> Pair:
     builder, neighbour = attach(), attach()
     assert builder.rebuild(scan_of(KEYS), expected=len(KEYS))
     return builder, neighbour
@@ -45,5 +45,5 @@ def writer_and_builder(request: pytest.FixtureRequest, pair: Pair) -> Pair:
     return (pair[0], pair[0]) if request.param == "the builder itself" else (pair[1], pair[0])
 
 
-def says_absent(*processes: SharedKeys) -> list[bool]:
+def says_absent(*processes: SharedKeyFilter) -> list[bool]:
     return [not keys.may_exist(ABSENT) for keys in processes]

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import CITEXT
 
 from bloomtide import DatabaseGuard
 from bloomtide.errors import ParameterError
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from tests.guard.databases import BASKET, Database
 
 

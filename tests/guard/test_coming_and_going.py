@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from bloomtide.guard.shared import SharedKeys
-from bloomtide.guard.state import State
+from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.stats import State
 from tests.guard.neighbours import SUBJECT, Pair, says_absent
 from tests.guard.processes import Process
-from tests.guard.test_held import ABSENT, KEYS, scan_of
+from tests.guard.test_key_filter import ABSENT, KEYS, scan_of
 
 
-def test_the_first_to_come_trusts_nothing_it_finds(attach: Callable[[], SharedKeys]) -> None:
+def test_the_first_to_come_trusts_nothing_it_finds(attach: Callable[[], SharedKeyFilter]) -> None:
     keys = attach()
     keys.rebuild(scan_of(KEYS))
     neighbour = attach()
@@ -29,12 +29,12 @@ def test_the_first_to_come_trusts_nothing_it_finds(attach: Callable[[], SharedKe
 
 
 def test_who_went_lets_everything_pass_and_disturbs_nobody(pair: Pair) -> None:
-    pending = pair[0].begin()
-    pending.add_many(["open"])
+    transaction = pair[0].begin()
+    transaction.write(["open"])
     pair[0].detach()
     assert pair[0].may_exist(ABSENT)
-    pending.committing()
-    pending.committed()
+    pair[0].committing(transaction)
+    transaction.end()
     pair[0].distrust("too late")
     pair[0].add_many(["nowhere"])
     assert not pair[1].may_exist(ABSENT)
@@ -42,8 +42,8 @@ def test_who_went_lets_everything_pass_and_disturbs_nobody(pair: Pair) -> None:
 
 
 def _die(pipe: Connection, directory: Path, where: str) -> None:
-    keys = SharedKeys(directory, 1e-6, subject=SUBJECT)
-    pending = keys.begin()
+    keys = SharedKeyFilter(directory, 1e-6, subject=SUBJECT)
+    transaction = keys.begin()
 
     def tell() -> None:
         pipe.send("there")
@@ -52,20 +52,17 @@ def _die(pipe: Connection, directory: Path, where: str) -> None:
     if where == "attached":
         tell()
     elif where == "committing":
-        pending.add_many(["dying"])
-        pending.committing()
+        transaction.write(["dying"])
+        keys.committing(transaction)
         tell()
     elif where == "building":
         keys.rebuild(scan_of([], tell))
-    elif where == "holding":
-        with keys.hold():
-            tell()
     elif where == "alone":
         keys.rebuild(scan_of(KEYS))
         tell()
 
 
-@pytest.mark.parametrize("where", ["attached", "committing", "building", "holding"])
+@pytest.mark.parametrize("where", ["attached", "committing", "building"])
 def test_a_process_that_is_killed_leaves_no_lock(pair: Pair, tmp_path: Path, where: str) -> None:
     worker = Process(_die, tmp_path / "guard", where)
     assert worker.hear() == "there"
@@ -73,16 +70,13 @@ def test_a_process_that_is_killed_leaves_no_lock(pair: Pair, tmp_path: Path, whe
     worker.process.join()
     for keys in pair:
         assert keys.may_exist_many(KEYS).all()
-    if where == "holding":
-        assert says_absent(*pair) == [False, False], "its key is unknown to all"
-        assert "died" in pair[0].due()
     assert pair[0].rebuild(scan_of(KEYS))
     assert says_absent(*pair) == [True, True]
     assert not pair[1].stats().rebuilding
 
 
 def test_after_all_were_killed_nothing_is_trusted(
-    tmp_path: Path, attach: Callable[[], SharedKeys]
+    tmp_path: Path, attach: Callable[[], SharedKeyFilter]
 ) -> None:
     worker = Process(_die, tmp_path / "guard", "alone")
     assert worker.hear() == "there"
@@ -100,17 +94,17 @@ def test_after_all_were_killed_nothing_is_trusted(
 def test_a_forked_child_adds_and_sees_as_any_other_process(pair: Pair) -> None:
     _, neighbour = pair
     inside = neighbour.begin()
-    inside.add_many(["parent's"])
-    inside.committing()
+    inside.write(["parent's"])
+    neighbour.committing(inside)
     to_parent, from_child = os.pipe()
     child = os.fork()
     if not child:
         passed = b"no"
         try:
-            pending = neighbour.begin()
-            pending.add_many(["child's"])
-            pending.committing()
-            pending.committed()
+            transaction = neighbour.begin()
+            transaction.write(["child's"])
+            neighbour.committing(transaction)
+            transaction.end()
             if not neighbour.may_exist(ABSENT) and neighbour.may_exist("parent's"):
                 passed = b"yes"
         finally:
@@ -122,5 +116,5 @@ def test_a_forked_child_adds_and_sees_as_any_other_process(pair: Pair) -> None:
     os.close(from_child)
     assert neighbour.may_exist("child's")
     assert not neighbour.may_exist(ABSENT)
-    inside.committed()
+    inside.end()
     assert pair[0].rebuild(scan_of(KEYS)), "the child took no lock of its parent along"

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 import bloomtide
 from bloomtide import DatabaseGuard
 from bloomtide.errors import KeyTypeError, NullKeyError, ParameterError
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from tests.guard.shop import ABSENT, Basket, Customer, Visit
 
 
@@ -349,23 +349,6 @@ def test_an_async_engine_is_guarded_as_well(engine: Engine, url: str) -> None:
                 assert not await guard.aexists(session, ABSENT)
             with pytest.raises(ParameterError, match="abuild"):
                 guard.build()
-        await later.dispose()
-
-    asyncio.run(run())
-
-
-def test_rows_that_come_back_to_an_async_session_tell_their_keys(engine: Engine, url: str) -> None:
-    async def run() -> None:
-        later = create_async_engine(url.replace("sqlite:", "sqlite+aiosqlite:"))
-        with DatabaseGuard(later, Customer.id, 1e-6) as guard:
-            assert await guard.abuild()
-            async with AsyncSession(later) as session:
-                made = insert(Customer).values(name="x").returning(Customer.id)
-                key = await session.scalar(made)
-                assert key is not None
-                assert guard.may_exist(key)
-                assert guard.filter_many([key, ABSENT]) == [key]
-                await session.commit()
         await later.dispose()
 
     asyncio.run(run())

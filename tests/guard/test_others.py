@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool
 
 from bloomtide import DatabaseGuard
 from bloomtide.errors import IncompatibleError, ParameterError
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from tests.guard.databases import BASKET, METADATA, Database
 from tests.guard.guards import ABSENT, NEVER, Make
 from tests.services.postgres import Postgres
@@ -113,9 +113,9 @@ def test_a_reader_that_sees_the_end_of_a_build_late_does_not_build_again(guarded
             self.looks += name == "position"
             return None if (name, self.looks) == ("position", 1) else getattr(self.keys, name)
 
-    others: Any = guard._others
+    others: Any = guard._upkeep
     others._keys = Late(others._keys)
-    others._follow()
+    others._read_changes()
     others._keys = others._keys.keys
     assert guard.stats().rebuilds == 1
 
@@ -130,7 +130,7 @@ def test_a_guard_that_cannot_read_passes_everything_and_recovers(
         raise OperationalError("SELECT", {}, ConnectionError("away"))
 
     with monkeypatch.context() as patch:
-        patch.setattr("bloomtide.guard.errands.Errands.run", away)
+        patch.setattr("bloomtide.guard.background.BackgroundQueries.run", away)
         until(lambda: guard.may_exist(ABSENT))
         assert guard.stats().state is State.DEGRADED
         assert "followed" in guard.stats().reason
@@ -151,7 +151,7 @@ def test_a_reading_that_hangs_does_not_keep_the_guard_trusted(
         raise ConnectionError("at last")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bloomtide.guard.errands.Errands.run", hang)
+        patch.setattr("bloomtide.guard.background.BackgroundQueries.run", hang)
         until(lambda: guard.may_exist(ABSENT))
         released.append(True)
     until(lambda: not guard.may_exist(ABSENT))
@@ -160,7 +160,7 @@ def test_a_reading_that_hangs_does_not_keep_the_guard_trusted(
 def test_changes_are_pruned_when_everybody_has_had_the_time_to_read_them(
     basket: Database, guarded: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomtide.guard.changes._KEEP", 0.1)
+    monkeypatch.setattr("bloomtide.guard.outbox.table._KEEP", 0.1)
     guarded(outbox="20ms")
     basket.insert(range(50))
 
@@ -181,8 +181,8 @@ def test_changes_that_cannot_be_deleted_are_read_all_the_same(
         tried.append(True)
         raise OperationalError("DELETE", {}, PermissionError("no rights"))
 
-    monkeypatch.setattr("bloomtide.guard.changes._KEEP", 0.0)
-    monkeypatch.setattr("bloomtide.guard.outbox.Outbox.prune", no_rights)
+    monkeypatch.setattr("bloomtide.guard.outbox.table._KEEP", 0.0)
+    monkeypatch.setattr("bloomtide.guard.outbox.table.Outbox.prune", no_rights)
     guard = guarded(outbox=NEVER)
     for key in (7, 8):
         basket.insert([key])
@@ -241,7 +241,7 @@ def test_a_refresh_sees_everybody(basket: Database, guarded: Make) -> None:
 def test_the_first_build_is_up_to_the_caller(basket: Database, guarded: Make) -> None:
     """A second one beside it would keep an event loop waiting."""
     guard = guarded(refresh="20ms", build=False)
-    refresh = guard._others and guard._others._threads[0]
+    refresh = guard._upkeep and guard._upkeep._threads[0]
     assert refresh
     until(lambda: refresh.runs > 2)
     assert guard.stats().rebuilds == 0
@@ -258,7 +258,7 @@ def test_a_guard_that_cannot_be_refreshed_passes_everything_and_recovers(
         raise OperationalError("SELECT", {}, ConnectionError("away"))
 
     with monkeypatch.context() as patch:
-        patch.setattr("bloomtide.guard.errands.Errands.run", away)
+        patch.setattr("bloomtide.guard.background.BackgroundQueries.run", away)
         until(lambda: guard.may_exist(ABSENT))
         basket.insert([7])
     until(lambda: not guard.may_exist(ABSENT))

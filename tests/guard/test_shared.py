@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bloomtide.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
-from bloomtide.guard.pending import Key
-from bloomtide.guard.shared import SharedKeys
-from bloomtide.guard.state import State
+from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.stats import State
+from bloomtide.guard.writes.transaction import Key
 from tests.guard.neighbours import SUBJECT, Pair, says_absent
-from tests.guard.test_held import ABSENT, KEYS, scan_of
+from tests.guard.test_key_filter import ABSENT, KEYS, scan_of
 
 # --- sharing ------------------------------------------------------------------------------------
 
@@ -26,7 +28,7 @@ def test_what_one_built_all_can_ask(pair: Pair) -> None:
         assert keys.may_exist_many([0, ABSENT]).tolist() == [True, False]
 
 
-def test_before_the_first_build_everything_may_exist(attach: Callable[[], SharedKeys]) -> None:
+def test_before_the_first_build_everything_may_exist(attach: Callable[[], SharedKeyFilter]) -> None:
     keys = attach()
     assert keys.state is State.UNKNOWN
     assert keys.may_exist(ABSENT)
@@ -38,17 +40,16 @@ def test_what_one_writes_all_see_at_once(pair: Pair) -> None:
     for writer, reader in (pair, reversed(pair)):
         key = f"by {id(writer)}"
         assert not reader.may_exist(key)
-        writer.begin().add_many([key])
+        writer.begin().write([key])
         assert reader.may_exist(key)
 
 
 def test_a_rebuild_reaches_everybody(pair: Pair) -> None:
-    builder, neighbour = pair
-    assert neighbour.rebuild(scan_of(["other"]))
+    assert pair[1].rebuild(scan_of(["other"]))
     for keys in pair:
         assert keys.may_exist("other")
         assert not keys.may_exist(0), "the new filter is in use"
-    assert builder.generation == neighbour.generation == 2
+    assert [keys.stats().rebuilds for keys in pair] == [2, 2]
 
 
 def test_unseen_writes_of_one_let_everything_pass_everywhere_until_anyone_rebuilds(
@@ -62,23 +63,28 @@ def test_unseen_writes_of_one_let_everything_pass_everywhere_until_anyone_rebuil
     assert says_absent(*pair) == [True, True]
 
 
-def test_while_one_holds_everything_passes_everywhere(pair: Pair) -> None:
-    with pair[0].hold():
-        assert says_absent(*pair) == [False, False]
-        assert pair[0].rebuild(scan_of(KEYS))
-        assert says_absent(*pair) == [False, False], "a new filter does not end it"
-    assert says_absent(*pair) == [True, True]
+def test_keys_that_are_not_fresh_let_everything_pass_in_all_processes(pair: Pair) -> None:
+    pair[0].fresh_until = time.monotonic() - 1
+    assert [keys.state for keys in pair] == [State.DEGRADED, State.DEGRADED]
+    assert [keys.trusted for keys in pair] == [False, False]
+    assert "followed" in pair[1].stats().reason
+    pair[1].fresh_until = time.monotonic() + 1000
+    assert [keys.trusted for keys in pair] == [True, True]
 
 
-def test_a_pause_is_a_process_own_affair(pair: Pair) -> None:
-    pair[0].pause("the database is away")
-    assert says_absent(*pair) == [False, True]
-    assert pair[0].stats().reason == "the database is away"
-    assert [keys.state for keys in pair] == [State.DEGRADED, State.READY]
-    assert pair[1].rebuild(scan_of(KEYS))
-    assert says_absent(*pair) == [False, True], "a new filter does not end it"
-    pair[0].resume()
-    assert says_absent(*pair) == [True, True]
+def test_a_commit_that_nothing_follows_ends_for_others_as_well(pair: Pair) -> None:
+    """Its connection is used no more, so the driver is asked."""
+    builder, writer = pair
+    driver = sqlite3.connect(":memory:", check_same_thread=False)
+    driver.execute("CREATE TABLE t (k)")
+    driver.execute("INSERT INTO t VALUES (1)")
+    transaction = writer.begin(driver)
+    transaction.write(["early"])
+    writer.committing(transaction)
+    assert writer.files.sections.is_busy()
+    driver.commit()
+    assert builder.rebuild(scan_of(KEYS)), "it has waited until that was noticed"
+    driver.close()
 
 
 # --- writes that overlap with a build -----------------------------------------------------------
@@ -86,8 +92,8 @@ def test_a_pause_is_a_process_own_affair(pair: Pair) -> None:
 
 def test_a_key_written_during_a_build_is_in_the_new_filter(writer_and_builder: Pair) -> None:
     writer, builder = writer_and_builder
-    pending = writer.begin()
-    assert builder.rebuild(scan_of(KEYS, lambda: pending.add_many(["late"])))
+    transaction = writer.begin()
+    assert builder.rebuild(scan_of(KEYS, lambda: transaction.write(["late"])))
     assert builder.may_exist("late")
 
 
@@ -95,18 +101,18 @@ def test_a_key_written_before_a_build_and_committed_after_it_is_not_lost(
     writer_and_builder: Pair,
 ) -> None:
     writer, builder = writer_and_builder
-    pending = writer.begin()
-    pending.add_many(["early"])
+    transaction = writer.begin()
+    transaction.write(["early"])
     assert builder.rebuild(scan_of(KEYS))
-    pending.committing()
+    writer.committing(transaction)
     assert builder.may_exist("early"), "before the commit is sent"
-    pending.committed()
+    transaction.end()
 
 
 def test_a_transaction_is_not_told_that_what_it_wrote_is_absent(writer_and_builder: Pair) -> None:
     writer, builder = writer_and_builder
-    pending = writer.begin()
-    pending.add_many(["mine"])
+    transaction = writer.begin()
+    transaction.write(["mine"])
     assert builder.rebuild(scan_of(KEYS))
     assert writer.may_exist("mine")
     blind = writer.begin()
@@ -114,16 +120,16 @@ def test_a_transaction_is_not_told_that_what_it_wrote_is_absent(writer_and_build
     if writer is not builder:
         assert builder.rebuild(scan_of(KEYS))
     assert writer.may_exist("whatever it wrote")
-    blind.rolled_back()
-    pending.rolled_back()
+    blind.end()
+    transaction.end()
 
 
 def test_later_keys_of_a_transaction_bring_the_earlier_ones_along(pair: Pair) -> None:
     builder, writer = pair
-    pending = writer.begin()
-    pending.add_many(["first"])
+    transaction = writer.begin()
+    transaction.write(["first"])
     assert builder.rebuild(scan_of(KEYS))
-    pending.add_many(["second"])
+    transaction.write(["second"])
     assert builder.may_exist_many(["first", "second"]).all()
 
 
@@ -131,19 +137,19 @@ def test_a_build_waits_for_the_commits_of_others_before_it_scans(pair: Pair) -> 
     """Whose key is not in the new filter is in the scan: the commit comes first."""
     builder, writer = pair
     table: list[Key] = []
-    pending = writer.begin()
-    pending.add_many(["early"])
-    pending.committing()
+    transaction = writer.begin()
+    transaction.write(["early"])
+    writer.committing(transaction)
     waited: list[float] = []
 
     def commit_now(seconds: float) -> None:
         if not waited:
             table.append("early")
-            pending.committed()
+            transaction.end()
         waited.append(seconds)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bloomtide.guard.sections.time.sleep", commit_now)
+        patch.setattr("bloomtide.guard.filter.locks.time.sleep", commit_now)
         assert builder.rebuild(scan_of(table))
     assert waited, "the scan would have been too early"
     assert builder.may_exist("early")
@@ -152,25 +158,25 @@ def test_a_build_waits_for_the_commits_of_others_before_it_scans(pair: Pair) -> 
 def test_a_build_takes_along_the_commits_of_its_own_process(pair: Pair) -> None:
     """It does not wait for them: its own thread may be in the midst of one."""
     builder, neighbour = pair
-    pending = builder.begin()
-    pending.add_many(["early"])
-    pending.committing()
+    transaction = builder.begin()
+    transaction.write(["early"])
+    builder.committing(transaction)
     assert builder.rebuild(scan_of(KEYS))
     assert neighbour.may_exist("early")
-    pending.committed()
+    transaction.end()
 
 
 def test_a_build_does_not_wait_for_ever(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     builder, writer = pair
-    pending = writer.begin()
-    pending.add_many(["stuck"])
-    pending.committing()
-    monkeypatch.setattr("bloomtide.guard.shared._PATIENCE", 0.02)
+    transaction = writer.begin()
+    transaction.write(["stuck"])
+    writer.committing(transaction)
+    monkeypatch.setattr("bloomtide.guard.filter.shared._PATIENCE", 0.02)
     for _ in range(2):
         with pytest.raises(StorageError, match="does not end"):
             builder.rebuild(scan_of(KEYS))
         assert says_absent(*pair) == [True, True], "the filter in use is as good as before"
-    pending.committed()
+    transaction.end()
     assert builder.rebuild(scan_of([*KEYS, "stuck"]))
     assert builder.may_exist("stuck")
 
@@ -201,13 +207,13 @@ def test_no_filter_is_trusted_after_the_commit_of_an_unseen_write_that_came_befo
     pair: Pair,
 ) -> None:
     builder, writer = pair
-    pending = writer.begin()
-    pending.see_nothing("text()")
+    transaction = writer.begin()
+    transaction.see_nothing("text()")
     assert builder.rebuild(scan_of(KEYS))
     assert says_absent(builder, writer) == [True, False], "only the writer knows of it, as yet"
-    pending.committing()
+    writer.committing(transaction)
     assert says_absent(*pair) == [False, False]
-    pending.committed()
+    transaction.end()
     assert builder.rebuild(scan_of([*KEYS, "unseen"]))
     assert says_absent(*pair) == [True, True]
 
@@ -215,16 +221,16 @@ def test_no_filter_is_trusted_after_the_commit_of_an_unseen_write_that_came_befo
 def test_a_transaction_of_too_many_keys_ends_the_trust_if_a_filter_came_in_between(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomtide.guard.pending.Pending.most", 10)
+    monkeypatch.setattr("bloomtide.guard.writes.transaction.OpenTransaction.most", 10)
     builder, writer = pair
-    pending = writer.begin()
-    pending.add_many(list(range(5000, 5020)))
+    transaction = writer.begin()
+    transaction.write(list(range(5000, 5020)))
     assert says_absent(*pair) == [True, True], "the filter in use has all of its keys"
     assert builder.rebuild(scan_of(KEYS))
     assert says_absent(writer) == [False], "its own keys are not in the new one"
-    pending.committing()
+    writer.committing(transaction)
     assert says_absent(*pair) == [False, False]
-    pending.committed()
+    transaction.end()
 
 
 def test_the_keys_of_a_commit_that_broke_off_are_in_every_later_filter(
@@ -232,10 +238,10 @@ def test_the_keys_of_a_commit_that_broke_off_are_in_every_later_filter(
 ) -> None:
     writer, builder = writer_and_builder
     perhaps: list[Key] = ["perhaps", 1 << 40, b"perhaps", '"\n']
-    pending = writer.begin()
-    pending.add_many(perhaps)
-    pending.committing()
-    pending.uncertain()
+    transaction = writer.begin()
+    transaction.write(perhaps)
+    writer.committing(transaction)
+    transaction.end_uncertain()
     for _ in range(2):
         assert builder.rebuild(scan_of(KEYS))
         assert builder.may_exist_many(perhaps).all()
@@ -254,7 +260,9 @@ def test_a_scan_that_fails_changes_nothing_and_leaves_no_file(pair: Pair, tmp_pa
     assert [file.name for file in (tmp_path / "guard").glob("keys-*")] == ["keys-1"]
 
 
-def test_who_waited_for_a_builder_takes_what_it_built(attach: Callable[[], SharedKeys]) -> None:
+def test_who_waited_for_a_builder_takes_what_it_built(
+    attach: Callable[[], SharedKeyFilter],
+) -> None:
     first, second = attach(), attach()
     scans: list[str] = []
 
@@ -286,7 +294,7 @@ def test_a_filter_that_became_too_small_is_due(pair: Pair) -> None:
 
 
 def test_deleted_rows_of_all_processes_are_counted(pair: Pair) -> None:
-    pair[0].remove_many(KEYS[:150])
+    pair[0].count_stale(150)
     pair[1].count_stale(150)
     assert pair[0].stats().stale == pair[1].stats().stale == 300
     assert "rows are gone" in pair[1].due()
@@ -315,7 +323,7 @@ def test_the_directory_of_another_guard_is_refused(
         for keys in pair:
             keys.detach()
     with pytest.raises(IncompatibleError) as caught:
-        SharedKeys(tmp_path / "guard", error_rate, subject=subject)
+        SharedKeyFilter(tmp_path / "guard", error_rate, subject=subject)
     assert caught.value.field == field
     if not alone:
         assert says_absent(*pair) == [True, True], "and those who are there notice nothing"
@@ -324,14 +332,14 @@ def test_the_directory_of_another_guard_is_refused(
 def test_a_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError) as caught:
-        SharedKeys(tmp_path / "file" / "guard")
+        SharedKeyFilter(tmp_path / "file" / "guard")
     assert "directory" in caught.value.hint
 
 
 def test_a_header_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "header.json").write_text("basket")
     with pytest.raises(NotASnapshotError):
-        SharedKeys(tmp_path)
+        SharedKeyFilter(tmp_path)
 
 
 @pytest.mark.parametrize(("field", "value"), [("error_rate", 0), ("capacity", 0)])
@@ -339,7 +347,7 @@ def test_bad_parameters_are_refused_before_anything_is_made(
     tmp_path: Path, field: str, value: object
 ) -> None:
     with pytest.raises(ParameterError, match=field):
-        SharedKeys(tmp_path / "guard", **{field: value})  # type: ignore[arg-type]
+        SharedKeyFilter(tmp_path / "guard", **{field: value})  # type: ignore[arg-type]
     assert not (tmp_path / "guard").exists()
 
 

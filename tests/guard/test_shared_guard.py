@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event, insert, select, text
 
 from bloomtide import DatabaseGuard
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from tests.guard.databases import BASKET, Database
 from tests.guard.guards import ABSENT, NEVER, Make
 from tests.waiting import until
@@ -131,8 +131,8 @@ def test_a_shared_filter_is_refreshed_for_all(
 def test_a_process_that_joined_builds_again_when_it_is_time_if_the_builder_is_gone(
     guarded: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bloomtide.guard.keeper._LOOK", 0.02)
-    monkeypatch.setattr("bloomtide.guard.keeper._REST", 0.0)
+    monkeypatch.setattr("bloomtide.guard.upkeep._LOOK", 0.02)
+    monkeypatch.setattr("bloomtide.guard.upkeep._REST", 0.0)
     one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
     one.close()
     two.distrust()

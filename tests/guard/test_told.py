@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, delete, event, insert, text
 from sqlalchemy.orm import Session
 
 from bloomtide import DatabaseGuard
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from tests.guard.shop import ABSENT, Base, Basket
 
 

@@ -53,7 +53,7 @@ with DatabaseGuard(engine, table.c.owner) as guard:
 """,
     "metrics": """
 from prometheus_client import CollectorRegistry, generate_latest
-from bloomtide.guard import HeldKeys
+from bloomtide.guard import KeyFilter
 from bloomtide.guard.metrics import GuardMetrics
 registry = CollectorRegistry()
 registry.register(GuardMetrics({}))

@@ -1,19 +1,19 @@
 """Do I have to ask the database at all? A filter of all keys of a column answers first.
 
-`DatabaseGuard` is for SQLAlchemy. `HeldKeys` and what it needs know no database, and are there
+`DatabaseGuard` is for SQLAlchemy. `KeyFilter` and what it needs know no database, and are there
 without it.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from bloomtide import extras
-from bloomtide.guard.held import HeldKeys
-from bloomtide.guard.state import GuardStats, HeldStats, State
+from bloomtide.guard.filter.local import KeyFilter
+from bloomtide.guard.stats import FilterStats, GuardStats, State
 
 if TYPE_CHECKING:
     from bloomtide.guard.guard import DatabaseGuard
 
-__all__ = ["DatabaseGuard", "GuardStats", "HeldKeys", "HeldStats", "State"]
+__all__ = ["DatabaseGuard", "FilterStats", "GuardStats", "KeyFilter", "State"]
 
 
 def __getattr__(name: str) -> Any:

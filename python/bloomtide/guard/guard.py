@@ -5,10 +5,10 @@
     guard.may_exist(7)             # False: certainly no such basket; True: ask the database
     guard.get(session, 7)          # the same, and asks it
 
-One object binds the parts: `held.py` has the keys, `writes.py` listens to the engine and tells it
-what is written, `values.py` says which values are the same key, `tally.py` counts. With other
-processes the keys are in `shared.py`, and `others.py` follows other writers. The rule that
-never breaks is that of `held.py`: the filter holds every committed key, or it is not asked.
+One object binds the parts: `filter` has the keys, `writes` listens to the engine and adds what is
+written, `values.py` says which values are the same key, `schema` reads how the table really is,
+`upkeep.py` rebuilds and follows other writers. The rule that never breaks is that of `filter`: it
+holds every committed key, or it is not asked.
 
 The answer is as of now: in a transaction that looks at an older state of the database, a key that
 was deleted since is called absent (only with `removals="commit"`), though that state has it.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -26,7 +27,7 @@ from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, Engine, func, literal, select
+from sqlalchemy import Connection, Engine, event, func, literal, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
@@ -38,21 +39,28 @@ from bloomtide.errors import (
     StorageError,
     require,
 )
-from bloomtide.guard.actual import check_columns, check_rows
 from bloomtide.guard.async_classes import async_classes
-from bloomtide.guard.checks import decorator, has_unsent
+from bloomtide.guard.check import decorator, has_unsent
 from bloomtide.guard.columns import find_columns, is_unique
-from bloomtide.guard.held import HeldKeys, Progress
-from bloomtide.guard.keeper import Keeper
-from bloomtide.guard.others import OtherWriters, follow_others, refuse_removals
-from bloomtide.guard.pending import Key
-from bloomtide.guard.settle import wait_for_writers
-from bloomtide.guard.shared import SharedKeys
-from bloomtide.guard.shared_files import subject_of
-from bloomtide.guard.state import GuardStats, State
-from bloomtide.guard.tally import Mode, Tally
-from bloomtide.guard.values import Normal, Normalizer, Unseen
-from bloomtide.guard.writes import Writes
+from bloomtide.guard.counts import Mode, QuestionCounts
+from bloomtide.guard.filter.local import KeyFilter, Progress
+from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.filter.shared_files import subject_of
+from bloomtide.guard.key_parts import Normalizer, Unseen
+from bloomtide.guard.running_writers import prepared_writers, wait_for_writers
+from bloomtide.guard.schema.facts import (
+    TableFacts,
+    check_rows,
+    check_writers,
+    full_name,
+    read_facts,
+)
+from bloomtide.guard.schema.mapping import check_columns, runner
+from bloomtide.guard.stats import GuardStats, State
+from bloomtide.guard.upkeep import Upkeep, follow, refuse_removals
+from bloomtide.guard.values import KeyMaker
+from bloomtide.guard.writes.engine import EngineWrites
+from bloomtide.guard.writes.transaction import Key
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -118,47 +126,59 @@ class DatabaseGuard:
         require("rebuild", rebuild, '"auto" or "manual"', rebuild in ("auto", "manual"))
         in_memory = isinstance(self.engine.pool, (SingletonThreadPool, StaticPool))
         self._keeps = rebuild == "auto" and not in_memory
-        self._keeper: Keeper | None = None
-        self._normal = Normal(self.columns, self.engine.dialect, normal)
-        self._plain = self._normal.plain
-        self._tally = Tally(mode)
+        self._keymaker = KeyMaker(
+            self.columns, self.engine.dialect, normal, in_tuples=isinstance(column, (tuple, list))
+        )
+        self._plain = self._keymaker.plain
+        self._counts = QuestionCounts(mode)
         self._auto = mode == "auto"
         self._shadow = mode == "shadow"
-        self._held: HeldKeys | SharedKeys
+        self._follow = follow(
+            self.engine, self.columns, normal, refresh=refresh, outbox=outbox, notify=notify,
+            removals=removals,
+        )  # fmt: skip
+        self._follows = bool(self._follow)
+        self._store: KeyFilter | SharedKeyFilter
         if shared is None:
-            self._held = HeldKeys(error_rate, capacity=capacity, removals=removals)
+            self._store = KeyFilter(error_rate, capacity=capacity, removals=removals)
         else:
             refuse_removals("shared", removals)
             follows = [name for name, on in (("refresh", refresh), ("outbox", outbox)) if on]
             subject = subject_of(self.engine, self.columns, follows, normal)
-            self._held = SharedKeys(shared, error_rate, capacity=capacity, subject=subject)
+            self._store = SharedKeyFilter(shared, error_rate, capacity=capacity, subject=subject)
         self._one_build = asyncio.Lock()
         self._closed = False
+        self._facts: TableFacts | None = None
+        self._upkeep: Upkeep | None = None
         try:
-            self._others = follow_others(
-                self.engine, self.columns, self._held, self._build_again, normal=normal,
-                is_async=self._async is not None, refresh=refresh, outbox=outbox, notify=notify,
-                removals=removals,
-            )  # fmt: skip
+            if self._follows:
+                self._upkeep = self._start_upkeep()
         except BaseException:
-            self._held.detach()
+            self._store.detach()
             raise
-        self._writes = Writes(self.engine, self.columns, self._normal, self._held)
+        self._writes = EngineWrites(self.engine, self.columns, self._keymaker, self._store)
+        event.listen(self.engine, "connect", self._connected)
         _guards.add(self)
+
+    def _start_upkeep(self) -> Upkeep:
+        return Upkeep(
+            self.engine, self._store, self._build_again, self._follow,
+            is_async=self._async is not None, rebuilds=self._keeps,
+        )  # fmt: skip
 
     # --- questions ----------------------------------------------------------------------------
 
     def may_exist(self, key: Any) -> bool:
         """False if certainly no committed row has the key; True if the database must be asked."""
-        tally = self._tally
+        counts = self._counts
         if self._auto:
-            tally.look()
-        tally.asked += 1
-        if tally.bypass:
+            counts.look()
+        counts.asked += 1
+        if counts.bypass or (self._follows and not self._store.is_fresh):
             return True
         try:
             plain = type(key) is self._plain  # no call for the keys that need none
-            absent = not self._held.may_exist(key if plain else self._key(key))
+            absent = not self._store.may_exist(key if plain else self._key(key))
         except Unseen:
             return True
         except KeyTypeError:
@@ -166,12 +186,12 @@ class DatabaseGuard:
                 raise
             return True  # more than 64 bits
         if absent:
-            tally.avoided += 1
+            counts.avoided += 1
             return self._shadow
         return True
 
     def _key(self, value: Any, index: int = 0) -> Key:
-        key = self._normal.key(value)
+        key = self._keymaker.key(value)
         if key is None:
             raise NullKeyError(
                 "NULL equals nothing, so it is no key",
@@ -184,12 +204,12 @@ class DatabaseGuard:
     def may_exist_many(self, keys: Iterable[Any]) -> npt.NDArray[np.bool_]:
         """What `may_exist` answers for each key."""
         keys = keys if isinstance(keys, Sequence) else list(keys)
-        tally = self._tally
+        counts = self._counts
         if self._auto:
-            tally.look()
-        tally.asked += len(keys)
+            counts.look()
+        counts.asked += len(keys)
         answers = np.ones(len(keys), dtype=np.bool_)
-        if tally.bypass:
+        if counts.bypass or (self._follows and not self._store.is_fresh):
             return answers
         known: list[Key] = []
         rows: list[int] = []
@@ -200,8 +220,8 @@ class DatabaseGuard:
             except Unseen:
                 continue
         if known:
-            found = self._held.may_exist_many(known)
-            tally.avoided += int(len(found) - np.count_nonzero(found))
+            found = self._store.may_exist_many(known)
+            counts.avoided += int(len(found) - np.count_nonzero(found))
             if not self._shadow:
                 answers[rows] = found
         return answers
@@ -248,10 +268,10 @@ class DatabaseGuard:
 
     def pass_on(self) -> None:
         """Counts a question that goes to the database without having been asked here."""
-        self._tally.asked += 1
+        self._counts.asked += 1
 
     def _where(self, key: Any) -> list[Any]:
-        values = (key,) if len(self.columns) == 1 else tuple(key)
+        values = self._keymaker.values_of(key)
         return [column == value for column, value in zip(self.columns, values, strict=True)]
 
     def _rows(self, key: Any) -> Any:
@@ -276,20 +296,20 @@ class DatabaseGuard:
         For those who ask `may_exist` and then the database themselves; without it such questions
         count neither as `false_true` nor, in shadow mode, as `wrong_false`.
         """
-        tally = self._tally
-        tally.true_keys += found
-        if tally.bypass or not self._held.trusted:
+        counts = self._counts
+        counts.true_keys += found
+        if counts.bypass or not self._store.trusted:
             return
         try:
-            said = self._held.may_exist(self._key(key))
+            said = self._store.may_exist(self._key(key))
         except Unseen:
             return
         # Asked only now, a key that was written after the first question is known.
         if said and not found:
-            tally.false_true += 1
+            counts.false_true += 1
         elif not said and found and self._shadow:
-            tally.wrong_false += 1
-            self._held.distrust("a key that is in the database was called absent")
+            counts.wrong_false += 1
+            self._store.distrust("a key that is in the database was called absent")
             _log.error("called absent though it is there: %r of %s", key, self.columns)
 
     def check(self, *names: str, absent: Any = None) -> Callable[[Any], Any]:
@@ -316,7 +336,7 @@ class DatabaseGuard:
                 "`build` must be `await abuild()` for an AsyncEngine",
                 name="engine", got="AsyncEngine", allowed="an Engine",
             )  # fmt: skip
-        if self._held.may_join():
+        if self._store.may_join():
             self._keep()
             return True
         with self._keeping(), self.engine.connect() as connection:
@@ -328,9 +348,9 @@ class DatabaseGuard:
         require("engine", self.engine, "an AsyncEngine", self._async is not None)
         assert self._async is not None
         # Waiting for another build by the lock of the keys would stop the loop, and so that build.
-        while self._held.rebuilding:
+        while self._store.rebuilding:
             await asyncio.sleep(_GLANCE)
-        if self._held.may_join():
+        if self._store.may_join():
             self._keep()
             return True
         with self._keeping():
@@ -338,17 +358,22 @@ class DatabaseGuard:
                 return await connection.run_sync(lambda inner: self._build(inner, progress))
 
     def _build(self, connection: Connection, progress: Progress | None) -> bool:
-        check_columns(connection, self.columns, self._normal)
-        check_rows(connection, self.columns[0].table)
-        expected = connection.scalar(select(func.count()).select_from(self.columns[0].table))
+        table = self.columns[0].table
+        run, schema = runner(connection), connection.schema_for_object(table)
+        check_rows(run, connection.dialect.name, table.name, schema)
+        name = full_name(table.name, schema)
+        if connection.dialect.name == "postgresql" and prepared_writers(run, name):
+            self._store.distrust("a prepared transaction may have written keys")
+            return False
+        expected = connection.scalar(select(func.count()).select_from(table))
         # The scan must look at the database as it is after the new filter was made, and with some
         # isolation levels a transaction looks at it as it was when it began.
         connection.rollback()
-        done = self._held.rebuild(
-            lambda: self._scan(connection), expected=expected, progress=progress
+        done = self._store.rebuild(
+            lambda: self._scan(connection, name, schema), expected=expected, progress=progress
         )
-        if done and self._others is not None:
-            self._others.built()
+        if done and self._upkeep is not None:
+            self._upkeep.built()
         return done
 
     @contextmanager
@@ -363,21 +388,88 @@ class DatabaseGuard:
 
     def _keep(self) -> None:
         """From the first build on, no matter which process has done it."""
-        if self._keeps and self._keeper is None and not self._closed:
-            self._keeper = Keeper(
-                self.engine, self._held, self._build_again, is_async=self._async is not None
-            )
+        if self._keeps and self._upkeep is None and not self._closed:
+            self._upkeep = self._start_upkeep()
+        if self._upkeep is not None:
+            self._upkeep.begun = True
 
     def _build_again(self, connection: Connection) -> bool:
         return not self._closed and self._build(connection, None)
 
-    def _scan(self, connection: Connection) -> Iterator[list[Key]]:
-        wait_for_writers(connection, self.columns[0].table)
-        rows = self._read_all(connection)
-        return rows if self._others is None else self._others.around(connection, rows)
+    def _scan(self, connection: Connection, name: str, schema: str | None) -> Iterator[list[Key]]:
+        if connection.dialect.name == "postgresql":
+            in_loop = connection.dialect.is_async
+            wait_for_writers(runner(connection), connection.rollback, name, in_loop=in_loop)
+        began = time.monotonic()
+        since = self._upkeep.before_scan(connection) if self._upkeep is not None else None
+        facts = self._read_facts(connection, schema)
+        self._check_facts(connection, facts, schema)
+        yield from self._read_all(connection)
+        if self._upkeep is not None:
+            self._upkeep.after_scan(connection, began, since)
+        again = self._read_facts(connection, schema)
+        connection.rollback()
+        if facts is not None and again is not None and again.fingerprint != facts.fingerprint:
+            self._store.distrust("the table was changed while it was read")
+
+    # --- the schema ---------------------------------------------------------------------------
+
+    def _read_facts(self, connection: Connection, schema: str | None) -> TableFacts | None:
+        names = [column.name for column in self.columns]
+        table, dialect = self.columns[0].table, connection.dialect.name
+        return read_facts(runner(connection), dialect, table.name, schema, names)
+
+    def _check_facts(
+        self, connection: Connection, facts: TableFacts | None, schema: str | None
+    ) -> None:
+        """Refuses a table that cannot be guarded; else statements are read for what was found."""
+        before, table = self._facts, self.columns[0].table
+        changed = (
+            before is not None and facts is not None and (before.fingerprint != facts.fingerprint)
+        )
+        if changed and self._store.state is State.READY:
+            self._store.distrust("the table has changed")
+        if facts is not None and not self._keymaker.is_own:
+            run = runner(connection)
+            check_columns(run, facts, table, self.columns, self._keymaker, schema)
+        connection.rollback()
+        if not self._follows:
+            primary = frozenset(column.name for column in table.primary_key.columns)
+            names = [column.name for column in self.columns]
+            check_writers(facts, table.name, names, primary)
+        if facts is not None:
+            self._facts = facts
+            self._writes.read_for(facts.target(self._writes.target))
+
+    def _connected(self, dbapi_connection: Any, record: Any) -> None:
+        """A new connection: the database may have been changed since the last one."""
+        known = self._facts
+        if known is None or self._store.state is not State.READY:
+            return
+
+        def run(sql: str) -> Sequence[Any]:
+            cursor = dbapi_connection.cursor()
+            try:
+                cursor.execute(sql)
+                return cast("Sequence[Any]", cursor.fetchall())
+            finally:
+                cursor.close()
+
+        names = [column.name for column in self.columns]
+        table, dialect = self.columns[0].table, self.engine.dialect.name
+        try:
+            found = read_facts(run, dialect, table.name, table.schema, names)
+            dbapi_connection.rollback()
+        except Exception:  # noqa: BLE001 - each driver has its own errors
+            self._store.distrust("the table's definition could not be read")
+            return
+        if found is not None and found.fingerprint != known.fingerprint:
+            self._store.distrust("the table has changed")
+
+    # --- reading ------------------------------------------------------------------------------
 
     def _read_all(self, connection: Connection) -> Iterator[list[Key]]:
-        query = select(*self._normal.read).where(*(c.is_not(None) for c in self.columns))
+        query = select(*self._keymaker.read).where(*(c.is_not(None) for c in self.columns))
         options = {"stream_results": True, "yield_per": _BATCH}
         try:
             with connection.execute(query, execution_options=options) as result:
@@ -392,11 +484,11 @@ class DatabaseGuard:
             keys: list[Any] = [row[0] for row in rows if type(row[0]) is plain]
             if len(keys) == len(rows):
                 return keys
-        return [key for row in rows if (key := self._normal.stored(row)) is not None]
+        return [key for row in rows if (key := self._keymaker.stored(row)) is not None]
 
     def distrust(self, reason: str = "somebody said so") -> None:
         """Says that keys were written which the guard cannot have seen: all pass until a build."""
-        self._held.distrust(reason)
+        self._store.distrust(reason)
 
     # --- other writers ------------------------------------------------------------------------
 
@@ -409,9 +501,9 @@ class DatabaseGuard:
         `outbox`."""
         self._with_outbox().uninstall()
 
-    def _with_outbox(self) -> OtherWriters:
+    def _with_outbox(self) -> Upkeep:
         self._refuse_closed()
-        others = self._others
+        others = self._upkeep
         if others is None or not others.reads_changes:
             raise ParameterError(
                 "`outbox` must be on for that",
@@ -423,21 +515,21 @@ class DatabaseGuard:
 
     @property
     def state(self) -> State:
-        return self._held.state
+        return self._store.state
 
     def stats(self) -> GuardStats:
         """What it was asked, what it answered, and what it holds."""
-        held, tally = self._held.stats(), self._tally
+        held, counts = self._store.stats(), self._counts
         return GuardStats(
             **{name: getattr(held, name) for name in held.__dataclass_fields__},
-            mode=tally.mode,
-            bypassed=tally.bypass,
-            asked=tally.asked,
-            avoided=tally.avoided,
-            passed=tally.passed,
-            true_keys=tally.true_keys,
-            false_true=tally.false_true,
-            wrong_false=tally.wrong_false,
+            mode=counts.mode,
+            bypassed=counts.bypass,
+            asked=counts.asked,
+            avoided=counts.avoided,
+            passed=counts.passed,
+            true_keys=counts.true_keys,
+            false_true=counts.false_true,
+            wrong_false=counts.wrong_false,
         )
 
     def _refuse_closed(self) -> None:
@@ -447,12 +539,11 @@ class DatabaseGuard:
         """Listens no more, and lets everything pass."""
         if not self._closed:
             self._closed = True
-            if self._keeper is not None:
-                self._keeper.close()
-            if self._others is not None:
-                self._others.close()
+            if self._upkeep is not None:
+                self._upkeep.close()
+            event.remove(self.engine, "connect", self._connected)
             self._writes.close()
-            self._held.detach()
+            self._store.detach()
 
     def __enter__(self) -> Self:
         return self
@@ -462,13 +553,13 @@ class DatabaseGuard:
 
     def __repr__(self) -> str:
         names = ", ".join(str(column) for column in self.columns)
-        return f"<DatabaseGuard of {names}: {self.state.value}, mode {self._tally.mode}>"
+        return f"<DatabaseGuard of {names}: {self.state.value}, mode {self._counts.mode}>"
 
 
 def _after_fork() -> None:
     for guard in list(_guards):
-        guard._held.after_fork()
-        guard._keeper = None  # its thread is in the other process
+        guard._store.after_fork()
+        guard._upkeep = None  # its threads are in the other process
 
 
 system.after_fork_in_child(_after_fork)

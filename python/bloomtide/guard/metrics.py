@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from bloomtide import extras
-from bloomtide.guard.state import GuardStats, State
+from bloomtide.guard.stats import GuardStats, State
 
 with extras.require("metrics", "`GuardMetrics`"):
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric

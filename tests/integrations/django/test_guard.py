@@ -16,7 +16,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from bloomtide.errors import KeyTypeError, NullKeyError, ParameterError
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from bloomtide.integrations.django import ModelGuard, watch
 from tests.integrations.django.shop.models import (
     Basket,

@@ -10,7 +10,7 @@ from django.db.models import F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket
 

@@ -13,7 +13,7 @@ import pytest
 from django.db import connections
 
 from bloomtide.errors import IncompatibleError
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket, BasketArchive
 

@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError, connections, transaction
 
 from bloomtide.errors import ParameterError
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket
 from tests.integrations.django.table import (

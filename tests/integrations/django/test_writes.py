@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connections, transaction
 
-from bloomtide.guard.state import State
+from bloomtide.guard.stats import State
 from bloomtide.integrations.django import ModelGuard
 from tests.integrations.django.shop.models import Basket
 from tests.integrations.django.table import (

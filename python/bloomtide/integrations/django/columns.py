@@ -15,17 +15,21 @@ from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
 
 from bloomtide.errors import KeyTypeError, ParameterError
-from bloomtide.guard.alike import ROW_SECURITY, equal_pairs, hidden_rows, question
-from bloomtide.guard.pending import Key
-from bloomtide.guard.shared_files import file_of
+from bloomtide.guard.filter.shared_files import file_of
+from bloomtide.guard.key_parts import LARGEST, SMALLEST, Unseen
+from bloomtide.guard.schema.facts import (
+    TableFacts,
+    check_rows,
+    check_writers,
+    equal_strings,
+    quoted,
+    read_facts,
+)
+from bloomtide.guard.writes.sql import Target
+from bloomtide.guard.writes.transaction import Key
 
-_SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
 _PLACE = ("NAME", "HOST", "PORT")
 _HINT = "guard an integer, a text without `db_collation`, a UUID, or a foreign key to one of them"
-
-
-class Unseen(Exception):
-    """A parameter that the database may store as another value."""
 
 
 class KeyColumn:
@@ -48,7 +52,8 @@ class KeyColumn:
         """The model whose table has the column; the parent, if it was inherited."""
         self.table: str = self.model._meta.db_table
         self.name: str = field.column
-        self.nullable = bool(field.null) and not field.has_db_default()
+        self.is_filled = not field.null or field.has_db_default()
+        """An INSERT that leaves it out gets something from the database."""
         target: Any = field
         while target.is_relation:
             target = target.target_field
@@ -110,19 +115,36 @@ class KeyColumn:
             raise Unseen
         return None if parameter is None else self._written(parameter)
 
-    def check(self, connection: Any) -> None:
-        """Refuses text that is compared otherwise than byte by byte, and rows that are hidden."""
-        quote = connection.ops.quote_name
+    def target(self, connection: Any) -> Target:
+        """The names that statements are read for, as far as the model knows them."""
+        return Target(connection.vendor, self.table.strip('"'), (self.name,))
+
+    def check(self, connection: Any) -> TableFacts:
+        """Reads the table as it is; refuses one whose keys are not only what Django sends."""
+
+        def run(sql: str) -> Any:
+            cursor.execute(sql)
+            return cursor.fetchall()
+
         with connection.cursor() as cursor:
-            if connection.vendor == "postgresql":
-                cursor.execute(ROW_SECURITY, [quote(self.table)])
-                if cursor.fetchone()[0]:
-                    raise hidden_rows(self.table)
+            table = self.target(connection).table
+            check_rows(run, connection.vendor, table, None)
+            facts = read_facts(run, connection.vendor, table, None, [self.name])
+            assert facts is not None  # other databases are refused at once
+            check_writers(facts, table, [self.name], frozenset())
+            column = facts.columns.get(self.name)
+            families: dict[Callable[[Any], Key], str] = {
+                _integer: "integer", _text: "text", _uuid: "uuid",
+            }  # fmt: skip
+            family = families[self._written]
+            if column is not None and family not in column.families:
+                raise _refusal(self.field.name, f"the database has `{column.declared}`")
             if self._written is _text:
-                cursor.execute(question(quote(self.table), quote(self.name)))
-                for one, other in equal_pairs(cursor.fetchone()):
-                    told = f"to the database {one!r} and {other!r} are equal"
-                    raise _refusal(self.field.name, told)
+                name = connection.ops.quote_name(self.table)
+                for one, other in equal_strings(run, name, quoted(self.name)):
+                    both = f"to the database {one!r} and {other!r} are equal"
+                    raise _refusal(self.field.name, both)
+        return facts
 
 
 def _kind(name: str, field: Any) -> Callable[[Any], Key]:
@@ -139,7 +161,7 @@ def _kind(name: str, field: Any) -> Callable[[Any], Key]:
 
 
 def _integer(value: object) -> Key:
-    if not isinstance(value, int) or not _SMALLEST <= value <= _LARGEST:
+    if not isinstance(value, int) or not SMALLEST <= value <= LARGEST:
         raise Unseen
     return int(value)
 

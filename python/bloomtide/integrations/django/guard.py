@@ -20,13 +20,16 @@ from django.db import DatabaseError, connections, models
 
 from bloomtide import system
 from bloomtide.errors import BloomtideError, NullKeyError, ParameterError
-from bloomtide.guard.held import HeldKeys, Progress
-from bloomtide.guard.pending import Key, Pending
-from bloomtide.guard.settle import WRITERS, wait_while
-from bloomtide.guard.shared import SharedKeys
-from bloomtide.guard.state import GuardStats, State
+from bloomtide.guard.filter.local import KeyFilter, Progress
+from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.key_parts import Unseen
+from bloomtide.guard.running_writers import wait_for_writers
+from bloomtide.guard.schema.facts import TableFacts
+from bloomtide.guard.stats import GuardStats, State
+from bloomtide.guard.writes.sql import Reader
+from bloomtide.guard.writes.transaction import Key, OpenTransaction
 from bloomtide.integrations.django import watch
-from bloomtide.integrations.django.columns import KeyColumn, Unseen
+from bloomtide.integrations.django.columns import KeyColumn
 
 _BATCH = 10_000
 _OFTEN = 1.0
@@ -77,18 +80,20 @@ class ModelGuard:
             )
         self.using = using
         self.column = KeyColumn(model, field, connections[using])
-        self._held: HeldKeys | SharedKeys
+        self._store: KeyFilter | SharedKeyFilter
         if shared is None:
-            self._held = HeldKeys(error_rate, capacity=capacity)
+            self._store = KeyFilter(error_rate, capacity=capacity)
         else:
             subject = self.column.subject(connections[using])
-            self._held = SharedKeys(shared, error_rate, capacity=capacity, subject=subject)
+            self._store = SharedKeyFilter(shared, error_rate, capacity=capacity, subject=subject)
         self._builds = build
         self._next_look = 0.0
         self._looking = threading.Lock()
         self._counting = threading.Lock()
         self._asked = self._avoided = self._true_keys = self._false_true = 0
-        watch.tell(self)
+        self._facts: TableFacts | None = None
+        self.reader = Reader(self.column.target(connections[using]))
+        watch.add(self)
         _guards.add(self)
 
     # --- questions ----------------------------------------------------------------------------
@@ -108,14 +113,14 @@ class ModelGuard:
 
     def exists(self, key: object) -> bool:
         """Whether a row has the key; the database is asked only if that is possible."""
-        return self.may_exist(key) and self._told(self._rows(key).exists())
+        return self.may_exist(key) and self._noted(self._rows(key).exists())
 
     def get(self, key: object) -> models.Model | None:
         """A row that has the key, or None."""
         if not self.may_exist(key):
             return None
         found: models.Model | None = self._rows(key).first()
-        self._told(found is not None)
+        self._noted(found is not None)
         return found
 
     def _passes(self, value: object) -> bool:
@@ -132,16 +137,16 @@ class ModelGuard:
                 index=0,
                 added=0,
             )
-        return self._held.may_exist(key)
+        return self._store.may_exist(key)
 
     def _rows(self, key: object) -> Any:
         rows = self.column.model._base_manager.using(self.using)
         return rows.filter(**{self.column.field.attname: key})
 
-    def _told(self, found: bool) -> bool:
+    def _noted(self, found: bool) -> bool:
         with self._counting:
             self._true_keys += found
-            self._false_true += not found and self._held.trusted
+            self._false_true += not found and self._store.trusted
         return found
 
     def _count(self, asked: int, avoided: int) -> None:
@@ -165,13 +170,12 @@ class ModelGuard:
                 got=self.using,
                 allowed="a connection in autocommit mode",
             )
-        if self._held.may_join():
+        if self._store.may_join():
             return True
-        self.column.check(connection)
         attname = self.column.field.attname
         rows = self.column.model._base_manager.using(self.using)
         keys = rows.exclude(**{attname: None}).values_list(attname, flat=True)
-        return self._held.rebuild(
+        return self._store.rebuild(
             lambda: self._batches(keys, connection),
             expected=keys.count(),
             progress=progress,
@@ -179,24 +183,42 @@ class ModelGuard:
 
     def _batches(self, keys: Any, connection: Any) -> Iterator[Sequence[Key]]:
         if connection.vendor == "postgresql":
-            wait_while(lambda: self._writers(connection), self.column.table)
+            name = connection.ops.quote_name(self.column.table)
+
+            def run(sql: str) -> Any:
+                with connection.cursor() as cursor:
+                    cursor.execute(sql)
+                    return cursor.fetchall()
+
+            wait_for_writers(run, lambda: None, name)
+        facts = self.column.check(connection)
+        if self._facts is not None and self._facts.fingerprint != facts.fingerprint:
+            self._store.distrust("the table has changed")
+        self._facts = facts
+        self.reader = Reader(facts.target(self.column.target(connection)))
         values = keys.iterator(chunk_size=_BATCH)
         while batch := list(islice(values, _BATCH)):
             yield [self.column.read(value, connection) for value in batch]
+        if self.column.check(connection).fingerprint != facts.fingerprint:
+            self._store.distrust("the table was changed while it was read")
 
-    def _writers(self, connection: Any) -> list[str]:
-        """Who may be committing: a process that was killed may have sent a commit before."""
-        with connection.cursor() as cursor:
-            name = connection.ops.quote_name(self.column.table)
-            cursor.execute(WRITERS.replace(":table", "%s"), [name])
-            return [writer for (writer,) in cursor.fetchall()]
+    def connected(self, connection: Any) -> None:
+        """A new connection: the database may have been changed since the last one."""
+        if self._facts is None or self._store.state is not State.READY:
+            return
+        try:
+            same = self.column.check(connection).fingerprint == self._facts.fingerprint
+        except (DatabaseError, BloomtideError):
+            same = False
+        if not same:
+            self._store.distrust("the table has changed")
 
     def _look(self) -> None:
         """Starts a build if one is due: in a thread of its own, with a connection of its own."""
         with self._looking:
             if time.monotonic() < self._next_look:
                 return
-            due = self._held.due()
+            due = self._store.due()
             self._next_look = float("inf") if due else time.monotonic() + _OFTEN
         if due:
             threading.Thread(target=self._build_beside, name="bloomtide-guard", daemon=True).start()
@@ -220,28 +242,38 @@ class ModelGuard:
         own = connections[self.using]
         return connection.vendor == own.vendor and _place(connection) == _place(own)
 
-    def begin(self) -> Pending:
-        """For the writes of one transaction."""
-        return self._held.begin()
+    def begin(self, driver: Any) -> OpenTransaction:
+        """For the writes of one connection."""
+        return self._store.begin(driver)
+
+    def committing(self, transaction: OpenTransaction) -> None:
+        """A commit is about to be sent."""
+        if isinstance(self._store, SharedKeyFilter):
+            self._store.committing(transaction)
+
+    def landed(self, transaction: OpenTransaction) -> None:
+        """What was sent since `committing` is done, and the transaction goes on."""
+        if isinstance(self._store, SharedKeyFilter):
+            self._store.landed(transaction)
 
     def deleted(self, rows: int) -> None:
         """So many rows were deleted."""
-        self._held.count_stale(rows)
+        self._store.count_stale(rows)
 
     def distrust(self, reason: str) -> None:
         """Say so if you know of writes that the guard cannot see: all keys pass until a build."""
-        self._held.distrust(reason)
+        self._store.distrust(reason)
 
     # --- the rest -----------------------------------------------------------------------------
 
     @property
     def state(self) -> State:
         """Only in the state READY does it ever answer False."""
-        return self._held.state
+        return self._store.state
 
     def stats(self) -> GuardStats:
         """What it was asked, what it answered, and what it holds."""
-        held = self._held.stats()
+        held = self._store.stats()
         with self._counting:
             return GuardStats(
                 **{name: getattr(held, name) for name in held.__dataclass_fields__},
@@ -259,13 +291,13 @@ class ModelGuard:
         """In a forked process: a filter that was inherited knows nothing of the other's writes."""
         self._looking, self._counting = threading.Lock(), threading.Lock()
         self._next_look = 0.0
-        self._held.after_fork()
+        self._store.after_fork()
 
     def close(self) -> None:
         """It hears of no write any more, and lets all keys pass."""
-        watch.forget(self)
+        watch.remove(self)
         self._builds = False
-        self._held.detach()
+        self._store.detach()
 
     def __enter__(self) -> Self:
         return self

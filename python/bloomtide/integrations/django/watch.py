@@ -1,9 +1,10 @@
 """What every connection of the process writes, as seen by Django's execute wrappers.
 
 A wrapper is called before a statement is sent, so its keys are in the filter before any commit can
-show them. The keys of a transaction stay listed until its end is known (`guard/pending.py`): a
-build that starts beside it gets them too. The end comes by `commit`, `rollback` or `close` of the
-connection, or when the driver says that no transaction is open.
+show them. The keys of a transaction stay listed until its end is known
+(`guard/writes/transaction.py`): a build that starts beside it gets them too. The end comes by
+`commit`, `rollback` or `close` of the connection, or when the driver says that no transaction is
+open.
 
 A commit that fails may have reached the database all the same: then its keys stay for ever. A
 transaction that was open before the guard was made may have written anything.
@@ -19,10 +20,10 @@ from weakref import WeakSet
 from django.db import DataError, IntegrityError, ProgrammingError, connections
 from django.db.backends.signals import connection_created
 
-from bloomtide.guard.pending import Key, Pending
-from bloomtide.guard.sql_text import Doing
-from bloomtide.integrations.django.columns import KeyColumn, Unseen
-from bloomtide.integrations.django.statements import Written, read, what_text_does
+from bloomtide.guard.key_parts import Unseen
+from bloomtide.guard.writes.sql import Effect, Parameter, Reader, Special
+from bloomtide.guard.writes.transaction import Key, OpenTransaction, is_open
+from bloomtide.integrations.django.columns import KeyColumn
 
 _MARK = "_bloomtide_watch"
 _REFUSED = (IntegrityError, DataError, ProgrammingError)
@@ -33,12 +34,22 @@ class Watcher(Protocol):
     """Who wants to know: a guard."""
 
     column: KeyColumn
+    reader: Reader
 
     def concerns(self, connection: Any) -> bool:
         """Whether it is a connection to the guarded database."""
 
-    def begin(self) -> Pending:
-        """For the writes of one transaction."""
+    def begin(self, driver: Any) -> OpenTransaction:
+        """For the writes of one connection."""
+
+    def committing(self, transaction: OpenTransaction) -> None:
+        """A commit is about to be sent."""
+
+    def landed(self, transaction: OpenTransaction) -> None:
+        """What was sent since `committing` is done, and the transaction goes on."""
+
+    def connected(self, connection: Any) -> None:
+        """A connection was opened."""
 
     def deleted(self, rows: int) -> None:
         """So many rows were deleted, unless that is rolled back."""
@@ -64,7 +75,7 @@ def start() -> None:
     _watching = True
 
 
-def tell(watcher: Watcher) -> None:
+def add(watcher: Watcher) -> None:
     """It hears of all writes from now on."""
     with _changing:
         _watchers.add(watcher)
@@ -73,13 +84,16 @@ def tell(watcher: Watcher) -> None:
         watch.come_late(watcher)
 
 
-def forget(watcher: Watcher) -> None:
+def remove(watcher: Watcher) -> None:
     """It hears of none any more."""
     with _changing:
         _watchers.discard(watcher)
 
 
 def _created(connection: Any, **_: object) -> None:
+    for watcher in list(_watchers):
+        if watcher.concerns(connection):
+            watcher.connected(connection)
     # The signal comes again when a connection is opened again; the wrapper object is the same.
     if not hasattr(connection, _MARK):
         watch = ConnectionWatch(connection)
@@ -93,7 +107,7 @@ class ConnectionWatch:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._open: dict[Watcher, Pending] = {}
+        self._open: dict[Watcher, OpenTransaction] = {}
         self._sending = False
         """A statement is under way, of which guards that come later do not hear."""
         self._changing = threading.RLock()
@@ -114,7 +128,7 @@ class ConnectionWatch:
         finally:
             with self._changing:
                 self._sending = False
-            self._end_unless_open("uncertain")  # what guards that came meanwhile have begun
+            self._end_unless_open("end_uncertain")  # what guards that came meanwhile have begun
 
     def _watched(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
@@ -123,13 +137,13 @@ class ConnectionWatch:
             params = list(params)  # it may be an iterator, and is read twice
         deleting = self._see(sql, params, many)
         if self._open and (not self._is_open() or self._ends(sql)):
-            self._tell("committing")  # the statement is its own transaction, or the end of one
+            self._committing()  # the statement is its own transaction, or the end of one
         try:
             answer = execute(sql, params, many, context)
         except BaseException as error:
-            self._end_unless_open("rolled_back" if isinstance(error, _REFUSED) else "uncertain")
+            self._end_unless_open("end" if isinstance(error, _REFUSED) else "end_uncertain")
             raise
-        self._end_unless_open("committed")
+        self._end_unless_open("end")
         for watcher in deleting:
             watcher.deleted(max(0, context["cursor"].rowcount))
         return answer
@@ -138,12 +152,14 @@ class ConnectionWatch:
         """It was made just now, by any thread: an open transaction may have written before."""
         with self._changing:
             if (self._sending or self._is_open()) and watcher.concerns(self._connection):
-                self._begin(watcher).see_nothing("a transaction was open when the guard was made")
+                transaction = self._begin(watcher)
+                transaction.sending = self._sending
+                transaction.see_nothing("a transaction was open when the guard was made")
 
-    def _begin(self, watcher: Watcher) -> Pending:
+    def _begin(self, watcher: Watcher) -> OpenTransaction:
         with self._changing:
             if watcher not in self._open:
-                self._open[watcher] = watcher.begin()
+                self._open[watcher] = watcher.begin(self._connection.connection)
             return self._open[watcher]
 
     def _see(self, sql: Any, params: Any, many: bool) -> list[Watcher]:
@@ -152,17 +168,15 @@ class ConnectionWatch:
         with _changing:
             watchers = [each for each in _watchers if each.concerns(self._connection)]
         for watcher in watchers:
-            column = watcher.column
-            found = read(self._text(sql), column.table, column.name)
-            if found.deletes:
+            found = watcher.reader.read(self._text(sql))
+            if found.loses:
                 deleting.append(watcher)
-            keys, unseen = written(column, found, params, many)
-            if not keys and not unseen:
-                continue
+            keys, unseen = written(watcher.column, found, params, many)
             if unseen:
+                self._begin(watcher).sending = True
                 self._begin(watcher).see_nothing(unseen)
-            else:
-                self._begin(watcher).add_many(keys)
+            elif keys:
+                self._begin(watcher).write(keys)
         return deleting
 
     def _text(self, sql: Any) -> str:
@@ -173,35 +187,25 @@ class ConnectionWatch:
 
     def _ends(self, sql: Any) -> bool:
         """COMMIT by hand, and the like."""
-        return what_text_does(self._text(sql), "") is Doing.TRANSACTION
+        return any(each.reader.read(self._text(sql)).ends_transaction for each in self._open)
 
     def _is_open(self) -> bool:
         """Whether the driver knows of an open transaction. A broken connection has none."""
-        driver = self._connection.connection
-        if driver is None:
-            return False
-        if self._connection.vendor != "sqlite":
-            status = driver.info.transaction_status
-            return status not in (status.IDLE, status.UNKNOWN)
-        try:
-            return bool(driver.in_transaction)
-        except self._connection.Database.Error:
-            return False
+        return is_open(self._connection.connection) is True
 
     def _ending(self, name: str, original: Callable[[], None]) -> Callable[[], None]:
-        done = "committed" if name == "commit" else "rolled_back"
-        failed = "uncertain" if name == "commit" else "rolled_back"
+        failed = "end_uncertain" if name == "commit" else "end"
 
         def ending() -> None:
             if name == "commit":
-                self._tell("committing")
+                self._committing()
             try:
                 original()
             except BaseException as error:
                 # A lock may make a commit fail, and the transaction goes on.
-                self._end_unless_open("rolled_back" if isinstance(error, _REFUSED) else failed)
+                self._end_unless_open("end" if isinstance(error, _REFUSED) else failed)
                 raise
-            self._end(done)
+            self._end("end")
 
         return ending
 
@@ -209,35 +213,38 @@ class ConnectionWatch:
         if not self._open:
             return
         if self._is_open():
-            self._tell("landed")
+            for watcher, transaction in list(self._open.items()):
+                transaction.sending = False
+                watcher.landed(transaction)
         else:
             self._end(how)
 
     def _end(self, how: str) -> None:
         with self._changing:
             ended, self._open = self._open, {}
-        for pending in ended.values():
-            getattr(pending, how)()
+        for transaction in ended.values():
+            getattr(transaction, how)()
 
-    def _tell(self, what: str) -> None:
-        for pending in list(self._open.values()):
-            getattr(pending, what)()
+    def _committing(self) -> None:
+        for watcher, transaction in list(self._open.items()):
+            watcher.committing(transaction)
 
 
-def written(
-    column: KeyColumn, found: Written, params: Any, many: bool
-) -> tuple[Sequence[Key], str]:
+def written(column: KeyColumn, found: Effect, params: Any, many: bool) -> tuple[Sequence[Key], str]:
     """The keys that a statement writes, and why they are not known if they are not."""
-    if found.unseen or (found.missing and not column.nullable):
-        return (), found.unseen or "the database fills in the key"
     keys: list[Key] = []
     try:
-        for row in params if many else [params]:
-            for place in found.places:
-                for value in row[place] if found.arrays else [row[place]]:
-                    key = column.written(value)
+        for given in params if many else [params]:
+            for (value,) in found.rows:
+                if value is Special.FILLED and column.is_filled:
+                    return (), "the database fills in the key"
+                if not isinstance(value, Parameter):
+                    continue
+                parameter = given[value.place]
+                for each in parameter if value.is_list else [parameter]:
+                    key = column.written(each)
                     if key is not None:
                         keys.append(key)
     except (Unseen, IndexError, KeyError, TypeError):
         return (), "a key of another type than its column"
-    return keys, ""
+    return keys, found.unseen

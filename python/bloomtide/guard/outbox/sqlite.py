@@ -1,0 +1,78 @@
+"""`SqliteOutbox`: the change table on SQLite."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, TextClause
+from sqlalchemy import text as sql
+
+from bloomtide.guard.outbox.table import STATE_TABLE, Outbox, Position
+
+
+class SqliteOutbox(Outbox):
+    """Changes are numbered, and committed in that order since there is one writer at a time."""
+
+    def _install(self, connection: Connection) -> None:
+        run = connection.exec_driver_sql
+        anew = not self._has_table(connection, self.name)
+        # No types: values are kept exactly as the guarded table has them.
+        run(
+            f"CREATE TABLE IF NOT EXISTS {self._in_schema(self.name)} "
+            f"(id INTEGER PRIMARY KEY AUTOINCREMENT, {self._fields()})"
+        )
+        run(
+            f"CREATE TABLE IF NOT EXISTS {self._in_schema(STATE_TABLE)} "
+            "(name TEXT PRIMARY KEY, token TEXT NOT NULL, pruned INTEGER NOT NULL)"
+        )
+        # A key may be changed under another name (rowid), so no list of columns after UPDATE.
+        moved = " OR ".join(f"OLD.{key} IS NOT NEW.{key}" for key in self._keys())
+        # Within a trigger, names are looked up in the schema of the trigger and must be bare.
+        record = (
+            f"BEGIN INSERT INTO {self._quote.quote(self.name)} ({self._fields()}) "
+            f"VALUES ({', '.join(self._keys('NEW.'))}); END"
+        )
+        table = self._quote.quote(self._source.name)
+        for event, condition in (
+            ("INSERT", ""),
+            ("UPDATE", f"WHEN {moved}"),
+        ):
+            suffix = event.lower()
+            run(
+                f"CREATE TRIGGER IF NOT EXISTS {self._in_schema(f'{self.name}_{suffix}')} "
+                f"AFTER {event} ON {table} {condition} {record}"
+            )
+        self._register(connection, anew=anew)
+
+    def _has_trigger(self, connection: Connection, suffix: str) -> bool:
+        return self._has_table(connection, f"{self.name}_{suffix}")
+
+    def _begin_reading(self, connection: Connection) -> None:
+        pass
+
+    def _has_table(self, connection: Connection, name: str) -> bool:
+        """Or whatever else has a name."""
+        query = f"SELECT 1 FROM {self._in_schema('sqlite_master')} WHERE name = :name"
+        return connection.execute(sql(query), {"name": name}).first() is not None
+
+    def _now(self, connection: Connection) -> str:
+        # The table may be pruned to nothing; its counter stays, and is rolled back with the rest.
+        query = (
+            f"SELECT coalesce(max(seq), 0) FROM {self._in_schema('sqlite_sequence')} "
+            "WHERE name = :name"
+        )
+        return str(connection.execute(sql(query), {"name": self.name}).scalar_one())
+
+    def _is_unseen(self, since: Position) -> TextClause:
+        return sql("id > :since").bindparams(since=int(since.at))
+
+    def _floor(self, position: Position) -> int:
+        return int(position.at)
+
+    def _deletion(self) -> str:
+        return f"DELETE FROM {self._in_schema(self.name)} WHERE id <= :floor"
+
+    def _removal(self) -> list[str]:
+        triggers = [self._in_schema(f"{self.name}_{suffix}") for suffix in self._suffixes()]
+        return [
+            *(f"DROP TRIGGER IF EXISTS {trigger}" for trigger in triggers),
+            f"DROP TABLE IF EXISTS {self._in_schema(self.name)}",
+        ]

@@ -1,0 +1,94 @@
+"""Waits for commits that nobody is waiting for any more.
+
+A process that is killed, or whose connection breaks, may have sent a commit that the server has yet
+to carry out. A build that reads before that, in a process that knows nothing of it, would miss its
+rows. PostgreSQL can be asked who writes to a table; SQLite works inside the process that dies.
+
+Only writers that are at work count, and those that were a moment ago: one that is idle in its
+transaction will not commit by itself. If its client is alive, that one's guard takes care of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+from bloomtide.errors import StorageError
+from bloomtide.guard.schema.facts import Run, literal
+
+_PATIENCE = 60.0
+_GLANCE = 0.02
+
+_WRITERS = """
+    SELECT lock.virtualtransaction
+    FROM pg_locks AS lock JOIN pg_stat_activity AS client USING (pid)
+    WHERE lock.relation = to_regclass({table}) AND lock.mode = 'RowExclusiveLock' AND lock.granted
+    AND client.datname = current_database() AND client.usename = current_user
+    AND client.client_addr IS NOT DISTINCT FROM inet_client_addr()
+    AND client.pid <> pg_backend_pid()
+    AND (client.state = 'active' OR client.state_change > clock_timestamp() - interval '0.5 s')
+"""
+"""Whoever writes to a table has this lock on it until the transaction has ended. Others than those
+of the same user and machine are no processes of this guard."""
+
+_PREPARED = """
+    SELECT count(*) FROM pg_locks AS lock
+    WHERE lock.relation = to_regclass({table}) AND lock.mode = 'RowExclusiveLock'
+    AND lock.pid IS NULL AND lock.database = (
+        SELECT oid FROM pg_database WHERE datname = current_database()
+    )
+"""
+"""Transactions that are prepared, and will be committed by anybody."""
+
+
+def prepared_writers(run: Run, table: str) -> int:
+    """How many prepared transactions have written to a table of PostgreSQL."""
+    return int(run(_PREPARED.format(table=literal(table)))[0][0])
+
+
+def wait_for_writers(
+    run: Run, end: Callable[[], None], table: str, patience: float = _PATIENCE,
+    *, in_loop: bool = False,
+) -> None:  # fmt: skip
+    """Returns when all who may be committing to a table of PostgreSQL now have done so.
+
+    `end` ends the transaction of a look; `in_loop`: those waited for may be in the same loop.
+    """
+    query = _WRITERS.format(table=literal(table))
+
+    def look() -> set[str]:
+        found = {row[0] for row in run(query)}
+        end()
+        return found
+
+    def rest(seconds: float) -> None:
+        if in_loop:
+            from sqlalchemy.util import await_only
+
+            await_only(asyncio.sleep(seconds))
+        else:
+            time.sleep(seconds)
+
+    wait_while(look, table, patience, rest)
+
+
+def wait_while(
+    look: Callable[[], Iterable[str]],
+    table: str,
+    patience: float = _PATIENCE,
+    rest: Callable[[float], None] = time.sleep,
+) -> None:
+    """Returns when none of those is left whom the first look found."""
+    deadline = time.monotonic() + patience
+    before: set[str] | None = None
+    while before is None or before:
+        now = set(look())
+        before = now if before is None else before & now
+        if before and time.monotonic() > deadline:
+            raise StorageError(
+                f"a transaction that writes to `{table}` does not end",
+                hint="wait for it, then build again", path=table, operation="build",
+            )  # fmt: skip
+        if before:
+            rest(_GLANCE)

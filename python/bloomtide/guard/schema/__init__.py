@@ -1,0 +1,1 @@
+"""The guarded table as the database has it, and who but the program can write its keys."""

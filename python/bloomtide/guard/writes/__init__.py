@@ -1,0 +1,1 @@
+"""Which keys does a statement write, and when has its transaction ended?"""
