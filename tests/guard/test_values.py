@@ -212,7 +212,7 @@ def test_a_value_of_another_type_is_refused(kind: Any, value: Any) -> None:
         (DateTime(), mysql.dialect()),
         (postgresql.TIMESTAMP(precision=0), POST),
         (Time(timezone=True), POST),
-        (Integer().with_variant(Float(), "postgresql"), POST),
+        (Integer().with_variant(JSON(), "postgresql"), POST),
         (LowerInSql(), LITE),
         (AnyCase(), LITE),
     ],

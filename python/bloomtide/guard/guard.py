@@ -149,6 +149,7 @@ class DatabaseGuard:
         self._one_build = asyncio.Lock()
         self._closed = False
         self._facts: TableFacts | None = None
+        self._schema = self.columns[0].table.schema
         self._upkeep: Upkeep | None = None
         try:
             if self._follows:
@@ -336,9 +337,6 @@ class DatabaseGuard:
                 "`build` must be `await abuild()` for an AsyncEngine",
                 name="engine", got="AsyncEngine", allowed="an Engine",
             )  # fmt: skip
-        if self._store.may_join():
-            self._keep()
-            return True
         with self._keeping(), self.engine.connect() as connection:
             return self._build(connection, progress)
 
@@ -350,9 +348,6 @@ class DatabaseGuard:
         # Waiting for another build by the lock of the keys would stop the loop, and so that build.
         while self._store.rebuilding:
             await asyncio.sleep(_GLANCE)
-        if self._store.may_join():
-            self._keep()
-            return True
         with self._keeping():
             async with self._one_build, self._async.connect() as connection:
                 return await connection.run_sync(lambda inner: self._build(inner, progress))
@@ -360,6 +355,9 @@ class DatabaseGuard:
     def _build(self, connection: Connection, progress: Progress | None) -> bool:
         table = self.columns[0].table
         run, schema = runner(connection), connection.schema_for_object(table)
+        if self._store.may_join():
+            self._check_facts(connection, self._read_facts(connection, schema), schema)
+            return True
         check_rows(run, connection.dialect.name, table.name, schema)
         name = full_name(table.name, schema)
         if connection.dialect.name == "postgresql" and prepared_writers(run, name):
@@ -438,13 +436,17 @@ class DatabaseGuard:
             names = [column.name for column in self.columns]
             check_writers(facts, table.name, names, primary)
         if facts is not None:
-            self._facts = facts
-            self._writes.read_for(facts.target(self._writes.target))
+            self._learn(facts)
+            self._schema = schema
+
+    def _learn(self, facts: TableFacts) -> None:
+        self._facts = facts
+        self._writes.read_for(facts.target(self._writes.target))
 
     def _connected(self, dbapi_connection: Any, record: Any) -> None:
         """A new connection: the database may have been changed since the last one."""
         known = self._facts
-        if known is None or self._store.state is not State.READY:
+        if known is not None and self._store.state is not State.READY:
             return
 
         def run(sql: str) -> Sequence[Any]:
@@ -458,12 +460,13 @@ class DatabaseGuard:
         names = [column.name for column in self.columns]
         table, dialect = self.columns[0].table, self.engine.dialect.name
         try:
-            found = read_facts(run, dialect, table.name, table.schema, names)
+            found = read_facts(run, dialect, table.name, self._schema, names)
             dbapi_connection.rollback()
         except Exception:  # noqa: BLE001 - each driver has its own errors
-            self._store.distrust("the table's definition could not be read")
-            return
-        if found is not None and found.fingerprint != known.fingerprint:
+            found = None
+        if known is None and found is not None:
+            self._learn(found)  # before the connection can write
+        elif known is not None and (found is None or found.fingerprint != known.fingerprint):
             self._store.distrust("the table has changed")
 
     # --- reading ------------------------------------------------------------------------------

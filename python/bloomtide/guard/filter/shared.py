@@ -96,6 +96,7 @@ class SharedKeyFilter:
         """For an open transaction, the generations that have all keys it wrote."""
         self._sections: dict[OpenTransaction, int] = {}
         """Transactions that are committing."""
+        self._committed = threading.Event()
         self._closer: threading.Thread | None = None
 
     # --- questions ----------------------------------------------------------------------------
@@ -282,6 +283,7 @@ class SharedKeyFilter:
             if transaction not in self._sections:
                 self._sections[transaction] = self.files.sections.enter()
             known = all(self._bring(transaction, number) for number in self._live())
+            self._committed.set()
             if self._closer is None:
                 self._closer = threading.Thread(
                     target=self._close_sections, name="bloomtide sections", daemon=True
@@ -291,14 +293,13 @@ class SharedKeyFilter:
             self.distrust("a transaction commits whose keys are not known")
 
     def _close_sections(self) -> None:
-        """Notices the end of commits whose connections are used no more; ends with them."""
-        while True:
+        """Notices the end of commits whose connections are used no more."""
+        while self._committed.wait() and not self.detached:
             time.sleep(_GLANCE)
             with self._lock:
                 over = [each for each in self._sections if each.is_over()]
-                if self.detached or not self._sections:
-                    self._closer = None
-                    return
+                if not self._sections:
+                    self._committed.clear()
             for transaction in over:
                 self.landed(transaction)
 
@@ -459,6 +460,7 @@ class SharedKeyFilter:
         """Lets go of the directory; from then on everything passes."""
         with self._lock:
             self.detached = True
+            self._committed.set()  # ends the thread
             self._view = (0, None)
             self._words = (0,) * len(Word)
         self.files.detach()

@@ -89,7 +89,9 @@ SELECT 'column', jsonb_build_array(
     CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod)
     ELSE format_type(t.oid, a.atttypmod) END,
     a.attidentity <> '', a.attgenerated <> '',
-    coalesce(pg_get_expr(d.adbin, d.adrelid), t.typdefault), a.attcollation
+    coalesce(pg_get_expr(d.adbin, d.adrelid), t.typdefault), a.attcollation,
+    (SELECT jsonb_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum AS e
+    WHERE e.enumtypid = t.oid)
 )
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -177,7 +179,7 @@ def _writes_keys(trigger: Sequence[Any], tables: set[str], columns: Sequence[str
 
 
 def _column(row: Sequence[Any], before: ColumnFacts | None) -> ColumnFacts:
-    _, is_enum, declared, identity, generated, default, _ = row
+    _, is_enum, declared, identity, generated, default, *_ = row
     match = _FORMATTED.fullmatch(declared)
     plain, digits, scale, zone = match.groups() if match else ("", None, None, None)
     family = "text" if is_enum else _FAMILIES.get(plain + (zone or ""), "")

@@ -116,9 +116,14 @@ class EngineWrites:
 
     def read_for(self, target: Target) -> None:
         """From now on statements are read for these names."""
+        before = getattr(self, "target", target)
         self.target = target
-        self._reader = Reader(target)
-        self._plans: dict[str, _Plan] = {}
+        self._reading: tuple[Reader, dict[str, _Plan]] = (Reader(target), {})
+        """Replaced as a whole: what was read for other names is forgotten."""
+        if not target.reaches <= before.reaches:
+            for transaction in list(self._store.transactions):
+                if not transaction.is_over():  # it may have written through the new names
+                    transaction.see_nothing("a name of the table was not known")
 
     # --- statements ---------------------------------------------------------------------------
 
@@ -137,15 +142,17 @@ class EngineWrites:
         if style is ExecuteStyle.INSERTMANYVALUES:
             # Sent in pieces, with a statement of many rows each; this is the one they are made of.
             statement, parameters = context.statement, context.parameters
-        plan = self._plans.get(statement) or self._plan(statement)
+        plan = self._reading[1].get(statement) or self._plan(statement)
         if plan is _IGNORE:
             return
         connection: Connection = context.root_connection
         if plan.effect.unseen and connection.get_execution_options().get(OWN):
             return
         transaction = self._transaction(connection)
-        if transaction.awaiting is context:
-            return
+        if style is ExecuteStyle.INSERTMANYVALUES:
+            if transaction.batch is context:
+                return  # another piece of it
+            transaction.batch = context
         if (transaction.keys or transaction.blind or transaction.deleted) and (
             is_open(transaction.driver) is False
         ):
@@ -171,16 +178,17 @@ class EngineWrites:
             self._shared.committing(transaction)
 
     def _plan(self, statement: str) -> _Plan:
-        effect = self._understood(self._reader.read(statement))
+        reader, plans = self._reading
+        effect = self._understood(reader.read(statement))
         plan = _IGNORE
         if effect is not NOTHING:
             row = effect.rows[0] if len(effect.rows) == 1 and not effect.loses else ()
             one = row[0] if len(row) == 1 else None
             sole = one.place if isinstance(one, Parameter) and not one.is_list else None
             plan = _Plan(effect, sole)
-        if len(self._plans) >= _REMEMBERED:
-            self._plans.clear()
-        self._plans[statement] = plan
+        if len(plans) >= _REMEMBERED:
+            plans.clear()
+        plans[statement] = plan
         return plan
 
     def _understood(self, effect: Effect) -> Effect:
@@ -237,7 +245,7 @@ class EngineWrites:
     ) -> None:  # fmt: skip
         transaction = self._transaction(connection)
         transaction.sending = False
-        plan = self._plans.get(statement)
+        plan = self._reading[1].get(statement)
         if plan is not None and plan.effect.loses and not transaction.deleted:
             self._store.count_stale(cursor.rowcount)
         if self._shared is not None:
@@ -284,7 +292,7 @@ class EngineWrites:
 
     def _keys_made(self, context: Any, result: Any) -> list[Key] | None:
         """The keys of all rows; None if some are not known."""
-        compiled, effect = context.compiled, self._reader.read(context.statement)
+        compiled, effect = context.compiled, self._reading[0].read(context.statement)
         if compiled is None or not compiled.isinsert or len(effect.rows) != 1:
             return None
         # Without the keys in rows that the program has asked for, which cannot be read twice.

@@ -20,18 +20,19 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
     |(?P<string>'(?:[^']|'')*')
     |(?P<quoted>"(?:[^"]|"")*"|`[^`]*`)
-    |(?P<parameter>%\([^)]*\)s|%s|\?|\$\d+|(?<!:):[A-Za-z_]\w*)
+    |(?P<parameter>%\([^)]*\)[sbt]|%[sbt]\b|\?|\$\d+|(?<!:):[A-Za-z_]\w*)
     |(?P<word>[^\W\d][\w$]*)
     |(?P<number>\d[\w.]*)
     |(?P<sign>::|.)""",
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_ANY_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 _HARMLESS = re.compile(
     "SELECT|VALUES|TABLE|SHOW|DESCRIBE|DESC|PRAGMA|SET|RESET|USE|LISTEN|UNLISTEN|NOTIFY|ANALYZE"
     "|VACUUM|REINDEX|CLUSTER|CHECKPOINT|GRANT|REVOKE|COMMENT|LOCK|DECLARE|FETCH|CLOSE|MOVE|DISCARD"
-    "|DEALLOCATE"
+    "|DEALLOCATE|REFRESH"
 )
 _CHANGES_NAMES = re.compile(
     r"search_path|\bschema\b|writable_schema|schema_version\W*\d", re.IGNORECASE
@@ -43,7 +44,7 @@ _DDL = re.compile("CREATE|ALTER|DROP")
 _KNOWN_DDL = re.compile(
     r"\W*(?:(?:CREATE|DROP)\s+(?:(?:TEMP|TEMPORARY|UNLOGGED|UNIQUE|MATERIALIZED)\s+)*"
     r"(?:TABLE|INDEX|VIEW|SEQUENCE|TYPE|EXTENSION|ROLE|USER|DATABASE)\b"
-    r"|ALTER\s+(?:SEQUENCE|INDEX|ROLE|USER|TYPE)\b"
+    r"|ALTER\s+(?:SEQUENCE|INDEX|ROLE|USER)\b"
     r"|ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?\S+\s+(?:ADD|ALTER|DROP|OWNER|VALIDATE)\b)",
     re.IGNORECASE,
 )
@@ -125,6 +126,11 @@ class Target:
         names |= {name for _, name in self.also} | {name for name, _ in self.parents}
         object.__setattr__(self, "mentioned", tuple(sorted(name.lower() for name in names)))
 
+    @property
+    def reaches(self) -> frozenset[object]:
+        """All by which rows are written other than through the table's own name."""
+        return frozenset().union(self.also, self.views, self.parents, self.resetting)
+
     def fold(self, name: str) -> str:
         """A name of the mapping or of the catalogue, for comparison with names in SQL."""
         return name if self.dialect == "postgresql" else name.lower()
@@ -160,7 +166,10 @@ class Reader:
         """What the text does; remembered."""
         known = self._known.get(text)
         if known is None:
-            known = self._read(text)
+            try:
+                known = self._read(text)
+            except Exception:  # noqa: BLE001 - the program's statement must not fail here
+                known = Effect(unseen="a statement that could not be read", loses=True)
             if len(text) <= _SHORT:
                 if len(self._known) >= _REMEMBERED:
                     self._known.clear()
@@ -172,8 +181,8 @@ class Reader:
             return Effect(unseen="a comment in a comment")  # nested only in PostgreSQL
         match = _FIRST_WORD.match(text)
         word = match[1].upper() if match else ""
-        lowered = text.lower()
-        mentions = any(name in lowered for name in self.target.mentioned)
+        lowered = text.lower().replace('""', '"').replace("%%", "%")
+        mentions = 'u&"' in lowered or any(name in lowered for name in self.target.mentioned)
         if ";" not in text.rstrip("; \n\t"):
             if not word and not text.strip("; \n\t"):
                 return NOTHING
@@ -204,7 +213,8 @@ class Reader:
         if _TRANSACTION.fullmatch(word) and "PREPARED" not in text.upper():
             return Effect(ends_transaction=True)
         if word in ("WITH", "EXPLAIN"):
-            return unknown if mentions and _WRITES_INSIDE.search(text) else NOTHING
+            plain = _ANY_COMMENT.sub(" ", text)
+            return unknown if mentions and _WRITES_INSIDE.search(plain) else NOTHING
         if _ROWS.fullmatch(word):
             return unknown if mentions else NOTHING
         if _DDL.fullmatch(word) and not mentions and _KNOWN_DDL.match(text):
@@ -214,14 +224,19 @@ class Reader:
     def _tokens(self, text: str) -> list[_Token]:
         exact = self.target.dialect == "postgresql"
         found: list[_Token] = []
+        styles: set[str] = set()
         positional = 0
         for match in _TOKEN.finditer(text):
             kind, piece = match.lastgroup or "", match[0]
             place: int | str = ""
             if kind == "space":
                 continue
+            if kind == "parameter" and piece == "?" and exact:
+                kind = "sign"  # an operator of PostgreSQL
             if kind == "parameter":
-                if piece[0] == "%" and piece != "%s":
+                if piece[0] in "?%$":
+                    styles.add(piece[0])
+                if piece[:2] == "%(":
                     place = piece[2:-2]
                 elif piece[0] == "$":
                     place = int(piece[1:]) - 1
@@ -237,6 +252,8 @@ class Reader:
             elif (kind == "string" and ("\\" in piece or "%" in piece)) or piece in ("$", "'", '"'):
                 raise _Unclear("a literal that is not plain")
             found.append(_Token(kind, piece, place))
+        if len(styles) > 1 or ("$" in styles and not exact):
+            raise _Unclear("parameters of several kinds")
         return found
 
     # --- one statement ------------------------------------------------------------------------

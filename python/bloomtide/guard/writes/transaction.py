@@ -48,6 +48,7 @@ class OpenTransaction:
         "_hold",
         "_store",
         "awaiting",
+        "batch",
         "blind",
         "deleted",
         "driver",
@@ -73,6 +74,8 @@ class OpenTransaction:
         """Keys of rows that it deletes, with the values that the driver got."""
         self.awaiting: object = None
         """The statement under way whose keys only the database knows."""
+        self.batch: object = None
+        """The statement under way that is sent in several pieces."""
         self.blind = False
         """It has written keys that nobody saw."""
         self.unlisted = False
