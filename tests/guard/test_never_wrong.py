@@ -178,13 +178,21 @@ def test_a_trigger_of_sqlite_that_writes_the_table_is_refused(
         refused(guard, "trigger `fill`")
 
 
-def test_a_trigger_that_writes_other_tables_only_is_no_obstacle(sqlite_basket: Database) -> None:
+HARMLESS_TRIGGERS = [
+    "CREATE TRIGGER logged AFTER INSERT ON t BEGIN INSERT INTO log VALUES (NEW.k); END",
+    "CREATE TRIGGER stamp AFTER UPDATE ON t BEGIN UPDATE t SET at = 1 WHERE id = NEW.id; END",
+    "CREATE TRIGGER gone AFTER DELETE ON log BEGIN DELETE FROM t WHERE id = OLD.x; END",
+]
+
+
+@pytest.mark.parametrize("trigger", HARMLESS_TRIGGERS)
+def test_a_trigger_that_writes_other_tables_or_columns_is_no_obstacle(
+    sqlite_basket: Database, trigger: str
+) -> None:
     database = sqlite_basket
-    database.run("CREATE TABLE t (id integer PRIMARY KEY, k integer)", "CREATE TABLE log (x)")
+    database.run("CREATE TABLE t (id integer PRIMARY KEY, k integer, at)", "CREATE TABLE log (x)")
     with database.engine.begin() as connection:
-        connection.exec_driver_sql(
-            "CREATE TRIGGER logged AFTER INSERT ON t BEGIN INSERT INTO log VALUES (NEW.k); END"
-        )
+        connection.exec_driver_sql(trigger)
     with DatabaseGuard(database.engine, PLAIN.c.k) as guard:
         assert guard.build()
 
@@ -374,6 +382,24 @@ def test_another_table_of_the_same_name_in_another_case_is_not_ours(
             connection.execute(insert(table("T", column("k"))), {"k": 7})
             connection.execute(insert(table("t", column("k"))), {"k": 8})
         assert guard.filter_many([7, 8]) == [8]
+
+
+@pytest.mark.parametrize("key", ["NULL", "DEFAULT"])
+def test_a_key_that_the_database_makes_for_a_text_ends_the_trust_before_its_commit(
+    basket: Database, guarded: Make, key: str
+) -> None:
+    if key == "NULL" and basket.kind == "postgresql":
+        pytest.skip("a primary key is never NULL there")
+    kind = "integer" if basket.kind == "sqlite" else "serial"
+    basket.run(f"CREATE TABLE t (k {kind} PRIMARY KEY, id integer)")
+    proper = Table("t", MetaData(), Column("k", Integer, primary_key=True), Column("id", Integer))
+    guard = guarded(proper.c.k)
+    assert guard.build()
+    with guard.engine.connect() as connection:
+        named, value = ("k, id", "NULL, 1") if key == "NULL" else ("id", "1")
+        connection.exec_driver_sql(f"INSERT INTO t ({named}) VALUES ({value})")
+        connection.commit()
+        holds(guard, basket)
 
 
 # --- values as the column compares them ----------------------------------------------------------

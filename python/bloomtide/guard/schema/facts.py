@@ -29,6 +29,7 @@ _WRITES_TO = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_ROW_NUMBERS = {"rowid", "oid", "_rowid_"}
 OWN_PREFIX = "bloomtide_"
 """Of the names of change tables and their triggers."""
 
@@ -81,11 +82,17 @@ def fingerprint_of(*parts: object) -> str:
     return blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
-def writes_to(source: str, names: set[str]) -> bool:
-    """Whether a trigger's or function's text writes to a table of one of these names."""
-    for match in _WRITES_TO.finditer(_COMMENT.sub(" ", source)):
+def writes_to(source: str, names: set[str], columns: set[str]) -> bool:
+    """Whether a trigger's or function's text writes these columns of a table of these names."""
+    plain = _COMMENT.sub(" ", source)
+    assigned = any(
+        re.search(rf"""(?<![\w])["`\[]?{re.escape(column)}["`\]]?\s*=""", plain, re.IGNORECASE)
+        for column in columns | _ROW_NUMBERS
+    )
+    assigned = assigned or re.search(r"\bset\s*\(", plain, re.IGNORECASE) is not None
+    for match in _WRITES_TO.finditer(plain):
         name = re.split(r"\s*\.\s*(?=[^.]*$)", match[1].strip())[-1].strip("\"`[]' ").lower()
-        if name in names:
+        if name in names and (assigned or not match[0].lower().startswith("update")):
             return True
     return False
 

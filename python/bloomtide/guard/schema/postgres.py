@@ -155,8 +155,9 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
         else:
             triggers.append(row)
     written = {table, *(name for _, name in facts.also), *(name for name, _ in facts.parents)}
+    keys = {*columns, *(column for _, column in facts.parents)}
     for row in triggers:
-        if not row[0].startswith(OWN_PREFIX) and _writes_keys(row, written, columns):
+        if not row[0].startswith(OWN_PREFIX) and _writes_keys(row, written, keys):
             facts.writers.append(f"the trigger `{row[0]}`")
     own = [row for row in triggers if row[0].startswith(OWN_PREFIX)]
     facts.fingerprint = fingerprint_of([row for row in rows if row[1] not in own])
@@ -164,13 +165,14 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
     return facts
 
 
-def _writes_keys(trigger: Sequence[Any], tables: set[str], columns: Sequence[str]) -> bool:
+def _writes_keys(trigger: Sequence[Any], tables: set[str], columns: set[str]) -> bool:
     _, _, _, enabled, is_ours, is_before, language, source = trigger
     if enabled == "D":
         return False
     if language not in ("plpgsql", "sql"):
         return bool(is_ours and is_before)
-    if writes_to(source, {name.lower() for name in tables}) or "execute" in source.lower():
+    names = {name.lower() for name in tables}
+    if writes_to(source, names, columns) or "execute" in source.lower():
         return True
     if not (is_ours and is_before):
         return False

@@ -40,6 +40,7 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
         )
     links = _cascades(run, within, table, {name.lower() for name in columns}, facts)
     names = {table.lower(), *(name for name, _ in facts.parents), *facts.resetting}
+    written = {name.lower() for name in columns} | {column for _, column in facts.parents}
     triggers = run(
         f"SELECT name, tbl_name, sql FROM {within}sqlite_master WHERE type = 'trigger' "
         "UNION ALL SELECT name, tbl_name, sql FROM sqlite_temp_master WHERE type = 'trigger' "
@@ -47,7 +48,7 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
     )
     for name, _, sql in triggers:
         body = sql[sql.lower().find("begin") :]
-        if not name.startswith(OWN_PREFIX) and writes_to(body, names):
+        if not name.startswith(OWN_PREFIX) and writes_to(body, names, written):
             facts.writers.append(f"the trigger `{name}`")
     version = run(f"PRAGMA {within}schema_version")[0][0]
     foreign = [each for each in triggers if not each[0].startswith(OWN_PREFIX)]

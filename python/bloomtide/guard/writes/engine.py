@@ -267,7 +267,10 @@ class EngineWrites:
     def _await_keys(
         self, connection: Connection, transaction: OpenTransaction, context: Any
     ) -> None:
-        if not _commits_at_once(connection):
+        compiled = context.compiled
+        if compiled is None or not getattr(compiled, "isinsert", False):
+            self._see_nothing(connection, transaction, "a key that the database does not tell")
+        elif not _commits_at_once(connection):
             transaction.await_keys(context, None)
         elif isinstance(self._store, KeyFilter):
             transaction.await_keys(context, self._store.hold)
