@@ -384,6 +384,26 @@ def test_another_table_of_the_same_name_in_another_case_is_not_ours(
         assert guard.filter_many([7, 8]) == [8]
 
 
+@pytest.mark.filterwarnings("ignore:Column 't.k' is marked as a member of the primary key")
+@pytest.mark.parametrize("primary", [["k"], ["id", "k"], ["id"], []])
+def test_a_made_key_is_found_by_its_name_in_the_primary_key_of_the_writer(
+    basket: Database, guarded: Make, primary: list[str]
+) -> None:
+    kind = "integer" if basket.kind == "sqlite" else "serial"
+    basket.run(f"CREATE TABLE t (k {kind} PRIMARY KEY, id integer)")
+    columns = [Column("k", Integer, primary_key=True), Column("id", Integer)]
+    guard = guarded(Table("t", MetaData(), *columns).c.k)
+    assert guard.build()
+    writer = Table(
+        "t", MetaData(), Column("id", Integer, primary_key="id" in primary),
+        Column("k", Integer, primary_key="k" in primary),
+    )  # fmt: skip
+    with guard.engine.begin() as connection:
+        connection.execute(insert(writer).values(id=77))
+        connection.execute(insert(table("t", column("id"))).values(id=78))
+    holds(guard, basket)
+
+
 @pytest.mark.parametrize("key", ["NULL", "DEFAULT"])
 def test_a_key_that_the_database_makes_for_a_text_ends_the_trust_before_its_commit(
     basket: Database, guarded: Make, key: str

@@ -74,10 +74,8 @@ class EngineWrites:
         )
         table = columns[0].table
         self._table = table.name
-        primary = list(table.primary_key.columns)
-        self._number = [primary.index(c) if c in primary else -1 for c in columns]
-        """The place of each column in the primary key."""
-        self._primary = [number >= 0 for number in self._number]
+        self._primary = [c in list(table.primary_key.columns) for c in columns]
+        """Of which columns the database makes the values that are left open."""
         self.read_for(target_of(engine, columns))
         self._detached: dict[int, OpenTransaction] = {}
         """By the `id` of the driver's connection, those that have left their pool."""
@@ -286,14 +284,17 @@ class EngineWrites:
         transaction = self._transaction(connection)
         if transaction.awaiting is not result.context or transaction.awaiting is None:
             return
-        keys = self._keys_made(result.context, result)
+        try:
+            keys = self._keys_made(result.context)
+        except Exception:  # noqa: BLE001 - the program's statement must not fail here
+            keys = None
         if keys is None:
             transaction.see_nothing("the database made a key and did not tell it")
         else:
             self._store.write(transaction, keys)
         transaction.got_keys()
 
-    def _keys_made(self, context: Any, result: Any) -> list[Key] | None:
+    def _keys_made(self, context: Any) -> list[Key] | None:
         """The keys of all rows; None if some are not known."""
         compiled, effect = context.compiled, self._reading[0].read(context.statement)
         if compiled is None or not compiled.isinsert or len(effect.rows) != 1:
@@ -303,13 +304,19 @@ class EngineWrites:
         if len(made) != len(sets):
             return None
         keys: list[Key] = []
+        # The writer's own description of the table has its own primary key.
+        fold = self.target.fold
+        primary = [fold(column.name) for column in compiled.statement.table.primary_key.columns]
         for given, row in zip(sets, made, strict=True):
             values: list[Any] = []
             for place, value in enumerate(effect.rows[0]):
+                column = self._columns[place]
                 written = given[value.place] if isinstance(value, Parameter) else None
                 if written is None and self._primary[place]:
-                    kept = row[self._number[place]]
-                    bind = self._columns[place].type.dialect_impl(self._engine.dialect)
+                    if fold(column.name) not in primary:
+                        return None
+                    kept = row[primary.index(fold(column.name))]
+                    bind = column.type.dialect_impl(self._engine.dialect)
                     process = bind.bind_processor(self._engine.dialect)
                     written = kept if process is None or kept is None else process(kept)
                     if written is None:
