@@ -185,8 +185,8 @@ class Slot:
             self.unseen = True
         self.older = False
         if self.unseen and self.name == "j":
-            self.play.slot("c").unseen = True  # which commits in truth
-        elif self.unseen:
+            self.play.slot("c").unseen = True  # which commits in truth, or pysqlite does already
+        if self.unseen:
             self.unseen = False
             self.play.remedy()
 

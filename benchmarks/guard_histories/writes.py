@@ -13,14 +13,6 @@ from benchmarks.guard_histories.schema import INTEGERS, STRINGS, Target
 from benchmarks.guard_histories.steps import Args, Draw, verb
 from benchmarks.guard_histories.values import literal, raw
 
-BY_VIEW = ("view",)
-"""Targets by which a guard cannot see a write: the remedy is due."""
-
-
-def _mark(play: Play, slot: Any, target: str) -> None:
-    if target in BY_VIEW:
-        slot.unseen = True
-
 
 def condition(play: Play, target: Target, where: Args) -> Any:
     """A WHERE clause on a target."""
@@ -236,7 +228,6 @@ def core_insert(play: Play, slot: Any, target: str, style: str, rows: list[Args]
     """INSERT in every form of Core."""
     found = play.target(target)
     table: Any = found.dml
-    _mark(play, slot, target)
     given = [play.row(found, row) for row in rows]
     match style:
         case "many":
@@ -299,7 +290,6 @@ def upsert(
 ) -> None:
     """INSERT .. ON CONFLICT."""
     found = play.target(target)
-    _mark(play, slot, target)
     kind: Any = sqlite if play.schema.database == "sqlite" else pg
     given = _alike([play.row(found, row) for row in rows])
     made = kind.insert(found.dml).values(given)
@@ -347,7 +337,6 @@ def core_update(play: Play, slot: Any, target: str, style: str, where: Args, cha
     """UPDATE in every form of Core."""
     found = play.target(target)
     table: Any = found.dml
-    _mark(play, slot, target)
     values = play.row(found, change)
     made = sa.update(table).where(condition(play, found, where))
     first = play.schema.columns[0]
@@ -444,7 +433,6 @@ def core_delete(play: Play, slot: Any, target: str, where: Args, style: str) -> 
 def come_and_go(play: Play, slot: Any, target: str, row: Args, order: str) -> None:
     """The same key deleted and inserted in one transaction, in some order."""
     found = play.target(target)
-    _mark(play, slot, target)
     where = {"by": "k", **{name: index for name, index in row.items() if name in ("k", "j")}}
     if len(where) == 1 or None in where.values():
         return
