@@ -153,7 +153,8 @@ def by_driver(
     play: Play, slot: Any, what: str, rows: list[Args], where: Args, change: Args
 ) -> None:
     """A cursor of the driver's own, within the transaction: not seen, so the remedy is due."""
-    slot.unseen = slot.unseen or what != "delete"
+    for other in (slot, play.slot("c")) if slot.name == "j" else (slot,):
+        other.unseen = other.unseen or what != "delete"  # `c` commits what `j` writes
     connection = slot.driver
     if what == "copy":
         row = rows[0]
