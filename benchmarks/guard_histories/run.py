@@ -124,8 +124,8 @@ def _work(database: str, first: int, count: int) -> Summary:
         return play(database, range(first, first + count), _ground)
 
 
-def many(database: str, seed: int, histories: int, jobs: int) -> Summary:
-    """All histories, in processes."""
+def many(database: str, seed: int, histories: int, jobs: int, minutes: float) -> Summary:
+    """All histories, in processes, or those that are played when the time is over."""
     summary, begin = Summary(), time.perf_counter()
     starts = range(seed, seed + histories, CHUNK)
     with ProcessPoolExecutor(jobs, initializer=_begin, initargs=(database,)) as pool:
@@ -138,11 +138,16 @@ def many(database: str, seed: int, histories: int, jobs: int) -> Summary:
             for sign, seeds in found.wrong.items():
                 print(f"wrong, seeds {seeds}: {sign}", file=sys.stderr, flush=True)
             summary.merge(found)
-            rate = summary.histories / (time.perf_counter() - begin)
+            seconds = time.perf_counter() - begin
             print(
-                f"{database}: {summary.histories} played, {summary.failures} wrong, {rate:.0f}/s",
+                f"{database}: {summary.histories} played, {summary.failures} wrong,"
+                f" {summary.histories / seconds:.0f}/s",
                 file=sys.stderr,
+                flush=True,
             )
+            if seconds > 60 * minutes:
+                pool.shutdown(cancel_futures=True)
+                break
     return summary
 
 
@@ -197,7 +202,7 @@ def main(arguments: list[str] | None = None) -> int:
             with quiet(), ground_of(database) as ground:
                 print(describe(draw_history(asked.seed, database), ground))
             continue
-        summary = many(database, asked.seed, asked.histories, asked.jobs)
+        summary = many(database, asked.seed, asked.histories, asked.jobs, asked.minutes)
         tell(database, summary)
         failed += summary.failures
         if asked.faults:
