@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,34 +112,57 @@ def damaged(**changes: Callable[..., Any]) -> Plant:
     return lambda *arguments, **words: Damaged(DatabaseGuard(*arguments, **words), **changes)
 
 
-def hard_of_hearing(every: int) -> Plant:
-    """Its listeners before and after statements miss one call in so many."""
+class HardOfHearing:
+    """The real guard, whose listeners to statements miss one call in `every`."""
 
-    def plant(engine: sa.Engine, column: Any, **options: Any) -> Any:
-        listen, calls = sa.event.listen, iter(range(1, 1 << 62))
+    def __init__(self, every: int, engine: sa.Engine, column: Any, **options: Any) -> None:
+        self.every = every
+        self.calls = itertools.count(1)
+        self.instead: dict[Any, Callable[..., Any]] = {}
+        with self._between():
+            self.guard = DatabaseGuard(engine, column, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.guard, name)
+
+    def close(self) -> None:
+        with self._between():
+            self.guard.close()
+
+    @contextmanager
+    def _between(self) -> Iterator[None]:
+        """Stands between the guard and SQLAlchemy's `listen` and `remove`."""
+        listen, remove = sa.event.listen, sa.event.remove
 
         def listens(target: Any, name: str, function: Any, *rest: Any, **words: Any) -> None:
-            if "execute" not in name or words.get("retval"):
-                listen(target, name, function, *rest, **words)
-                return
+            listen(target, name, self._other(name, function), *rest, **words)
 
-            def sometimes(*arguments: Any, **named: Any) -> Any:
-                return None if next(calls) % every == 0 else function(*arguments, **named)
-
-            listen(target, name, sometimes, *rest, **words)
+        def removes(target: Any, name: str, function: Any) -> None:
+            remove(target, name, self._other(name, function))
 
         setattr(sa.event, "listen", listens)  # noqa: B010
+        setattr(sa.event, "remove", removes)  # noqa: B010
         try:
-            return DatabaseGuard(engine, column, **options)
+            yield
         finally:
             setattr(sa.event, "listen", listen)  # noqa: B010
+            setattr(sa.event, "remove", remove)  # noqa: B010
 
-    return plant
+    def _other(self, name: str, function: Any) -> Any:
+        if "execute" not in name:
+            return function
+
+        def sometimes(*arguments: Any, **words: Any) -> Any:
+            missed = next(self.calls) % self.every == 0
+            return None if missed else function(*arguments, **words)
+
+        return self.instead.setdefault((name, function), sometimes)
 
 
 AROUND: tuple[Fault, ...] = (
     Fault("the real guard denies one key in twenty", damaged(may_exist=_lies)),
     Fault("the real guard's may_exist_many denies the first", damaged(may_exist_many=_one_too_few)),
+    Fault("the real guard misses one statement in five", functools.partial(HardOfHearing, 5)),
     Fault("the real guard does not hear distrust", damaged(distrust=_deaf)),
     Fault(
         "the real guard's catch_up does nothing", damaged(catch_up=_deaf), ask={"options": OUTBOX}
