@@ -8,7 +8,9 @@ which the guard knows nothing.
 
 from __future__ import annotations
 
+import logging
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -551,9 +553,13 @@ class Play:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without SQLAlchemy's warnings about decimals in SQLite and the like."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Without SQLAlchemy's warnings about decimals in SQLite, and without its log of connections
+    that are broken on purpose."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

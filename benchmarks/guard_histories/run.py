@@ -9,7 +9,6 @@ wrong "no" with its seed, its schema and the fewest statements that still show i
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 from collections import Counter
@@ -113,7 +112,6 @@ _ground: Ground | None = None
 
 def _begin(database: str) -> None:
     global _ground
-    logging.disable(logging.CRITICAL)  # SQLAlchemy logs each connection that is broken on purpose
     _ground = ground_of(database)
     Finalize(None, _ground.close, exitpriority=10)  # a worker of a pool runs no `atexit`
 
@@ -188,6 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--database", choices=[*DATABASES, "both"], default="both")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=120, help="for each database, at most")
     parser.add_argument(
         "--show", action="store_true", help="play the one seed and show its statements"
     )
@@ -206,7 +205,6 @@ def main(arguments: list[str] | None = None) -> int:
         tell(database, summary)
         failed += summary.failures
         if asked.faults:
-            logging.disable(logging.CRITICAL)
             faults = [fault for fault in FAULTS if fault.database == database]
             with quiet(), ground_of(database) as ground:
                 missed = [fault.name for fault in faults if finds(fault, ground) is None]

@@ -24,9 +24,8 @@ def postgres_ground(postgres: Postgres) -> Iterator[Ground]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def ground(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[Ground]:
-    """SQLAlchemy warns of decimals in SQLite and logs connections that are broken on purpose."""
+def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     name = "sqlite_ground" if request.param == "sqlite" else "postgres_ground"
     found: Ground = request.getfixturevalue(name)
-    with quiet(), caplog.at_level("CRITICAL"):
+    with quiet():
         yield found
