@@ -199,6 +199,12 @@ impl<E: Clone> EventTime<E> {
         (self.now > f64::NEG_INFINITY).then_some(self.now)
     }
 
+    /// Whether the stream's time is not after this.
+    #[inline(always)]
+    pub fn is_at_most(&self, at: f64) -> bool {
+        self.now <= at
+    }
+
     /// The time that the stream is presumed to have: its own, or later if three votes say that it is at least so late.
     pub fn presumed(&self) -> Option<f64> {
         let now = self.now()?;

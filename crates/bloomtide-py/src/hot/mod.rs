@@ -71,13 +71,12 @@ impl HotList {
         own.map_or_else(|| self.clock.now(py), Ok)
     }
 
-    /// The instant that is said, or None for what the clock says.
-    fn said(&self, name: &str, at: Option<&Object<'_>>) -> PyResult<Option<f64>> {
-        let Some(value) = at else { return Ok(None) };
+    /// The instant that is said.
+    fn said(&self, name: &str, value: &Object<'_>) -> PyResult<f64> {
         let at = instants::instant(value, name)?;
         require_near(value.py(), name, None, at, self.own_time(value.py())?)?;
         self.see_clock(value.py(), at)?;
-        Ok(Some(at))
+        Ok(at)
     }
 
     /// Looks at the clock, before events come that Python does not see.
@@ -103,8 +102,8 @@ impl HotList {
 
     /// The instant of a question: what is said, or now, but never before the list's time.
     fn asked(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<f64> {
-        match self.said("at", at)? {
-            Some(at) => Ok(at),
+        match at {
+            Some(at) => self.said("at", at),
             None => Ok(self.clock.now(py)?.max(self.read().now().unwrap_or(0.0))),
         }
     }
@@ -159,15 +158,18 @@ impl HotList {
         let py = key.py();
         let count = count.beside(at)?;
         require_countable(py, &[count])?;
-        let said = self.said("at", at)?;
-        let now = if said.is_none() { self.clock.now(py)? } else { 0.0 };
         // The lock is taken only around the list, and the key's own code has run before.
-        with_key(key, None, |key| {
-            let mut core = self.write();
-            let at = said.map_or_else(|| core.by_clock(now), Ok)?;
-            core.add(key, count, at)
-        })?
-        .or_raise(py)
+        let added = match at {
+            None => {
+                let now = self.clock.now(py)?;
+                with_key(key, None, |key| self.write().add_now(key, count, now))?
+            }
+            Some(at) => {
+                let at = self.said("at", at)?;
+                with_key(key, None, |key| self.write().add(key, count, at))?
+            }
+        };
+        added.or_raise(py)
     }
 
     /// Adds every key in order, each with its count and instant if there are any.
@@ -281,11 +283,14 @@ impl HotList {
     /// Moves the list's time on, to an instant or to now. Counts decay by it, and earlier events are late.
     #[pyo3(signature = (now=None))]
     fn advance(&self, py: Python<'_>, now: Option<&Object<'_>>) -> PyResult<()> {
-        let now = match self.said("now", now)? {
-            Some(now) if self.read().is_ahead(now) => {
-                return Err(instants::beyond_clock(py, now));
+        let now = match now {
+            Some(now) => {
+                let now = self.said("now", now)?;
+                if self.read().is_ahead(now) {
+                    return Err(instants::beyond_clock(py, now));
+                }
+                now
             }
-            Some(now) => now,
             None => self.clock.now(py)?,
         };
         let moved = self.write().advance(now);

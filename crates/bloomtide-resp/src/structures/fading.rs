@@ -145,11 +145,10 @@ impl Fading {
             self.hot.iter_mut().for_each(|hot| hot.clock_is_at(now));
         }
         if let Some(hot) = &mut self.hot {
-            let at = match moment {
-                Moment::Now(now) => hot.by_clock(now)?,
-                Moment::At(at) => at,
-            };
-            hot.add(Key::Bytes(item), count, at)?;
+            match moment {
+                Moment::Now(now) => hot.add_now(Key::Bytes(item), count, now)?,
+                Moment::At(at) => hot.add(Key::Bytes(item), count, at)?,
+            }
         }
         let when = self.when(moment);
         // SAFETY: `&mut self`: nobody else has the filter.

@@ -177,6 +177,20 @@ impl HotList {
         self.raise(key.hash(&self.hasher), || Ok(key), count, at)
     }
 
+    /// Adds `count` occurrences now, by a clock. An error changes nothing but the time.
+    #[inline(always)]
+    pub fn add_now(&mut self, key: Key<'_>, count: u64, now: f64) -> Result<()> {
+        let at = self.plan.stepped(now);
+        // As a rule the clock shows what it showed, or a little more.
+        if at <= self.calm_until && self.time.is_at_most(at) {
+            self.raise_at(key.hash(&self.hasher), || Ok(key), count, at)?;
+            self.time.pass(at);
+            return Ok(());
+        }
+        let at = self.by_clock(now)?;
+        self.add(key, count, at)
+    }
+
     /// Adds every row in order, `counts[i]` times if there are counts. On an error, the number of rows
     /// that went in comes with it.
     pub fn add_many(
