@@ -411,6 +411,8 @@ class Play:
 
     def _caught_up(self) -> bool:
         try:
+            if "refresh" in self.history.options:
+                return self.build()  # what the next rebuild does
             self.guard.catch_up()
         except Exception as error:  # noqa: BLE001
             self._failed(Step("catch_up", "-"), error)

@@ -223,7 +223,7 @@ def draw_ddl(d: Draw) -> Args:
 @verb(0.8, draw_ddl)
 def change_schema(play: Play, slot: Any, what: str, how: str, value: int, part: str) -> None:
     """DDL as text, through the guarded engine."""
-    play.late = "outbox" in play.history.options
+    play.late = bool({"outbox", "refresh"} & set(play.history.options))
     for sql in part_of(ddl_of(play, what, value), part):
         if how == "driver sql":
             slot.send(_escaped(play, sql))
