@@ -82,8 +82,12 @@ class Load:
         self._writers: list[threading.Thread] = []
         self._others: list[threading.Thread] = []
         self._numbers = count(writer * 100)
+        self._rebuilds = -1
+        """The writers go on until the guard was built more often than this."""
 
     def start(self, *, writers: int = 0, readers: int = 0, builders: int = 0) -> None:
+        if builders:
+            self._rebuilds = self.guard.stats().rebuilds
         self._writers += [self._thread(self._write) for _ in range(writers)]
         self._others += [self._thread(self._read) for _ in range(readers)]
         self._others += [self._thread(self._build) for _ in range(builders)]
@@ -102,9 +106,11 @@ class Load:
             raise
 
     def _write(self) -> None:
-        """A fixed number of transactions; some are rolled back, some write keys unseen."""
+        """Some transactions are rolled back, some write keys unseen."""
         number = next(self._numbers)
-        for turn in range(TURNS):
+        for turn in range(100 * TURNS):
+            if turn >= TURNS and self.guard.stats().rebuilds > self._rebuilds:
+                break
             key = (number + 1) * SPAN + turn
             with self.guard.engine.connect() as connection:
                 write = unseen if turn % 40 == 39 else SEEN[turn % len(SEEN)]
