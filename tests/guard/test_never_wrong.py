@@ -384,6 +384,44 @@ def test_another_table_of_the_same_name_in_another_case_is_not_ours(
         assert guard.filter_many([7, 8]) == [8]
 
 
+QUOTED = [
+    'WITH made AS (UPDATE "t" SET "k" = 7 WHERE "k" = 1 RETURNING 1) SELECT * FROM made',
+    'EXPLAIN ANALYZE UPDATE "t" SET "k" = 7',
+    'INSERT INTO U&"\\0074" (id, k) VALUES (5, 7)',
+    'UPDATE t SET U&"\\006b" = 7',
+    "UPDATE u&\"!0074\" UESCAPE '!' SET k = 7",
+    'WITH made AS (UPDATE U&"\\0074" SET k = 7 RETURNING 1) SELECT * FROM made',
+]
+
+
+@pytest.mark.parametrize("statement", QUOTED)
+def test_a_name_in_quotes_is_found_wherever_it_stands(
+    postgres_basket: Database, statement: str
+) -> None:
+    postgres_basket.run("CREATE TABLE t (id integer PRIMARY KEY, k integer)")
+    postgres_basket.run("INSERT INTO t VALUES (1, 1)")
+    with DatabaseGuard(postgres_basket.engine, PLAIN.c.k, 1e-6, rebuild="manual") as guard:
+        assert guard.build()
+        with postgres_basket.engine.begin() as connection:
+            connection.exec_driver_sql(statement)
+        assert 7 in keys_in(postgres_basket)
+        assert guard.may_exist(7)
+
+
+def test_a_write_within_a_query_is_found_for_a_table_whose_name_needs_quotes(
+    postgres_basket: Database,
+) -> None:
+    user = Table("user", MetaData(), Column("id", Integer, primary_key=True), Column("k", Integer))
+    user.metadata.create_all(postgres_basket.engine)
+    postgres_basket.run('INSERT INTO "user" VALUES (1, 1)')
+    with DatabaseGuard(postgres_basket.engine, user.c.k, 1e-6, rebuild="manual") as guard:
+        assert guard.build()
+        made = update(user).values(k=8).returning(user.c.id).cte("made")
+        with postgres_basket.engine.begin() as connection:
+            connection.execute(select(made.c.id)).all()
+        assert guard.may_exist(8)
+
+
 @pytest.mark.filterwarnings("ignore:Column 't.k' is marked as a member of the primary key")
 @pytest.mark.parametrize("primary", [["k"], ["id", "k"], ["id"], []])
 def test_a_made_key_is_found_by_its_name_in_the_primary_key_of_the_writer(

@@ -49,10 +49,12 @@ _KNOWN_DDL = re.compile(
     re.IGNORECASE,
 )
 _WRITES_INSIDE = re.compile(
-    r"\b(?:insert\s+into|replace\s+into|(?<!for )(?<!do )update\s+(?!set\b)|delete\s+from"
-    r"|merge\s+into)\b",
+    r"\b(?:(?:insert\s+(?:or\s+\w+\s+)?|replace\s+|merge\s+)into\b|delete\s+from\b"
+    r"|(?<!for )(?<!do )(?<!key )update\s+(?!set\b))",
     re.IGNORECASE,
 )
+_ESCAPED_NAME = 'u&"'
+"""A name in which each letter may be written as its number: it may be any name."""
 _ROW_NUMBERS = frozenset({"rowid", "oid", "_rowid_"})
 """SQLite's other names of an INTEGER PRIMARY KEY."""
 _SHORT = 8192
@@ -182,7 +184,9 @@ class Reader:
         match = _FIRST_WORD.match(text)
         word = match[1].upper() if match else ""
         lowered = text.lower().replace('""', '"').replace("%%", "%")
-        mentions = 'u&"' in lowered or any(name in lowered for name in self.target.mentioned)
+        mentions = _ESCAPED_NAME in lowered or any(
+            name in lowered for name in self.target.mentioned
+        )
         if ";" not in text.rstrip("; \n\t"):
             if not word and not text.strip("; \n\t"):
                 return NOTHING
@@ -223,6 +227,8 @@ class Reader:
 
     def _tokens(self, text: str) -> list[_Token]:
         exact = self.target.dialect == "postgresql"
+        if exact and _ESCAPED_NAME in text.lower():
+            raise _Unclear("letters as numbers")
         found: list[_Token] = []
         styles: set[str] = set()
         positional = 0
