@@ -178,6 +178,47 @@ def test_a_trigger_of_sqlite_that_writes_the_table_is_refused(
         refused(guard, "trigger `fill`")
 
 
+@pytest.mark.parametrize("made", ["TEMP TRIGGER later", "TRIGGER temp.later"])
+@pytest.mark.parametrize("before", [False, True])
+def test_a_temporary_trigger_ends_the_trust_at_each_write_of_its_connection(
+    sqlite_basket: Database, made: str, before: bool
+) -> None:
+    database = sqlite_basket
+    database.run(
+        "CREATE TABLE t (id integer PRIMARY KEY, k integer)",
+        "CREATE TABLE other (x integer)", "INSERT INTO other VALUES (1)",
+    )  # fmt: skip
+    trigger = f"CREATE {made} AFTER UPDATE ON other BEGIN INSERT INTO t (k) VALUES (7); END"
+    engine = create_engine(database.url)
+    with engine.connect() as connection:
+        if before:
+            connection.exec_driver_sql(trigger)
+            connection.commit()
+    # The pool has one connection: so it is asked while the build uses another one.
+    with (
+        engine.connect() as connection,
+        DatabaseGuard(engine, PLAIN.c.k, 1e-6, rebuild="manual") as guard,
+    ):
+        if not before:
+            connection.exec_driver_sql(trigger)
+            connection.commit()
+            assert guard.may_exist(ABSENT)
+        assert guard.build()
+        connection.execute(select(PLAIN)).all()
+        assert not guard.may_exist(ABSENT)
+        connection.exec_driver_sql("UPDATE other SET x = 2")
+        connection.commit()
+        holds(guard, database)
+        assert guard.build()
+        connection.exec_driver_sql("DROP TRIGGER later")
+        connection.commit()
+        assert guard.build()
+        connection.exec_driver_sql("UPDATE other SET x = 3")
+        connection.commit()
+        assert guard.state is State.READY
+    engine.dispose()
+
+
 HARMLESS_TRIGGERS = [
     "CREATE TRIGGER logged AFTER INSERT ON t BEGIN INSERT INTO log VALUES (NEW.k); END",
     "CREATE TRIGGER stamp AFTER UPDATE ON t BEGIN UPDATE t SET at = 1 WHERE id = NEW.id; END",

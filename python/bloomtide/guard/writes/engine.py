@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 from sqlalchemy import Column, Connection, Engine, bindparam, event, select, type_coerce
 from sqlalchemy import types as sql_types
@@ -40,6 +41,7 @@ OWN = "bloomtide_own"
 Given = Any
 """One set of parameters: a mapping or a sequence, as the driver wants it."""
 _REMEMBERED = 2048
+_TEMPORARY_TRIGGERS = "SELECT 1 FROM sqlite_temp_master WHERE type = 'trigger' LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class EngineWrites:
         self._primary = [c in list(table.primary_key.columns) for c in columns]
         """Of which columns the database makes the values that are left open."""
         self.read_for(target_of(engine, columns))
+        self._suspects: WeakSet[OpenTransaction] = WeakSet()
+        """Of connections of SQLite that may have temporary triggers, which nobody else sees."""
         self._detached: dict[int, OpenTransaction] = {}
         """By the `id` of the driver's connection, those that have left their pool."""
         self._looking_for: _Look | None = _Look(engine, columns) if self._removes else None
@@ -141,12 +145,16 @@ class EngineWrites:
             # Sent in pieces, with a statement of many rows each; this is the one they are made of.
             statement, parameters = context.statement, context.parameters
         plan = self._reading[1].get(statement) or self._plan(statement)
+        if self._suspects:
+            self._look_for_triggers(context.root_connection, statement)
         if plan is _IGNORE:
             return
         connection: Connection = context.root_connection
         if plan.effect.unseen and connection.get_execution_options().get(OWN):
             return
         transaction = self._transaction(connection)
+        if plan.effect.makes_trigger:
+            self._suspects.add(transaction)
         if style is ExecuteStyle.INSERTMANYVALUES:
             if transaction.batch is context:
                 return  # another piece of it
@@ -174,6 +182,24 @@ class EngineWrites:
             transaction.sending = True
             self._tell_when_done(connection)
             self._shared.committing(transaction)
+
+    def _look_for_triggers(self, connection: Connection, statement: str) -> None:
+        """Trust ends if this connection has temporary triggers and writes anything."""
+        transaction = self._known(connection)
+        if transaction is None or transaction not in self._suspects:
+            return
+        if connection.get_execution_options().get(OWN):
+            return
+        cursor: Any = connection.connection.cursor()
+        try:
+            cursor.execute(_TEMPORARY_TRIGGERS)
+            found = cursor.fetchone() is not None
+        finally:
+            cursor.close()
+        if not found:
+            self._suspects.discard(transaction)  # what it made is in the catalogue of all
+        elif statement.lstrip()[:6].upper() != "SELECT":
+            self._see_nothing(connection, transaction, "a temporary trigger may write keys")
 
     def _plan(self, statement: str) -> _Plan:
         reader, plans = self._reading
@@ -365,13 +391,17 @@ class EngineWrites:
 
     # --- transactions -------------------------------------------------------------------------
 
-    def _transaction(self, connection: Connection) -> OpenTransaction:
+    def _known(self, connection: Connection) -> OpenTransaction | None:
         pooled = connection.connection
         found: OpenTransaction | None = pooled.info.get(self)
         if found is None and pooled.is_detached:
             found = self._detached.get(id(pooled.dbapi_connection))
+        return found
+
+    def _transaction(self, connection: Connection) -> OpenTransaction:
+        found, pooled = self._known(connection), connection.connection
         if found is None:
-            found = self._store.begin(pooled.driver_connection)
+            found = self._begin(pooled.driver_connection)
             if pooled.is_detached:
                 self._detached[id(pooled.dbapi_connection)] = found
             else:
@@ -382,7 +412,13 @@ class EngineWrites:
 
     def _checked_out(self, dbapi_connection: Any, record: Any, proxy: Any) -> None:
         if self not in record.info:
-            record.info[self] = self._store.begin(record.driver_connection)
+            record.info[self] = self._begin(record.driver_connection)
+
+    def _begin(self, driver: Any) -> OpenTransaction:
+        begun = self._store.begin(driver)
+        if self.target.dialect == "sqlite":
+            self._suspects.add(begun)  # it may be older than the guard
+        return begun
 
     def _ended(self, transaction: OpenTransaction, driver: Any) -> None:
         deleted = transaction.deleted

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 _TOKEN = re.compile(
@@ -100,6 +100,8 @@ class Effect:
     """Rows lose their keys."""
     ends_transaction: bool = False
     """It begins, ends or rolls back a transaction, or a part of one."""
+    makes_trigger: bool = False
+    """It may make a trigger of SQLite that only its connection has."""
 
 
 NOTHING = Effect()
@@ -172,6 +174,8 @@ class Reader:
                 known = self._read(text)
             except Exception:  # noqa: BLE001 - the program's statement must not fail here
                 known = Effect(unseen="a statement that could not be read", loses=True)
+            if known.unseen and self.target.dialect == "sqlite" and "trigger" in text.lower():
+                known = replace(known, makes_trigger=True)
             if len(text) <= _SHORT:
                 if len(self._known) >= _REMEMBERED:
                     self._known.clear()
