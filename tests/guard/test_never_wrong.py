@@ -159,6 +159,62 @@ def test_a_cascade_that_the_mapping_does_not_declare_ends_the_trust(
     holds(guard, basket)
 
 
+OF_ITSELF = {
+    "cascade": "REFERENCES t (id) ON UPDATE CASCADE",
+    "default": "DEFAULT 3 REFERENCES t (id) ON DELETE SET DEFAULT",
+}
+WRITES_OF_ITSELF = {
+    "cascade": "UPDATE t SET id = 123 WHERE id = 1",
+    "upsert": "INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET id = 123",
+    "default": "DELETE FROM t WHERE id = 1",
+}
+
+
+@pytest.mark.parametrize("write", WRITES_OF_ITSELF)
+def test_a_column_that_refers_to_its_own_table_is_followed(
+    basket: Database, guarded: Make, write: str
+) -> None:
+    kind = OF_ITSELF["default" if write == "default" else "cascade"]
+    basket.run(f"CREATE TABLE t (id integer PRIMARY KEY, k integer {kind})")
+    basket.run("INSERT INTO t VALUES (3, NULL), (1, 1)")
+    guard = guarded(mapped(server_default=text("3")).c.k, refresh="1h")
+    assert guard.build()
+    with guard.engine.connect() as connection:
+        if basket.kind == "sqlite":
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+        connection.execute(insert(PLAIN).values(id=50, k=3))
+        connection.execute(update(PLAIN).values(k=1).where(PLAIN.c.id == 50))
+        assert not guard.may_exist(ABSENT), "the key itself may be changed"
+        connection.exec_driver_sql(WRITES_OF_ITSELF[write])
+        connection.commit()
+    assert guard.state is State.DEGRADED
+    holds(guard, basket)
+
+
+@pytest.mark.filterwarnings("ignore:Column 't.k' is marked as a member of the primary key")
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("kind", ["smallint", "integer"])
+def test_the_number_of_a_row_is_not_the_key_if_the_column_has_a_default(
+    sqlite_basket: Database, kind: str, declared: bool
+) -> None:
+    database = sqlite_basket
+    database.run(
+        f"CREATE TABLE t (id integer, k {kind} NOT NULL DEFAULT 79 PRIMARY KEY"
+        + (") WITHOUT ROWID" if kind == "integer" else ")")
+    )
+    default = {"server_default": text("79")} if declared else {}
+    key = Column("k", types.SmallInteger, primary_key=True, **default)  # type: ignore[arg-type]
+    mine = Table("t", MetaData(), Column("id", Integer), key)
+    with DatabaseGuard(create_engine(database.url), mine.c.k, rebuild="manual") as guard:
+        assert guard.build()
+        with guard.engine.begin() as connection:
+            connection.execute(insert(mine).values(id=3))
+        assert keys_in(database) == [79]
+        holds(guard, database)
+        assert (guard.state is State.READY) == declared
+    guard.engine.dispose()
+
+
 SQLITE_TRIGGERS = [
     "CREATE TRIGGER fill AFTER INSERT ON t BEGIN UPDATE t SET k = 5 WHERE id = NEW.id; END",
     "CREATE TRIGGER fill AFTER INSERT ON other BEGIN INSERT INTO t (k) VALUES (5); END",

@@ -30,6 +30,7 @@ _WRITES_TO = re.compile(
 )
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _ROW_NUMBERS = {"rowid", "oid", "_rowid_"}
+OWN_NUMBER = "a number of its own"
 OWN_PREFIX = "bloomtide_"
 """Of the names of change tables and their triggers."""
 
@@ -75,6 +76,10 @@ class TableFacts:
             before.dialect, before.table, before.columns, self.schema,
             frozenset(self.also), frozenset(self.views),
             frozenset(self.parents) | before.parents, frozenset(self.resetting) | before.resetting,
+            frozenset(
+                name for name, column in self.columns.items()
+                if column.filled_by not in ("", OWN_NUMBER)
+            ),
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bloomtide.guard.schema.facts import (
+    OWN_NUMBER,
     OWN_PREFIX,
     ColumnFacts,
     Run,
@@ -49,16 +50,16 @@ tree AS (
     SELECT rel FROM above UNION SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = rel
 ),
 reached AS (
-    SELECT attrelid AS rel, attnum AS att FROM pg_attribute
+    SELECT attrelid AS rel, attnum AS att, false AS linked FROM pg_attribute
     WHERE attrelid IN (SELECT rel FROM tree) AND attname IN ({columns})
     UNION
-    SELECT c.confrelid, link.there FROM reached
+    SELECT c.confrelid, link.there, true FROM reached
     JOIN pg_constraint AS c ON c.contype = 'f' AND c.conrelid = rel AND c.confupdtype IN ('c', 'd')
     CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS link (here, there)
     WHERE link.here = att
 ),
 parents AS (
-    SELECT rel, att FROM reached WHERE rel NOT IN (SELECT rel FROM tree)
+    SELECT rel, att FROM reached WHERE linked
     UNION SELECT i.inhrelid, att FROM parents JOIN pg_inherits AS i ON i.inhparent = rel
 ),
 resetting AS (
@@ -186,7 +187,7 @@ def _column(row: Sequence[Any], before: ColumnFacts | None) -> ColumnFacts:
     plain, digits, scale, zone = match.groups() if match else ("", None, None, None)
     family = "text" if is_enum else _FAMILIES.get(plain + (zone or ""), "")
     null = default is None or default.upper().startswith("NULL")
-    filled = "a number of its own" if identity else "" if null else f"its default {default}"
+    filled = OWN_NUMBER if identity else "" if null else f"its default {default}"
     if before is not None and before.filled_by:
         filled = before.filled_by
     return ColumnFacts(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bloomtide.guard.schema.facts import (
+    OWN_NUMBER,
     OWN_PREFIX,
     ColumnFacts,
     Run,
@@ -35,7 +36,8 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
         facts.columns[wanted.get(name.lower(), name)] = ColumnFacts(
             declared,
             _families(declared.upper()),
-            filled_by="a number of its own" if makes_numbers else filled,
+            # Not every INTEGER PRIMARY KEY is a number of the row, so a default counts first.
+            filled_by=filled or (OWN_NUMBER if makes_numbers else ""),
             generated=hidden in (2, 3),
         )
     links = _cascades(run, within, table, {name.lower() for name in columns}, facts)

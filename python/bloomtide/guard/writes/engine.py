@@ -341,6 +341,8 @@ class EngineWrites:
                 if written is None and self._primary[place]:
                     if fold(column.name) not in primary:
                         return None
+                    if compiled.postfetch_lastrowid and column.name in self.target.defaults:
+                        return None  # the number of the row is not what the column got
                     kept = row[primary.index(fold(column.name))]
                     bind = column.type.dialect_impl(self._engine.dialect)
                     process = bind.bind_processor(self._engine.dialect)

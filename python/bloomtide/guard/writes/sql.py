@@ -123,6 +123,8 @@ class Target:
     """Tables and columns whose UPDATE cascades to the keys."""
     resetting: frozenset[str] = frozenset()
     """Tables whose DELETE sets keys to their default."""
+    defaults: frozenset[str] = frozenset()
+    """Columns for which the database has a default."""
     mentioned: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -164,6 +166,12 @@ class Reader:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._columns = [target.fold(name) for name in target.columns]
+        own = {name for _, name in self._names()}
+        cascading = {column for parent, column in target.parents if parent in own}
+        # A key of one column that refers to itself gets no other value than the one assigned.
+        self._cascading = cascading - (set(self._columns) if len(self._columns) == 1 else set())
+        """Columns of the table itself whose UPDATE cascades to the keys."""
+        self._resets_itself = not own.isdisjoint(target.resetting)
         self._known: dict[str, Effect] = {}
 
     def read(self, text: str) -> Effect:
@@ -287,6 +295,9 @@ class Reader:
             raise _Unclear("a view")
         if not self.is_ours(schema, table):
             return self._other(word, table, cursor)
+        replaces = word == "REPLACE" or (word == "INSERT" and tokens[1].says("or"))
+        if self._resets_itself and (word == "DELETE" or replaces):
+            raise _Unclear("effect on keys that the table itself sets to their default")
         if word in ("INSERT", "REPLACE"):
             return Effect(rows=tuple(self._inserted(cursor)))
         alias = cursor.alias("set", "using", "where", "returning")
@@ -296,12 +307,15 @@ class Reader:
 
     def is_ours(self, schema: str | None, table: str) -> bool:
         """Whether the name may mean the guarded table, or one that has rows of it."""
-        ours = self.target
-        every = [(ours.schema, ours.fold(ours.table)), *ours.also]
         return any(
             table == name and (schema is None or known is None or schema == known)
-            for known, name in every
+            for known, name in self._names()
         )
+
+    def _names(self) -> list[tuple[str | None, str]]:
+        """By which rows of the table are written: schema and name."""
+        ours = self.target
+        return [(ours.schema, ours.fold(ours.table)), *ours.also]
 
     def _other(self, word: str, table: str, cursor: _Cursor) -> Effect:
         """A write to another table may reach the keys by a foreign key that cascades."""
@@ -394,11 +408,15 @@ class Reader:
             is_same = [each.text for each in value] == [each.text for each in same]
             if name in (*self._columns, *_ROW_NUMBERS) and not is_same:
                 raise _Unclear("an upsert that changes the key of the row in its way")
+            if name in self._cascading:
+                raise _Unclear("an upsert that cascades to the keys")
 
     def _updated(self, cursor: _Cursor, names: set[str]) -> Effect:
         given = dict(cursor.assignments("from", "where", "returning"))
         if not _ROW_NUMBERS.isdisjoint(given) and self.target.dialect == "sqlite":
             raise _Unclear("a key under another name")
+        if not self._cascading.isdisjoint(given):
+            raise _Unclear("an UPDATE of the table itself that cascades to the keys")
         if given.keys().isdisjoint(self._columns):
             return NOTHING
         old = self._equal(cursor, names)
