@@ -715,7 +715,57 @@ def test_a_value_that_another_type_has_made_is_followed(
     guard.engine.dispose()
 
 
+@pytest.mark.parametrize("number", [2.0**53, 2.0**63, -(2.0**60)])
+def test_a_float_that_equals_several_integers_is_left_to_the_database(
+    basket: Database, guarded: Make, number: float
+) -> None:
+    big = Table("t", MetaData(), Column("id", Integer, primary_key=True),
+                Column("k", types.BigInteger))  # fmt: skip
+    big.metadata.create_all(basket.engine)
+    inside = [2**53 + 1, 2**63 - 1, -(2**60) + 1]
+    with basket.engine.begin() as connection:
+        connection.execute(insert(big), [{"k": each} for each in inside])
+    guard = guarded(big.c.k)
+    assert guard.build()
+    with guard.engine.connect() as connection:
+        check_against_the_database(connection, guard, big, [number])
+    assert guard.may_exist(number)
+    assert not guard.may_exist(5.0)
+
+
 # --- removal only when the row is gone -----------------------------------------------------------
+
+
+COARSE = [
+    ("sqlite", types.CHAR(4), "a", "a "),
+    ("sqlite", String(collation="NOCASE"), "ä", "Ä"),
+    ("postgresql", postgresql.CITEXT(), "STRASSE", "Stra\u00dfe"),
+]
+
+
+@pytest.mark.parametrize(("kind", "column_type", "there", "deleted"), COARSE)
+def test_a_deletion_that_met_no_row_removes_no_key_that_is_spelled_in_another_way(
+    basket: Database, guarded: Make, kind: str, column_type: Any, there: str, deleted: str
+) -> None:
+    if kind != basket.kind:
+        pytest.skip("the other database compares it in another way")
+    if kind == "postgresql":
+        basket.run("CREATE EXTENSION IF NOT EXISTS citext")
+    typed = Table(
+        "t", MetaData(), Column("id", Integer, primary_key=True),
+        Column("k", column_type, unique=True),
+    )  # fmt: skip
+    typed.metadata.create_all(basket.engine)
+    with basket.engine.begin() as connection:
+        connection.execute(insert(typed), [{"k": there}])
+    guard = guarded(typed.c.k, removals="commit")
+    assert guard.build()
+    with guard.engine.begin() as connection:
+        connection.execute(insert(typed), [{"k": "x"}])
+        connection.execute(delete(typed).where(typed.c.k == deleted))
+    assert there in keys_in(basket)
+    assert guard.state is State.READY
+    holds(guard, basket)
 
 
 def test_a_deletion_that_the_driver_has_taken_back_keeps_its_key(

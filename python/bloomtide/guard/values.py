@@ -13,7 +13,9 @@ in SQL it equals nothing.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -160,6 +162,21 @@ _CASTS: dict[Normalizer, str] = {
 """Types that a parameter may be cast to in a statement and stays as it is."""
 
 
+_EXACT: dict[Normalizer, tuple[type, ...]] = {
+    integer_key: (int,),
+    text_key: (str,),
+    bytes_key: (bytes, bytearray, memoryview),
+    uuid_key: (uuid.UUID, str),
+    date_key: (dt.date,),
+    instant_key: (dt.datetime,),
+    wall_clock_key: (dt.datetime,),
+    time_key: (dt.time,),
+}
+"""Of which values no two share a key that the database tells apart."""
+_EXACT_FLOAT = 2.0**53
+"""From here on several integers are one floating point number."""
+
+
 def _accepts(part: Normalizer, kind: types.TypeEngine[Any], cast: str) -> bool:
     if not cast or cast.removesuffix("[]") == getattr(kind, "name", None):
         return True
@@ -210,6 +227,16 @@ class KeyMaker:
         """Whether two strings in that column make the same key."""
         return self.parts[place](first) == self.parts[place](second)
 
+    def is_exact(self, values: Sequence[Any]) -> bool:
+        """Whether a row with the key of what the driver gets is a row that these values find.
+
+        Where the key is coarser than the database's equality, another row may have it, too.
+        """
+        return not self.is_own and all(
+            isinstance(unwrapped(value), _EXACT.get(part, ()))
+            for part, value in zip(self.parts, values, strict=True)
+        )
+
     def limit(self, place: int, length: int | None) -> None:
         """Strings in that column are no longer than this; PostgreSQL cuts blanks at the end."""
         self._longest[place] = length
@@ -237,6 +264,10 @@ class KeyMaker:
                 raise wrong_type(each, "a value of its type") from error
         if None in bound:
             raise Unseen
+        for part, each in zip(self.parts, bound, strict=True):
+            # PostgreSQL compares an integer with it as floating point, so it equals several.
+            if part is integer_key and isinstance(each, float) and abs(each) >= _EXACT_FLOAT:
+                raise Unseen
         return self.written(bound)
 
     def values_of(self, value: Any) -> tuple[Any, ...]:

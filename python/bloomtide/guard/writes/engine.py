@@ -366,7 +366,8 @@ class EngineWrites:
         for given in sets:
             try:
                 values = tuple(given[each.place] for each in old if isinstance(each, Parameter))
-                key = self._keys.written(values) if len(values) == len(old) else None
+                known = len(values) == len(old) and self._keys.is_exact(values)
+                key = self._keys.written(values) if known else None
             except (Unseen, KeyTypeError, LookupError, TypeError):
                 key = None
             if key is not None:
