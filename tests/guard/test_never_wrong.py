@@ -890,6 +890,33 @@ def test_triggers_that_vanish_are_noticed(basket: Database, guarded: Make, back:
         assert guard.may_exist(8)
 
 
+SWAPS = {
+    "table": ["ALTER TABLE t RENAME TO was", "ALTER TABLE fresh RENAME TO t"],
+    "column": ["ALTER TABLE t RENAME COLUMN k TO was", "ALTER TABLE t RENAME COLUMN spare TO k"],
+}
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+def test_triggers_that_went_with_another_name_are_made_anew(
+    basket: Database, guarded: Make, swap: str
+) -> None:
+    for name in ("t", "fresh"):
+        basket.run(f"CREATE TABLE {name} (id integer PRIMARY KEY, k integer, spare bigint)")
+    basket.run("INSERT INTO t VALUES (1, 1, 2)")
+    guard = guarded(outbox="1h")
+    assert guard.build()
+    basket.run(*SWAPS[swap])
+    guard.catch_up()
+    basket.run("INSERT INTO t (id, k) VALUES (7, 7), (8, 8)")
+    guard.catch_up()
+    holds(guard, basket)
+    basket.run("UPDATE t SET k = 9 WHERE id = 8")
+    guard.catch_up()
+    assert guard.state is State.READY
+    holds(guard, basket)
+    assert not guard.may_exist(ABSENT)
+
+
 def test_a_trigger_that_is_switched_off_for_good_is_not_trusted(postgres_basket: Database) -> None:
     postgres_basket.run("CREATE TABLE t (id integer PRIMARY KEY, k integer)")
     engine = create_engine(postgres_basket.url)

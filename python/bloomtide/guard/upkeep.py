@@ -136,7 +136,10 @@ class Upkeep:
         if outbox is None:
             return None
         outbox.install(connection)
-        return outbox.current_position(connection)
+        since = outbox.current_position(connection)
+        # The position knows the schema: what was renamed before it must not be part of it.
+        outbox.install(connection)
+        return since
 
     def after_scan(self, connection: Connection, began: float, since: Position | None) -> None:
         """Reads what others have committed since the scan began."""

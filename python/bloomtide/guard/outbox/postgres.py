@@ -34,6 +34,8 @@ class PostgresOutbox(Outbox):
         connection.execute(
             sql("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": STATE_TABLE}
         )
+        if self._is_misplaced(connection):
+            self.uninstall(connection)
         changes = self._in_schema(self.name)
         source = self._in_schema(self._source.name)
         anew = not self._has_table(connection, self.name)
@@ -95,6 +97,32 @@ class PostgresOutbox(Outbox):
             "table": self._in_schema(self._source.name),
         }
         return connection.execute(query, names).first() is not None
+
+    def _is_misplaced(self, connection: Connection) -> bool:
+        # The catalogue knows the columns of the condition by their numbers, the function by name.
+        query = """
+            SELECT 1 FROM pg_trigger AS g WHERE g.tgparentid = 0
+            AND g.tgname IN (:insert, :update, :wake)
+            AND g.tgfoid IN (to_regproc(:record), to_regproc(:woken)) AND (
+                g.tgrelid IS DISTINCT FROM to_regclass(:table) OR EXISTS (
+                    SELECT FROM pg_depend AS d JOIN pg_attribute AS a
+                    ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+                    WHERE d.classid = CAST('pg_trigger' AS regclass) AND d.objid = g.oid
+                    AND d.refclassid = CAST('pg_class' AS regclass) AND d.refobjsubid > 0
+                    AND a.attname <> ALL (:keys)
+                )
+            )
+        """
+        given = {
+            "insert": f"{self.name}_insert",
+            "update": f"{self.name}_update",
+            "wake": f"{self.name}_wake",
+            "record": self._in_schema(f"{self.name}_record"),
+            "woken": self._in_schema(f"{self.name}_wake"),
+            "table": self._in_schema(self._source.name),
+            "keys": [column.name for column in self._columns],
+        }
+        return connection.execute(sql(query), given).first() is not None
 
     def _schema_name(self, connection: Connection) -> str:
         schema = self._source.schema

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlalchemy import Connection, TextClause
 from sqlalchemy import text as sql
 
@@ -13,6 +15,8 @@ class SqliteOutbox(Outbox):
 
     def _install(self, connection: Connection) -> None:
         run = connection.exec_driver_sql
+        if self._is_misplaced(connection):
+            self.uninstall(connection)
         anew = not self._has_table(connection, self.name)
         # No types: values are kept exactly as the guarded table has them.
         run(
@@ -23,6 +27,13 @@ class SqliteOutbox(Outbox):
             f"CREATE TABLE IF NOT EXISTS {self._in_schema(STATE_TABLE)} "
             "(name TEXT PRIMARY KEY, token TEXT NOT NULL, pruned INTEGER NOT NULL)"
         )
+        for suffix, definition in self._triggers():
+            name = self._in_schema(f"{self.name}_{suffix}")
+            run(f"CREATE TRIGGER IF NOT EXISTS {name} {definition}")
+        self._register(connection, anew=anew)
+
+    def _triggers(self) -> Iterator[tuple[str, str]]:
+        """The end of each one's name, and what comes after the name."""
         # A key may be changed under another name (rowid), so no list of columns after UPDATE.
         moved = " OR ".join(f"OLD.{key} IS NOT NEW.{key}" for key in self._keys())
         # Within a trigger, names are looked up in the schema of the trigger and must be bare.
@@ -35,15 +46,20 @@ class SqliteOutbox(Outbox):
             ("INSERT", ""),
             ("UPDATE", f"WHEN {moved}"),
         ):
-            suffix = event.lower()
-            run(
-                f"CREATE TRIGGER IF NOT EXISTS {self._in_schema(f'{self.name}_{suffix}')} "
-                f"AFTER {event} ON {table} {condition} {record}"
-            )
-        self._register(connection, anew=anew)
+            yield event.lower(), f"AFTER {event} ON {table} {condition} {record}"
 
     def _has_trigger(self, connection: Connection, suffix: str) -> bool:
         return self._has_table(connection, f"{self.name}_{suffix}")
+
+    def _is_misplaced(self, connection: Connection) -> bool:
+        # Whoever renames a table or a column changes the text of the triggers, too.
+        catalogue = self._in_schema("sqlite_master")
+        query = sql(f"SELECT sql FROM {catalogue} WHERE type = 'trigger' AND name = :name")
+        for suffix, definition in self._triggers():
+            made = connection.scalar(query, {"name": f"{self.name}_{suffix}"})
+            if made is not None and not made.endswith(definition):
+                return True
+        return False
 
     def _begin_reading(self, connection: Connection) -> None:
         pass

@@ -138,6 +138,7 @@ class Outbox(ABC):
             self._is_there(connection)
             and connection.execute(self._state_query(), {"name": self.name}).first() is not None
             and all(self._has_trigger(connection, suffix) for suffix in self._suffixes())
+            and not self._is_misplaced(connection)
         )
 
     def _suffixes(self) -> list[str]:
@@ -285,6 +286,10 @@ class Outbox(ABC):
 
     @abstractmethod
     def _has_trigger(self, connection: Connection, suffix: str) -> bool: ...
+
+    @abstractmethod
+    def _is_misplaced(self, connection: Connection) -> bool:
+        """Whether a trigger went with a table or a column that has another name by now."""
 
     @abstractmethod
     def _begin_reading(self, connection: Connection) -> None: ...
