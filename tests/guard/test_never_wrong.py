@@ -890,9 +890,19 @@ def test_triggers_that_vanish_are_noticed(basket: Database, guarded: Make, back:
         assert guard.may_exist(8)
 
 
+RENAME = "ALTER TABLE t RENAME COLUMN {} TO {}"
 SWAPS = {
     "table": ["ALTER TABLE t RENAME TO was", "ALTER TABLE fresh RENAME TO t"],
-    "column": ["ALTER TABLE t RENAME COLUMN k TO was", "ALTER TABLE t RENAME COLUMN spare TO k"],
+    "column": [RENAME.format("k", "was"), RENAME.format("spare", "k")],
+    "column of another type": [RENAME.format("k", "was"), RENAME.format("big", "k")],
+    "column, and back": [
+        RENAME.format("k", "was"),
+        RENAME.format("spare", "k"),
+        "UPDATE t SET k = 5",
+        RENAME.format("k", "spare"),
+        RENAME.format("was", "k"),
+        "UPDATE t SET k = spare",
+    ],
 }
 
 
@@ -901,12 +911,14 @@ def test_triggers_that_went_with_another_name_are_made_anew(
     basket: Database, guarded: Make, swap: str
 ) -> None:
     for name in ("t", "fresh"):
-        basket.run(f"CREATE TABLE {name} (id integer PRIMARY KEY, k integer, spare bigint)")
-    basket.run("INSERT INTO t VALUES (1, 1, 2)")
+        basket.run(f"CREATE TABLE {name} (id integer PRIMARY KEY, k integer, spare integer)")
+        basket.run(f"ALTER TABLE {name} ADD COLUMN big bigint")
+    basket.run("INSERT INTO t VALUES (1, 1, 2, 3)")
     guard = guarded(outbox="1h")
     assert guard.build()
     basket.run(*SWAPS[swap])
     guard.catch_up()
+    holds(guard, basket)
     basket.run("INSERT INTO t (id, k) VALUES (7, 7), (8, 8)")
     guard.catch_up()
     holds(guard, basket)

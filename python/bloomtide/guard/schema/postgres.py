@@ -92,7 +92,7 @@ SELECT 'column', jsonb_build_array(
     a.attidentity <> '', a.attgenerated <> '',
     coalesce(pg_get_expr(d.adbin, d.adrelid), t.typdefault), a.attcollation,
     (SELECT jsonb_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum AS e
-    WHERE e.enumtypid = t.oid)
+    WHERE e.enumtypid = t.oid), a.attnum, a.xmin::text
 )
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
