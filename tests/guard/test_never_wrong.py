@@ -39,6 +39,7 @@ from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
 
 from bloomtide import DatabaseGuard
 from bloomtide.errors import KeyTypeError, ParameterError
+from bloomtide.guard.outbox.table import outbox_for
 from bloomtide.guard.stats import State
 from tests.guard.databases import Database
 from tests.waiting import until
@@ -927,6 +928,18 @@ def test_triggers_that_went_with_another_name_are_made_anew(
     assert guard.state is State.READY
     holds(guard, basket)
     assert not guard.may_exist(ABSENT)
+
+
+def test_a_change_table_and_its_triggers_are_removed_together(basket: Database) -> None:
+    """Else a trigger would write to a table that is gone, and stop all writers."""
+    basket.run("CREATE TABLE t (id integer PRIMARY KEY, k integer)")
+    outbox = outbox_for([PLAIN.c.k], basket.engine.dialect)
+    with basket.engine.connect() as connection:
+        outbox.install(connection)
+        outbox.uninstall(connection)
+        connection.rollback()
+    basket.run("INSERT INTO t VALUES (1, 7)")
+    assert keys_in(basket, "bloomtide_t_k", "k0") == [7]
 
 
 def test_a_trigger_that_is_switched_off_for_good_is_not_trusted(postgres_basket: Database) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, TextClause
 from sqlalchemy import text as sql
 
 from bloomtide.guard.outbox.table import STATE_TABLE, Outbox, Position
+from bloomtide.guard.writes.transaction import is_open
 
 
 class SqliteOutbox(Outbox):
@@ -15,6 +16,7 @@ class SqliteOutbox(Outbox):
 
     def _install(self, connection: Connection) -> None:
         run = connection.exec_driver_sql
+        self._begin(connection)
         if self._is_misplaced(connection):
             self.uninstall(connection)
         anew = not self._has_table(connection, self.name)
@@ -31,6 +33,18 @@ class SqliteOutbox(Outbox):
             name = self._in_schema(f"{self.name}_{suffix}")
             run(f"CREATE TRIGGER IF NOT EXISTS {name} {definition}")
         self._register(connection, anew=anew)
+
+    def uninstall(self, connection: Connection) -> None:
+        self._begin(connection)
+        super().uninstall(connection)
+
+    def _begin(self, connection: Connection) -> None:
+        """All or nothing: the driver commits each CREATE and DROP by itself.
+
+        Triggers whose change table somebody else has dropped meanwhile would stop all writers.
+        """
+        if is_open(connection.connection.driver_connection) is False:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def _triggers(self) -> Iterator[tuple[str, str]]:
         """The end of each one's name, and what comes after the name."""
