@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -171,3 +172,37 @@ def test_after_what_cannot_be_seen_everything_passes_until_a_build(
     assert baskets(guard).filter(customer__gte=100).exists()
     check(guard)
     assert not guard.may_exist(ABSENT)
+
+
+def test_a_temporary_trigger_ends_the_trust_at_each_write_of_its_connection(
+    guard: ModelGuard,
+) -> None:
+    if connections[guard.using].vendor != "sqlite":
+        pytest.skip("its triggers of temporary tables are in the catalogue")
+    execute(guard, "create table other (x integer)")
+    execute(guard, "insert into other values (1)")
+    execute(
+        guard,
+        "create temp trigger later after update on other begin"
+        " insert into shop_basket (customer, slot, note) values (700, new.x, ''); end",
+    )
+    assert guard.may_exist(ABSENT)
+    built: list[bool] = []
+
+    def build() -> None:
+        built.append(guard.build())
+        connections[guard.using].close()
+
+    try:
+        for x in (2, 3):
+            builder = threading.Thread(target=build)  # it has another connection
+            builder.start()
+            builder.join()
+            assert built.pop()
+            assert not guard.may_exist(ABSENT)
+            execute(guard, f"update other set x = {x}")
+            check(guard)
+            assert baskets(guard).filter(customer=700).exists()
+    finally:
+        execute(guard, "drop trigger later")
+        execute(guard, "drop table other")

@@ -32,7 +32,15 @@ from bloomtide.guard.filter.local import KeyFilter
 from bloomtide.guard.filter.shared import SharedKeyFilter
 from bloomtide.guard.key_parts import Unseen
 from bloomtide.guard.values import KeyMaker
-from bloomtide.guard.writes.sql import NOTHING, Effect, Parameter, Reader, Row, Target
+from bloomtide.guard.writes.sql import (
+    NOTHING,
+    TEMPORARY_TRIGGERS,
+    Effect,
+    Parameter,
+    Reader,
+    Row,
+    Target,
+)
 from bloomtide.guard.writes.transaction import Key, OpenTransaction, is_open
 
 OWN = "bloomtide_own"
@@ -41,7 +49,6 @@ OWN = "bloomtide_own"
 Given = Any
 """One set of parameters: a mapping or a sequence, as the driver wants it."""
 _REMEMBERED = 2048
-_TEMPORARY_TRIGGERS = "SELECT 1 FROM sqlite_temp_master WHERE type = 'trigger' LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +199,7 @@ class EngineWrites:
             return
         cursor: Any = connection.connection.cursor()
         try:
-            cursor.execute(_TEMPORARY_TRIGGERS)
+            cursor.execute(TEMPORARY_TRIGGERS)
             found = cursor.fetchone() is not None
         finally:
             cursor.close()

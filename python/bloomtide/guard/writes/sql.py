@@ -62,6 +62,10 @@ _SHORT = 8192
 _REMEMBERED = 2048
 
 
+TEMPORARY_TRIGGERS = "SELECT 1 FROM sqlite_temp_master WHERE type = 'trigger' LIMIT 1"
+"""Asks a connection of SQLite for triggers that it alone has."""
+
+
 class Special(Enum):
     """What a row may have instead of a parameter."""
 

@@ -21,7 +21,7 @@ from django.db import DataError, IntegrityError, ProgrammingError, connections
 from django.db.backends.signals import connection_created
 
 from bloomtide.guard.key_parts import Unseen
-from bloomtide.guard.writes.sql import Effect, Parameter, Reader, Special
+from bloomtide.guard.writes.sql import TEMPORARY_TRIGGERS, Effect, Parameter, Reader, Special
 from bloomtide.guard.writes.transaction import Key, OpenTransaction, is_open
 from bloomtide.integrations.django.columns import KeyColumn
 
@@ -110,6 +110,8 @@ class ConnectionWatch:
         self._open: dict[Watcher, OpenTransaction] = {}
         self._sending = False
         """A statement is under way, of which guards that come later do not hear."""
+        self._may_have_triggers: bool = connection.vendor == "sqlite"
+        """Of its own, which no build on another connection sees."""
         self._changing = threading.RLock()
         # First, not last: `with connection.execute_wrapper(...)` ends by removing the last one.
         connection.execute_wrappers.insert(0, self)
@@ -167,17 +169,30 @@ class ConnectionWatch:
         deleting = []
         with _changing:
             watchers = [each for each in _watchers if each.concerns(self._connection)]
+        text = self._text(sql) if watchers else ""
+        triggered = bool(watchers) and self._may_trigger(text)
         for watcher in watchers:
-            found = watcher.reader.read(self._text(sql))
+            found = watcher.reader.read(text)
             if found.loses:
                 deleting.append(watcher)
+            self._may_have_triggers |= found.makes_trigger
             keys, unseen = written(watcher.column, found, params, many)
+            if triggered:
+                unseen = unseen or "a temporary trigger may write keys"
             if unseen:
                 self._begin(watcher).sending = True
                 self._begin(watcher).see_nothing(unseen)
             elif keys:
                 self._begin(watcher).write(keys)
         return deleting
+
+    def _may_trigger(self, text: str) -> bool:
+        """Whether it is no query, and this connection has temporary triggers."""
+        if not self._may_have_triggers or text.lstrip()[:6].upper() == "SELECT":
+            return False
+        found = self._connection.connection.execute(TEMPORARY_TRIGGERS).fetchone()
+        self._may_have_triggers = found is not None
+        return self._may_have_triggers
 
     def _text(self, sql: Any) -> str:
         """psycopg also takes statements that are put together from parts."""
