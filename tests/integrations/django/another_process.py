@@ -18,7 +18,9 @@ def main(alias: str, name: str, host: str, directory: str, first: str) -> None:
     from tests.integrations.django.shop.models import Basket
 
     connections.settings[alias].update({"NAME": name, "HOST": host})
-    with ModelGuard(Basket, "customer", using=alias, shared=directory, build=False) as guard:
+    with ModelGuard(
+        Basket, "customer", using=alias, shared=directory, build=False, capacity=100_000
+    ) as guard:
         assert guard.build(), "the other process has built it"
         for customer in range(int(first), int(first) + 100_000):
             with transaction.atomic(using=alias):
