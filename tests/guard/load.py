@@ -82,8 +82,8 @@ class Load:
         self._writers: list[threading.Thread] = []
         self._others: list[threading.Thread] = []
         self._numbers = count(writer * 100)
-        self._rebuilds = -1
-        """The writers go on until the guard was built more often than this."""
+        self._rebuilds: int | None = None
+        """The writers go on until the guard was built more often, and spared a question."""
 
     def start(self, *, writers: int = 0, readers: int = 0, builders: int = 0) -> None:
         if builders:
@@ -109,7 +109,7 @@ class Load:
         """Some transactions are rolled back, some write keys unseen."""
         number = next(self._numbers)
         for turn in range(100 * TURNS):
-            if turn >= TURNS and self.guard.stats().rebuilds > self._rebuilds:
+            if turn >= TURNS and self._is_enough():
                 break
             key = (number + 1) * SPAN + turn
             with self.guard.engine.connect() as connection:
@@ -121,6 +121,11 @@ class Load:
                     connection.commit()
             if not self.guard.may_exist(key) and turn % 10 != 5:
                 self.wrong.append(key)
+
+    def _is_enough(self) -> bool:
+        if self._rebuilds is None:
+            return True
+        return self.avoided > 0 and self.guard.stats().rebuilds > self._rebuilds
 
     def _read(self) -> None:
         absent = count(NEVER, -1)
