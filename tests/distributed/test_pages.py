@@ -63,10 +63,10 @@ def test_pages_hold_the_keys_that_arrow_reads(
 
 def test_a_structure_that_keeps_keys_gets_the_keys() -> None:
     for name in ("url", "few"):
-        hot = HotList(10)
+        hot = HotList(10, clock=lambda: 1.7e9)
         for part in ParquetPages(**chunk(COLUMNS[name])):
             hot.add_many(part)
-        expected = HotList(10)
+        expected = HotList(10, clock=lambda: 1.7e9)
         expected.add_many(COLUMNS[name])
         assert hot.to_bytes() == expected.to_bytes()
 
