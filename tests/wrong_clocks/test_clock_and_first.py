@@ -90,6 +90,26 @@ def test_events_set_aside_expire_as_all_others_do() -> None:
     assert not made.contains_many(["v", "a"], at=T + 300 * DAY).any()
 
 
+@pytest.mark.parametrize("kind", ["strict", "expiring"])
+def test_events_set_aside_are_within_both_bounds(kind: str) -> None:
+    made = counting(kind)
+    ahead = [T + DAY + number * 400 for number in range(60)]
+    for _ in range(30):
+        made.add("a", at=T)
+    for at in ahead:
+        made.add("a", at=T)
+        made.add("v", at=at)
+    assert made.stats(at=T + DAY).aside == 60
+    unit, decay = 2.0**-8, 0.5**0.1
+    for hours in range(48, 400, 7):
+        now = T + hours * HOUR
+        true = sum(decay ** (now // 360 - at // 360) for at in ahead)
+        found = made.estimate("v", at=now)
+        assert found.lower <= true * (1 + 1e-9)
+        assert found.upper >= true * (1 - 1e-9)
+        assert found.value - true <= unit * (60 + 1 / (1 - decay))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_first_event_comes_back_from_a_file(kind: str) -> None:
     made = counting(kind)
