@@ -1,4 +1,4 @@
-//! `StreamTime` for Python: the rule of `event_time.rs`, for stores that keep each event at its own time.
+//! `StreamTime` for Python: the rule of `event_time`, for stores that keep each event at its own time.
 
 use crate::errors::parameter;
 use crate::keys::to_numpy;

@@ -6,7 +6,7 @@
 //!             | late | clock jumps | ahead | units that counts may miss | since which epoch
 //!             | events set aside | first events | votes   (8 bytes each)
 //! sections    stamps (4 bytes a block) | directory | fields (`cells/runs.rs`)
-//!             | what is known of the time: events set aside, first events and votes (`event_time.rs`), each with its
+//!             | what is known of the time: events set aside, first events and votes (`event_time`), each with its
 //!             epoch, digest (16 bytes) and count
 //! ```
 //!

@@ -6,7 +6,7 @@
 //!             | late | clock jumps | ahead | keys | events set aside | first events | votes
 //!             | bytes of all keys together
 //! sections    three words a key: its weight's lower and upper bound, its kind and length in bytes; then the same of
-//!             events set aside and first events (`event_time.rs`), with instant and count instead of bounds; then
+//!             events set aside and first events (`event_time`), with instant and count instead of bounds; then
 //!             votes, with the instant alone
 //!             the keys themselves, one after the other
 //! ```

@@ -1,4 +1,4 @@
-//! Events on their way into the cells: `event_time.rs` judges their times.
+//! Events on their way into the cells: `event_time` judges their times.
 //!
 //! Most events are of the filter's epoch, and nothing is to be judged: one comparison tells (`Time::calm`). All others
 //! come here, under a lock that only questions about events set aside share.

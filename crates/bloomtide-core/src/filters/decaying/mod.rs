@@ -9,7 +9,7 @@
 //!          read, and writes nothing. A few adds take another block along, so that all blocks follow.
 //! Layouts  What holds the cells is behind `store.rs`. `basic` and `optimized` (`cells/decaying`) answer
 //!          alike.
-//! Late     An event of an earlier epoch counts by its own age. `event_time.rs` says which times are believed.
+//! Late     An event of an earlier epoch counts by its own age. `event_time` says which times are believed.
 //! Prefer   `CountingBloomFilter` for counts that stay, and for removing.
 //!
 //! # Invariants

@@ -1,4 +1,4 @@
-//! The time of a list, and its events that are set aside until their times are believed (`event_time.rs`).
+//! The time of a list, and its events that are set aside until their times are believed (`event_time`).
 
 use super::plan::check_time;
 use super::weight::{Bounds, Power};

@@ -8,7 +8,7 @@
 //!              places   shop 9 | news 4 | mail 2     add "maps"    shop 9 | news 4 | maps 3 (at least 1)
 //! Decay    Weights grow with time instead (`weight.rs`), so that order never changes by decay and nothing
 //!          is done while time passes. In steps, an event is as of the begin of its epoch.
-//! Time     `event_time.rs` says which times of events are believed; the others are set aside (`aside.rs`).
+//! Time     `event_time` says which times of events are believed; the others are set aside (`aside.rs`).
 //! Prefer   A counting filter for the count of any key; it cannot say which keys are hot.
 //!
 //! # Invariants
