@@ -5,8 +5,9 @@ is that catalogue unless a URL was given, `lock` is held by the writer, `journal
 the open segments and `segments` the sealed ones.
 
 The journal is what the catalogue names. A torn tail is what a crash leaves, and is cut; anything
-that was acknowledged lies before it. Damage with sound records behind it is no crash: it is refused
-by name, and only `repair` goes on without the damaged part.
+that was acknowledged lies before it. Damage with sound records behind it is no crash: a writer
+refuses it by name, and only `repair` goes on without the damaged part. A reader names it
+(`State.lost`), and answers from the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from typing import Any
 from bloomtide._core import HistoryBuffer
 from bloomtide.durable.disk import Disk, storage_errors
 from bloomtide.errors import (
-    ChecksumError,
     IncompatibleError,
     SnapshotError,
     StorageError,
@@ -69,7 +69,7 @@ def open_state(
     try:
         if not rows.exists():
             _create(directory, given, secret, rows, writing, disk)
-        entries, settings, buffer, length, damaged = _read(
+        entries, settings, buffer, length, lost = _read(
             directory, given, secret, rows, writing=writing, repair=repair
         )
         place = open_place(disk, directory, settings.location, store, CACHE)
@@ -77,7 +77,9 @@ def open_state(
         state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
         state.mark = rows.mark
         if writing:
-            _resume(state, length, damaged)
+            _resume(state, length, damaged=lost is not None)
+        else:
+            state.lost = lost
         return state
     except BaseException:
         rows.close()
@@ -86,11 +88,11 @@ def open_state(
 
 def reload(state: State) -> None:
     """Reads the catalogue and the journal again, for a reader."""
-    entries, settings, buffer, _, _ = _read(
+    entries, settings, buffer, _, lost = _read(
         state.directory, dict.fromkeys(GIVEN), state.secret, state.catalogue,
         writing=False, repair=False,
     )  # fmt: skip
-    state.settings, state.buffer = settings, buffer
+    state.settings, state.buffer, state.lost = settings, buffer, lost
     state.forest = Forest(state.place, entries, by_order=settings.window is None)
 
 
@@ -102,26 +104,35 @@ def _read(
     *,
     writing: bool,
     repair: bool,
-) -> tuple[list[Entry], Settings, HistoryBuffer, int, bool]:
-    """The catalogue and the buffer of one moment, how much of the journal is sound, and whether
-    there is damage in it. A reader reads again if the writer has begun a new journal meanwhile."""
+) -> tuple[list[Entry], Settings, HistoryBuffer, int, str | None]:
+    """The catalogue and the buffer of one moment, how much of the journal is sound, and why the
+    rest is not. A reader reads again if the writer has begun a new journal meanwhile."""
     for _ in range(_ATTEMPTS):
         entries = rows.load()
         settings = Settings.create(given, secret, rows.settings)
         settings.levels()
         path = journal_path(directory, rows.generation)
+        buffer = settings.buffer(secret)
+        buffer.take_journal()
+        lost: str | None
         try:
             data = path.read_bytes()
         except FileNotFoundError:
             if not writing and rows.read_revision() != rows.revision:
                 continue
-            data = _without_journal(path, repair and writing)
+            lost = f"{path} is missing: what was in the open segments is lost"
+            length = 0
         except OSError:
             with storage_errors(path, "read"):
                 raise
-        buffer = settings.buffer(secret)
-        length, damaged = _replay(buffer, data, path, repair or not writing)
-        return entries, settings, buffer, length, damaged
+        else:
+            length, lost = _replay(buffer, data, path)
+        if lost is not None and writing and not repair:
+            raise SnapshotError(
+                lost, hint="restore it, or open with repair=True to go on without what is lost",
+                path=str(path), offset=length,
+            )  # fmt: skip
+        return entries, settings, buffer, length, lost
     raise StorageError(
         f"{directory} changes faster than it can be read", hint="try again",
         path=str(directory), operation="read",
@@ -184,32 +195,15 @@ def _shown(catalogue: str | None) -> str | None:
     return f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
 
 
-def _without_journal(path: Path, repair: bool) -> bytes:
-    if not repair:
-        raise SnapshotError(
-            f"{path} is missing: what was in the open segments is lost",
-            hint="restore it, or open with repair=True to go on without",
-            path=str(path), offset=None,
-        )  # fmt: skip
-    return b""
-
-
-def _replay(buffer: HistoryBuffer, data: bytes, path: Path, repair: bool) -> tuple[int, bool]:
-    """Fills the buffer; how much of the file is sound, and whether there is damage before that."""
-    buffer.take_journal()
+def _replay(buffer: HistoryBuffer, data: bytes, path: Path) -> tuple[int, str | None]:
+    """Fills the buffer; up to where the file is sound, and what is wrong there: not a torn tail."""
     report = buffer.replay(data)
     if report.damaged is None:
-        return report.valid_bytes, False
-    if not repair:
-        raise ChecksumError(
-            f"{path} is damaged at byte {report.damaged}",
-            hint="restore it, or open with repair=True to go on without the damaged part",
-            path=str(path), offset=report.damaged, expected=None, got=None,
-        )  # fmt: skip
-    return report.valid_bytes, True
+        return report.valid_bytes, None
+    return report.damaged, f"{path} is damaged at byte {report.damaged}"
 
 
-def _resume(state: State, length: int, damaged: bool) -> None:
+def _resume(state: State, length: int, *, damaged: bool) -> None:
     """Goes on with the journal that was replayed, or with a sound copy of it."""
     settings = state.settings.as_dict()
     changed = settings if settings != state.catalogue.settings else None

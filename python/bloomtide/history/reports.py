@@ -59,7 +59,7 @@ def store_stats(state: State) -> HistoryStats:
         ahead=state.buffer.ahead,
         aside=state.buffer.aside,
         clock_jumps=state.clock_jumps,
-        damaged=tuple(state.forest.damaged.values()),
+        damaged=(*state.forest.damaged.values(), *([state.lost] if state.lost else [])),
         failure=state.failure,
     )
 

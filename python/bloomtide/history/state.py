@@ -53,6 +53,9 @@ class State:
     """Held while the buffer or the forest changes, and while questions are answered."""
     compacting: threading.Lock = field(default_factory=threading.Lock)
     """Held by the one that rolls up or drops segments."""
+    lost: str | None = None
+    """Why a part of the journal cannot be read: for a reader, since a writer does not open then.
+    Nobody knows the times of what was in it."""
     failure: str | None = None
     """Why the last sealing or compaction that nobody waited for went wrong."""
     clock_jumps: int = 0

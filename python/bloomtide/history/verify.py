@@ -1,7 +1,7 @@
 """Whether everything a store has written is there and sound: `verify`.
 
-Reads every byte. A file that is damaged is named with the time it holds, and whether that time can
-still be answered for by a wider segment.
+Reads every byte, the journal's too. A file that is damaged is named with the time it holds, and
+whether that time can still be answered for by a wider segment.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from bloomtide._core import HistorySegment
 from bloomtide.errors import BloomtideError
 from bloomtide.history.entry import Entry
+from bloomtide.history.journal import journal_path
 from bloomtide.history.ladder import MICRO
 from bloomtide.history.state import State, checksum
 
@@ -23,8 +24,7 @@ def find_problems(state: State, progress: Progress | None) -> tuple[list[str], i
     """What is wrong, and how many bytes were read."""
     with state.lock:
         entries = [node.entry for node in state.forest.nodes.values()]
-    problems: list[str] = []
-    read = 0
+        problems, read = _journal_problems(state)
     for done, entry in enumerate(entries, start=1):
         problem, size = _check(state, entry)
         read += size
@@ -74,6 +74,24 @@ def _items_problems(state: State, entry: Entry) -> list[str]:
     except OSError as error:
         return [f"{node.entry.items} ({_times(entry)}): cannot be read: {error}"]
     return []
+
+
+def _journal_problems(state: State) -> tuple[list[str], int]:
+    """What is wrong with the journal now, and how many bytes it has."""
+    path = journal_path(state.directory, state.catalogue.generation)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        if state.journal is None and state.catalogue.read_revision() != state.catalogue.revision:
+            return [], 0  # the writer has begun another since this reader looked
+        return [f"{path} is missing: what was in the open segments is lost"], 0
+    except OSError as error:
+        return [f"{path}: cannot be read: {error}"], 0
+    try:
+        damaged = state.settings.buffer(state.secret).replay(data).damaged
+    except BloomtideError as error:
+        return [f"{path}: {error.message}"], len(data)
+    return ([] if damaged is None else [f"{path} is damaged at byte {damaged}"]), len(data)
 
 
 def _times(entry: Entry) -> str:

@@ -91,7 +91,8 @@ class View:
 
         def answer() -> bool:
             plan = self._plan(start, end, True)
-            return bool(plan.evaluate(self._state.forest, "count", key)[0] or plan.missing)
+            missing = plan.missing or self._state.lost
+            return bool(missing or plan.evaluate(self._state.forest, "count", key)[0])
 
         return _insist(answer)
 
@@ -226,11 +227,17 @@ class View:
     def _missing(
         self, ranges: list[tuple[int, int]], start: int, end: int
     ) -> tuple[tuple[float, float], ...]:
-        """In seconds, with what retention has dropped."""
+        """In seconds, with what retention has dropped, and all of it if the journal is damaged:
+        an event that was lost there may be of any time."""
         horizon = self._state.catalogue.horizon
         dropped = [] if horizon is None else [(start, min(horizon, end))]
+        if self._state.lost is not None:
+            dropped.append((start, end))
         return tuple(
-            (begin / MICRO if begin > FIRST else -math.inf, stop / MICRO)
+            (
+                begin / MICRO if begin > FIRST else -math.inf,
+                stop / MICRO if stop < LAST else math.inf,
+            )
             for begin, stop in unite([*ranges, *dropped])
         )
 

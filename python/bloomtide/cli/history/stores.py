@@ -91,4 +91,5 @@ def tell_missing(missing: tuple[tuple[float, float], ...], partial: int = 0) -> 
         console.message(f"rows that the range cuts: {partial:,}; all of their counts are included")
     for start, end in missing:
         begin = "the beginning" if start == float("-inf") else moment(start, 1)
-        console.message(f"missing: {begin} to {moment(end, 1)} UTC")
+        stop = "the end" if end == float("inf") else f"{moment(end, 1)} UTC"
+        console.message(f"missing: {begin} to {stop}")
