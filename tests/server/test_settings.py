@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bloomtide._core import Keyspace
 from bloomtide.errors import ParameterError
+from bloomtide.server.configuration import read_configuration
+from bloomtide.server.listener import user_lines
 from bloomtide.server.settings import AUTO, Settings
 
 
@@ -17,7 +20,7 @@ def test_a_file_like_redis_conf_is_read(tmp_path: Path) -> None:
         'requirepass "two words"\ntls-auth-clients no\nbind 127.0.0.1 ::1\n'
         "user reader on >a#b ~* +@read\nuser writer off\nappendonly no\n"
     )
-    found = Settings.from_file(file, [("port", "auto")])
+    found = read_configuration([("port", "auto")], file=file, environment={}).settings
     assert found.port == AUTO
     assert found.maxmemory == 2 << 30
     assert found.appendfsync == "always"
@@ -71,8 +74,48 @@ def test_an_address_beyond_this_machine_needs_a_password_and_a_token(host: str) 
         assert Settings.from_text([("bind", host), *more]).bind == (host,)
 
 
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("user", "default on nopass ~* +@all"), ("requirepass", "hush")],
+        [("user", "default off"), ("requirepass", "hush")],
+        [("user", "default on >hush"), ("user", "default nopass")],
+        [("user", "ann on"), ("user", "ann off")],
+    ],
+)
+def test_two_words_about_one_user_are_refused(pairs: list[tuple[str, str]]) -> None:
+    with pytest.raises(ParameterError, match=r"one of both|one line for each user") as caught:
+        Settings.from_text(pairs)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rules", "let_in"),
+    [
+        ("", False), ("on", False), ("on ~* +@all", False), ("on nopass", True), ("nopass", False),
+        ("on nopass >x", False), ("on >x nopass", True), ("on nopass resetpass", False),
+        ("on nopass reset on", False), ("ON NOPASS", True), ("on nopass off", False),
+        (f"on nopass #{'0' * 64}", False), ("on nopass ~x", True),
+    ],
+)  # fmt: skip
+def test_an_open_user_is_known_as_the_keyspace_knows_it(rules: str, let_in: bool) -> None:
+    settings = Settings.from_text([("user", f"default {rules}")])
+    keyspace = Keyspace()
+    keyspace.set_users(user_lines(settings))
+    assert keyspace.session().authenticated is let_in
+    assert settings.protected is not let_in
+
+
+def test_a_password_may_have_blanks_and_is_not_in_an_error() -> None:
+    keyspace = Keyspace()
+    keyspace.set_users(user_lines(Settings.from_text([("requirepass", "two words #x")])))
+    session = keyspace.session()
+    assert session.execute(b'AUTH "two words"\r\n', 1.0).startswith(b"-WRONGPASS")
+    assert session.execute(b'AUTH "two words #x"\r\n', 1.0) == b"+OK\r\n"
+
+
 def test_no_secret_is_shown() -> None:
-    pairs = [("requirepass", "hush"), ("http-token", "hush"), ("user", "default on >hush")]
+    pairs = [("requirepass", "hush"), ("http-token", "hush"), ("user", "ann on >hush")]
     settings = Settings.from_text(pairs)
     assert "hush" not in repr(settings)
     assert "hush" not in str(settings.as_text())

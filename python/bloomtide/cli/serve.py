@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -14,11 +13,11 @@ import bloomtide
 from bloomtide.cli import console
 from bloomtide.cli.options import PATH, flag, option
 from bloomtide.cli.quantities import show_bytes, show_count
+from bloomtide.cli.server_settings import read_settings, server_options
 from bloomtide.system import require_posix
 
 if TYPE_CHECKING:
     from bloomtide.server.listener import Server
-    from bloomtide.server.settings import Settings
 
 
 @click.command()
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 @flag("--memory", help="Keep everything in memory only; no data directory.")
 @option("--maxmemory", metavar="SIZE", help="Refuse filters beyond this: 4gb. 0 for no limit.")
 @option("--maxkeys", metavar="NUMBER", help="Refuse new names beyond so many. 0 for no limit.")
-@option("--set", "set_", metavar="NAME=VALUE", multiple=True, help="Any other setting of the file.")
+@server_options
 @option(
     "--repair",
     metavar="DIR",
@@ -64,14 +63,16 @@ def serve(
     memory: bool,
     maxmemory: str | None,
     maxkeys: str | None,
+    password_file: Path | None,
+    http_token_file: Path | None,
     set_: tuple[str, ...],
     repair: Path | None,
     json: bool,
 ) -> int:
     """Serve named filters to any Redis client: BF, CF, CMS, TOPK and more, kept on the disk.
 
-    The password comes from the file or from BLOOMTIDE_PASSWORD, the token of HTTP from the file or
-    from BLOOMTIDE_HTTP_TOKEN: a command line can be read by others.
+    A command line can be read by others, so the password and the token of HTTP come from files or
+    from the environment.
     """
     require_posix("`bloomtide serve`", lacks="fork")
     if repair is not None:
@@ -80,19 +81,8 @@ def serve(
         "port": port, "http-port": http_port, "dir": dir, "appendfsync": appendfsync,
         "maxmemory": maxmemory, "maxkeys": maxkeys, "bind": " ".join(bind) if bind else None,
         "appendonly": "no" if memory else None,
-        "requirepass": os.environ.get("BLOOMTIDE_PASSWORD") or None,
-        "http-token": os.environ.get("BLOOMTIDE_HTTP_TOKEN") or None,
     }  # fmt: skip
-    pairs = [(name, value) for name, value in given.items() if value is not None]
-    for item in set_:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{item!r} is not NAME=VALUE")
-        pairs.append((name, value))
-    from bloomtide.server.settings import Settings
-
-    settings = Settings.from_file(config, pairs) if config else Settings.from_text(pairs)
-    start_logging(settings)
+    settings = read_settings(set_, password_file, http_token_file, options=given, file=config)
     from bloomtide.server.run import run
     from bloomtide.server.run import serve as serve_all
 
@@ -104,15 +94,6 @@ def tell_ports(server: Server) -> None:
     """One line for programs: the ports may have been chosen by the system."""
     ports = {name.replace("-", "_"): port for name, port in server.ports.items()}
     console.write_lines([console.to_json({"pid": os.getpid(), **ports})])
-
-
-def start_logging(settings: Settings) -> None:
-    """Messages go to stderr, with the time."""
-    logging.basicConfig(
-        level=settings.loglevel.upper(),
-        format="%(asctime)s %(levelname)s %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S%z",
-    )
 
 
 def tell_start(server: Server) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import os
 import secrets
@@ -169,10 +170,15 @@ class Server:
 
 
 def user_lines(settings: Settings) -> list[str]:
-    """The users as the keyspace takes them."""
-    lines = [f"user {line}" for line in settings.user]
+    """The users as the keyspace takes them. Each begins without rights, the default user too."""
+    lines = []
+    for line in settings.user:
+        name, _, rules = line.strip().partition(" ")
+        lines.append(f"user {name} reset {rules}")
     if not any(line.split()[1] == "default" for line in lines):
-        secret = f">{settings.requirepass}" if settings.requirepass else "nopass"
+        # By its digest: a password may have blanks, and errors tell words.
+        digest = hashlib.sha256(os.fsencode(settings.requirepass)).hexdigest()
+        secret = f"#{digest}" if settings.requirepass else "nopass"
         lines.insert(0, f"user default on {secret} ~* +@all")
     return lines
 

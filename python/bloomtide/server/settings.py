@@ -109,6 +109,7 @@ class Settings:
             value = getattr(self, name)
             require(shown(name), value, "at least 1mb", value >= 1 << 20)
         require("bind", "nothing", "an address", bool(self.bind))
+        self._require_one_word_about_each_user()
         self._require_protection()
         self._require_certificate()
 
@@ -116,11 +117,6 @@ class Settings:
     def from_text(cls, pairs: Iterable[tuple[str, str]]) -> Self:
         """From names and values as people write them."""
         return cls().replaced(pairs)
-
-    @classmethod
-    def from_file(cls, path: Path, pairs: Iterable[tuple[str, str]] = ()) -> Self:
-        """From lines `name value`, as in redis.conf, and then these."""
-        return cls().replaced([*read_file(path), *pairs])
 
     def replaced(self, pairs: Iterable[tuple[str, str]]) -> Self:
         """The same with other values."""
@@ -152,26 +148,43 @@ class Settings:
         host = self.bind[0]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
+    @property
+    def protected(self) -> bool:
+        """Must a client of the Redis protocol show who it is?"""
+        lines = [words for words in map(str.split, self.user) if words[0] == "default"]
+        return not is_open(lines[0][1:]) if lines else bool(self.requirepass)
+
+    def _require_one_word_about_each_user(self) -> None:
+        names = [(line.split() or [""])[0] for line in self.user]
+        for name in names:
+            require("user", name or "nothing", "a name and rules", bool(name))
+            require(
+                "user", name, "one line for each user", names.count(name) == 1,
+                hint="put all its rules into one line",
+            )  # fmt: skip
+        require(
+            "requirepass", "a password, and a line `user default`", "one of both",
+            not (self.requirepass and "default" in names),
+            hint="`requirepass` is the password of the user `default`: add `>password` to its line",
+        )  # fmt: skip
+
     def _require_protection(self) -> None:
         """Who listens beyond this machine needs a password: anyone could empty it otherwise."""
         outside = [host for host in self.bind if not is_loopback(host)]
         if not outside:
             return
-        protected = bool(self.requirepass) or any(
-            words[0] == "default" and ("nopass" not in words or "off" in words)
-            for words in map(str.split, self.user)
-        )
         listens = self.port or self.tls_port
         require(
             "bind", outside[0], "an address of this machine (127.0.0.1) without a password",
-            protected or not listens,
-            hint="set `requirepass` (or the environment variable BLOOMTIDE_PASSWORD), or a "
+            self.protected or not listens,
+            hint="set `requirepass-file` (or the environment variable BLOOMTIDE_PASSWORD), or a "
             "`user default` line, or bind 127.0.0.1",
         )  # fmt: skip
         require(
             "bind", outside[0], "an address of this machine (127.0.0.1) without `http-token`",
             bool(self.http_token) or not self.http_port,
-            hint="set `http-token` (or BLOOMTIDE_HTTP_TOKEN), or `http-port 0` to switch HTTP off",
+            hint="set `http-token-file` (or the environment variable BLOOMTIDE_HTTP_TOKEN), or "
+            "`http-port 0` to switch HTTP off",
         )  # fmt: skip
 
     def _require_certificate(self) -> None:
@@ -179,6 +192,24 @@ class Settings:
             for name in ("tls_cert_file", "tls_key_file"):
                 path = getattr(self, name)
                 require(shown(name), path, "a file, for `tls-port`", path is not None)
+
+
+def is_open(rules: Iterable[str]) -> bool:
+    """Do these rules of a user that begins with none let everyone in without a password?"""
+    on = nopass = False
+    for rule in rules:
+        match rule.lower():
+            case "on" | "off":
+                on = rule.lower() == "on"
+            case "nopass":
+                nopass = True
+            case "reset":
+                on = nopass = False
+            case "resetpass":
+                nopass = False
+            case _ if rule[0] in ">#":
+                nopass = False
+    return on and nopass
 
 
 def is_loopback(host: str) -> bool:

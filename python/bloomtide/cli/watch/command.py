@@ -25,6 +25,7 @@ from bloomtide.cli.options import (
     option,
 )
 from bloomtide.cli.quantities import parse_error_rate, parse_items
+from bloomtide.cli.server_settings import read_settings, server_options
 from bloomtide.errors import require
 from bloomtide.system import require_posix
 
@@ -91,13 +92,7 @@ LOOK = 0.25
     help="How many keys --tui shows.",
 )
 @flag("--no-server", help="Only read, and end with the last source.")
-@option(
-    "--set",
-    "set_",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A setting of the server, such as http-port=8380; as of `bloomtide serve`.",
-)
+@server_options
 @option(
     "--rate",
     metavar="N",
@@ -125,6 +120,8 @@ def watch(
     tui: bool,
     number: int,
     no_server: bool,
+    password_file: Path | None,
+    http_token_file: Path | None,
     set_: tuple[str, ...],
     rate: int,
     json: bool,
@@ -151,17 +148,22 @@ def watch(
     from bloomtide.cli.watch.source import Feeder
     from bloomtide.monitor import Monitor
 
+    server = None
+    if not no_server:
+        # What the server has to say goes to the terminal, which the view may need for itself.
+        preferred = [("dir", str(directory / "keys")), ("loglevel", "warning")]
+        server = read_settings(set_, password_file, http_token_file, preferred=preferred)
     clock, found = _sources(sources, demo, follow, options, rate)
     settings = {name: value for name, value in given.items() if value is not None}
     with Monitor.open(directory / "monitor", sync=sync, clock=clock, **settings) as monitor:
         feeders = [Feeder(source, monitor) for source in found]
         running = Running(monitor, feeders, number if tui else None)
-        if no_server:
+        if server is None:
             interrupted = running.until_the_end()
         else:
             from bloomtide.cli.watch.serving import serve
 
-            interrupted = serve(directory / "keys", set_, running, json)
+            interrupted = serve(server, running, json)
         if json:
             console.write_lines([console.to_json(monitor.stats().as_dict())])
         return _finish(feeders, by, interrupted)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bloomtide.cli import console
@@ -11,24 +9,14 @@ from bloomtide.cli import console
 if TYPE_CHECKING:
     from bloomtide.cli.watch.command import Running
     from bloomtide.server.listener import Server
-
-
-def serve(keys: Path, pairs: Sequence[str], running: Running, json: bool) -> bool:
-    """Serves until ctrl-C or SIGTERM; that is how it ends, so it is no interruption."""
-    from bloomtide.cli.serve import start_logging, tell_ports
-    from bloomtide.server.run import run
-    from bloomtide.server.run import serve as serve_all
     from bloomtide.server.settings import Settings
 
-    # What the server has to say goes to the terminal, which the view may need for itself.
-    given = [("dir", str(keys)), ("loglevel", "warning")]
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise console.CommandError(f"{pair} is no setting", hint="write --set http-port=8380")
-        given.append((name, value))
-    settings = Settings.from_text(given)
-    start_logging(settings)
+
+def serve(settings: Settings, running: Running, json: bool) -> bool:
+    """Serves until ctrl-C or SIGTERM; that is how it ends, so it is no interruption."""
+    from bloomtide.cli.serve import tell_ports
+    from bloomtide.server.run import run
+    from bloomtide.server.run import serve as serve_all
 
     def ready(server: Server) -> None:
         if json:

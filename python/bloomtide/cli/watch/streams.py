@@ -6,12 +6,14 @@ acknowledged then, and not counted again.
 
 Fields of an entry: `key` (or what `?key=` says), and if they are there `time` in Unix seconds and
 `count`. The time of an entry that has none is that of its id. Options of the address: `group`,
-`consumer` (both `bloomtide`), `key`.
+`consumer` (both `bloomtide`), `key`. The password may come from BLOOMTIDE_SOURCE_PASSWORD, since an
+argument can be read by others.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -25,6 +27,8 @@ COUNT = 10_000
 """Entries that are taken at once."""
 BLOCK = 200
 """Milliseconds that Redis waits for the next one."""
+PASSWORD = "BLOOMTIDE_SOURCE_PASSWORD"
+"""The variable that has it."""
 Id = tuple[int, int]
 
 
@@ -47,9 +51,10 @@ class RedisStream:
         if not self.stream or words:
             unknown = f", and knows no {', '.join(words)}" if words else ""
             raise CommandError(
-                f"{url} names no stream{unknown}", hint="write redis://127.0.0.1:6379/visits"
+                f"{self.name} names no stream{unknown}", hint="write redis://127.0.0.1:6379/visits"
             )
-        self._redis = _connect(parts.hostname, parts.port, parts.username, parts.password)
+        password = os.environ.get(PASSWORD) if parts.password is None else unquote(parts.password)
+        self._redis = _connect(parts.hostname, parts.port, parts.username, password)
 
     def run(self, monitor: Monitor, stopping: Stopping) -> None:
         """Feeds the entries: first those that were not acknowledged, then new ones as they come."""
@@ -117,7 +122,7 @@ def _connect(host: str | None, port: int | None, user: str | None, password: str
         host or "127.0.0.1",
         port or 6379,
         username=user and unquote(user),
-        password=password and unquote(password),
+        password=password,
         socket_timeout=30,
     )
 

@@ -8,6 +8,7 @@ itself is public, since it is the same for all; what it shows is not.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 from collections.abc import Mapping
@@ -77,14 +78,23 @@ class Access:
         if kind == "page" or kind in self._parts.limits.public:
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        # Compared in the same time wherever they differ.
-        same = hmac.compare_digest(given.strip().encode(), token.encode())
+        # Compared in the same time wherever they differ, and however long they are.
+        same = hmac.compare_digest(_digest(given.strip().encode("latin-1")), _digest(_bytes(token)))
         if scheme.lower() == "bearer" and same:
             return None
         return RequestError(
             "this needs the server's token", hint="send `Authorization: Bearer <token>`",
             status=401, field="Authorization",
         )  # fmt: skip
+
+
+def _digest(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()
+
+
+def _bytes(token: str) -> bytes:
+    # The environment may hold bytes that are no UTF-8; a header is bytes that came as Latin-1.
+    return token.encode(errors="surrogateescape")
 
 
 def _is_address(host: str) -> bool:
