@@ -43,7 +43,7 @@ class HistoryTrial(Trial):
                 "window": [60, 600, 3600][int(self.draw.integers(3))],
                 "error_rate": float(self.draw.choice([0.05, 0.01])),
                 "lateness": [0, 7200][int(self.draw.integers(2))],
-                "durability": "none",
+                "sync": "no",
             }
             self.path = self.folder / f"history-{self.seed}"
         return History.open(self.path, **self.words, background=False, clock=self.clock)

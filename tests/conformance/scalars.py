@@ -378,7 +378,7 @@ def _methods() -> Iterator[Call]:
 
 def _openings() -> Iterator[Call]:
     times = {"window": 60, "lateness": 5, "retention": "1m for 1d", "entries": 1000}
-    more = {"error_rate": 0.125, "gate_error": 0.125, "durability": "none", "names": 5}
+    more = {"error_rate": 0.125, "gate_error": 0.125, "sync": "no", "names": 5}
     opened = times | more | HASH | {"mode": "w", "repair": False, "background": False}
     yield Call(History, "open", opened)
     yield Call(History, "open", {"arrivals": 100, "rows": 10, "background": False})

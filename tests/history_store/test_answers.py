@@ -39,7 +39,7 @@ def fill(store: History, events: int = 6000) -> ExactHistory:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[History, ExactHistory]]:
     path = tmp_path_factory.mktemp("history") / "store"
     with History.open(
-        path, "1m", error_rate=SURE, durability="none", background=False, clock=lambda: END
+        path, "1m", error_rate=SURE, sync="no", background=False, clock=lambda: END
     ) as store:
         yield store, fill(store)
 
@@ -71,7 +71,7 @@ def test_upper_is_never_below_the_truth_and_inner_has_nothing_from_outside(
 def test_inner_is_too_high_by_chance_at_the_rate_that_was_chosen(tmp_path: Path) -> None:
     """It is no lower bound: a key that was never added may be counted, at most that often."""
     with History.open(
-        tmp_path, "1m", error_rate=0.1, durability="none", background=False, clock=lambda: END
+        tmp_path, "1m", error_rate=0.1, sync="no", background=False, clock=lambda: END
     ) as store:
         present = [f"present {number}" for number in range(500)]
         store.add_many(present, at=[START + 60.0 * number for number in range(500)])

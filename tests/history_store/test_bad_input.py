@@ -33,7 +33,7 @@ from tests.history_store.exact import DAY, HOUR, START
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[History]:
     with History.open(
-        tmp_path / "store", "1m", durability="always", background=False, clock=lambda: START + DAY
+        tmp_path / "store", "1m", sync="always", background=False, clock=lambda: START + DAY
     ) as made:
         made.add("a", at=START)
         made.add("a", at=START + 2 * HOUR)
@@ -99,7 +99,7 @@ def test_an_empty_store_answers_with_nothing(tmp_path: Path) -> None:
         ({"arrivals": 10, "retention": "1m for 1d"}, "retention"),
         ({"window": "1m", "rows": 5}, "rows"),
         ({"error_rate": 1.5}, "error_rate"),
-        ({"durability": "sometimes"}, "durability"),
+        ({"sync": "sometimes"}, "sync"),
         ({"lateness": "-1s"}, "lateness"),
         ({"retention": "1m for 1d, 90s for 2d"}, "retention"),
         ({"mode": "a"}, "mode"),
@@ -285,7 +285,7 @@ def test_a_torn_tail_of_the_journal_is_cut(store: History, tmp_path: Path) -> No
 
 def test_a_damaged_middle_of_the_journal_is_reported_and_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    with History.open(path, "1m", durability="always", background=False) as store:
+    with History.open(path, "1m", sync="always", background=False) as store:
         for number in range(50):
             store.add(f"key {number}", at=START + number)
     journal = journal_of(path)

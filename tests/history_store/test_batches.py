@@ -122,7 +122,7 @@ def test_what_cannot_be_a_batch_is_refused(tmp_path: Path) -> None:
 def test_a_power_cut_at_any_write_counts_each_batch_once(tmp_path: Path) -> None:
     def send(path: Path, disk: FailingDisk) -> None:
         store = History.open(
-            path, "1m", error_rate=1e-6, durability="always", background=False, disk=disk
+            path, "1m", error_rate=1e-6, sync="always", background=False, disk=disk
         )
         with store:
             for number, rows in enumerate(BATCHES[:3]):

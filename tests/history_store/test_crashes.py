@@ -52,7 +52,7 @@ def open_store(path: Path, disk: FailingDisk | None = None) -> History:
         path,
         "1m",
         error_rate=SURE,
-        durability="always",
+        sync="always",
         background=False,
         clock=lambda: START + 400 * DAY,
         disk=disk or FailingDisk(),

@@ -17,7 +17,7 @@ from tests.history_store.exact import HOUR, START
 def store(tmp_path: Path) -> Path:
     """A hundred events in the journal, each a record of its own, and one sealed segment."""
     path = tmp_path / "store"
-    with History.open(path, "1m", durability="always", background=False) as made:
+    with History.open(path, "1m", sync="always", background=False) as made:
         made.add("sealed", at=START)
         made.seal()
         for number in range(100):

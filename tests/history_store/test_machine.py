@@ -55,7 +55,7 @@ class StoreMachine(RuleBasedStateMachine):
             "1m",
             error_rate=SURE,
             lateness=self.lateness,
-            durability="always",
+            sync="always",
             background=False,
             clock=lambda: START + SPAN,
             disk=disk,

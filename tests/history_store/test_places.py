@@ -36,7 +36,7 @@ def fill(store: History, days: int = 2) -> ExactHistory:
 
 
 def open_store(path: Path, **words: Any) -> History:
-    settings: dict[str, Any] = {"error_rate": SURE, "background": False, "durability": "none"}
+    settings: dict[str, Any] = {"error_rate": SURE, "background": False, "sync": "no"}
     return History.open(path, **settings | {"clock": lambda: START + 99 * DAY} | words)
 
 
@@ -114,7 +114,7 @@ def test_a_database_that_goes_away_is_named_and_the_events_stay(
     tmp_path: Path, postgres: Postgres
 ) -> None:
     url = postgres.new_database()
-    store = open_store(tmp_path / "store", catalogue=url, durability="always")
+    store = open_store(tmp_path / "store", catalogue=url, sync="always")
     store.add("a", at=START)
     engine = sql.create_engine(postgres.url(), isolation_level="AUTOCOMMIT")
     with engine.connect() as admin:
@@ -150,7 +150,7 @@ def test_a_writer_that_was_overtaken_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_reader_sees_the_moment_of_its_opening_until_it_looks_again(tmp_path: Path) -> None:
-    with open_store(tmp_path / "store", durability="always") as store:
+    with open_store(tmp_path / "store", sync="always") as store:
         exact = fill(store, 1)
         with open_store(tmp_path / "store", mode="r") as reader:
             store.add("new", at=START + 30 * DAY)
@@ -162,7 +162,7 @@ def test_a_reader_sees_the_moment_of_its_opening_until_it_looks_again(tmp_path: 
 
 def test_a_reader_follows_when_the_writer_replaces_what_it_reads(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    with open_store(path, durability="always") as store:
+    with open_store(path, sync="always") as store:
         exact = fill(store, 2)
     with open_store(path, mode="r") as reader:
         with open_store(path, retention="1m for 1h, 1h for 9y") as store:
@@ -173,9 +173,7 @@ def test_a_reader_follows_when_the_writer_replaces_what_it_reads(tmp_path: Path)
 
 def test_many_threads_add_ask_and_compact_at_once(tmp_path: Path) -> None:
     errors: list[Exception] = []
-    with open_store(
-        tmp_path / "store", background=True, durability="everysec", entries=2000
-    ) as store:
+    with open_store(tmp_path / "store", background=True, sync="everysec", entries=2000) as store:
 
         def work(thread: int) -> None:
             try:

@@ -22,7 +22,7 @@ def opened(tmp_path: Path) -> Any:
     stores: list[History] = []
 
     def open_store(name: str = "store", **words: Any) -> History:
-        settings: dict[str, Any] = {"error_rate": SURE, "background": False, "durability": "none"}
+        settings: dict[str, Any] = {"error_rate": SURE, "background": False, "sync": "no"}
         settings |= {"clock": lambda: START + 1000 * DAY} | words
         stores.append(History.open(tmp_path / name, **settings))
         return stores[-1]
@@ -289,7 +289,7 @@ def test_rows_by_arrivals_that_overlap_in_time_keep_their_own_children(opened: O
 
 
 def test_too_many_single_events_in_memory_are_sealed_early_too(opened: Opener) -> None:
-    store = opened(window="1m", entries=100, durability="always")
+    store = opened(window="1m", entries=100, sync="always")
     for number in range(350):
         store.add(f"key {number}", at=START)
     assert store.stats().segments == 3

@@ -15,7 +15,7 @@ def test_no_file_of_a_segment_changes_after_it_was_written(tmp_path: Path) -> No
     now = [START]
     store = History.open(
         tmp_path / "store", window="1m", retention="1m for 1d, 1h for 10d, 1d for 10y",
-        clock=lambda: now[0], background=False, durability="none",
+        clock=lambda: now[0], background=False, sync="no",
     )  # fmt: skip
     written: dict[Path, bytes] = {}
     seen = 0

@@ -44,7 +44,7 @@ def _fill(folder: Path, days: int, events: int, pages: int) -> float:
     """A stream over so many days; how many seconds it took."""
     random = np.random.default_rng(525_600)
     begun = time.perf_counter()
-    with History.open(folder, "1m", durability="everysec") as history:
+    with History.open(folder, "1m", sync="everysec") as history:
         for first in range(0, events, PIECE):
             size = min(PIECE, events - first)
             low, high = (START + days * DAY * at / events for at in (first, first + size))

@@ -62,10 +62,12 @@ class Disk:
 
     def append(self, handle: int, path: Path, data: bytes) -> None:
         """Writes all of it at the end; a part of it may be there if this fails."""
-        with storage_errors(path, "write"):
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
+        try:
+            written = os.write(handle, data)
+            while written < len(data):
+                written += os.write(handle, memoryview(data)[written:])
+        except OSError as error:
+            raise _refused(path, "write", error) from error
 
     def sync(self, handle: int, path: Path) -> None:
         """What was written is on the disk when this returns."""
@@ -130,10 +132,13 @@ def storage_errors(path: Path | str, operation: str) -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        text = error.strerror or error
-        raise StorageError(
-            f"cannot {operation} {path}: {text}",
-            hint="check that the disk has room and the directory may be written",
-            path=str(path),
-            operation=operation,
-        ) from error
+        raise _refused(path, operation, error) from error
+
+
+def _refused(path: Path | str, operation: str, error: OSError) -> StorageError:
+    return StorageError(
+        f"cannot {operation} {path}: {error.strerror or error}",
+        hint="check that the disk has room and the directory may be written",
+        path=str(path),
+        operation=operation,
+    )

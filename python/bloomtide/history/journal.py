@@ -1,13 +1,9 @@
 """The journal of a store: a file that holds what the open segments hold, for the day of a crash.
 
 Each generation has a file of its own, `journal-<generation>`. The records come from the buffer of
-the open segments, which also reads them again; this file knows only bytes, and when they are safe:
-
-    none       handed to the operating system now and then, never forced to the disk
-    everysec   on the disk within a second
-    always     on the disk before `append` returns
-    caller     not at all: whoever feeds the store keeps the events, and gives those behind the
-               store's `mark` again. The file holds what was open at the last sealing or checkpoint
+the open segments, which also reads them again; this file knows only bytes, and when they are safe
+(`durable/policy.py`). Of a store with `keep` it holds what was open at the last sealing or
+checkpoint: whoever feeds the store keeps the rest, and gives what is behind its `mark` again.
 
 After a write or a sync that failed nobody knows what is on the disk, and asking again may answer
 "all is well" without it being so. So the first failure is the last word: every later `append` is
@@ -21,9 +17,8 @@ import threading
 from pathlib import Path
 
 from bloomtide.durable.disk import Disk
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import StorageError
-
-DURABILITIES = ("none", "everysec", "always", "caller")
 
 
 def journal_path(directory: Path, generation: int) -> Path:
@@ -34,29 +29,29 @@ def journal_path(directory: Path, generation: int) -> Path:
 class Journal:
     """The journal file that is written now."""
 
-    def __init__(self, disk: Disk, path: Path, durability: str, length: int) -> None:
+    def __init__(self, disk: Disk, path: Path, sync: Sync, length: int) -> None:
         """Goes on behind the first `length` bytes of the file; the rest is a torn tail and cut."""
         self.path = path
         self.bytes = length
         self.failure: StorageError | None = None
         self._disk = disk
-        self._durability = durability
+        self._mode = sync
         self._handle = disk.reopen(path, length)
         self._unsynced = False
         # Not the store's lock: the thread that syncs each second must not stop questions.
         self._gate = threading.Lock()
 
     def append(self, data: bytes) -> None:
-        """Adds records, as safe as the durability says when this returns."""
+        """Adds records, as safe as the policy says when this returns."""
         with self._gate:
             self.require_sound()
-            if not data or self._durability == "caller":
+            if not data:
                 return
             try:
                 self._disk.append(self._handle, self.path, data)
                 self.bytes += len(data)
                 self._unsynced = True
-                if self._durability == "always":
+                if self._mode == "always":
                     self._sync()
             except StorageError as error:
                 self.failure = error

@@ -48,6 +48,7 @@ def open_state(
     writing: bool,
     repair: bool,
     clock: Callable[[], Any] | None,
+    keep: Callable[[], object] | None,
     disk: Disk,
 ) -> State:
     """The store in this directory. The writer's lock is held by the caller."""
@@ -75,7 +76,7 @@ def open_state(
         place = open_place(disk, directory, settings.location, store, CACHE)
         forest = Forest(place, entries, by_order=settings.window is None)
         state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
-        state.mark = rows.mark
+        state.mark, state.keep = rows.mark, keep
         if writing:
             _resume(state, length, damaged=lost is not None)
         else:
@@ -218,4 +219,4 @@ def _resume(state: State, length: int, *, damaged: bool) -> None:
     if changed is not None or generation is not None:
         state.register(settings=changed, generation=generation)
     state.collect_orphans()
-    state.journal = Journal(state.disk, path, state.settings.durability, length)
+    state.journal = Journal(state.disk, path, state.settings.sync, length)

@@ -55,9 +55,11 @@ def begin_journal(state: State, chosen: list[int]) -> None:
     if journal is None:
         return
     with state.lock:
-        if state.keep is not None:
+        changes = state.buffer.take_journal()
+        if state.keep is None:
+            journal.append(changes)
+        else:
             state.keep()
-        journal.append(state.buffer.take_journal())
         there = {n.entry.number for n in state.forest.nodes.values() if n.entry.level == 0}
         generation = state.catalogue.generation + 1
         path = journal_path(state.directory, generation)
@@ -68,7 +70,7 @@ def begin_journal(state: State, chosen: list[int]) -> None:
                 entries.append(write_sealed(state, state.buffer, index))
             rest = state.buffer.dump(without=chosen)
             state.disk.write_file(path, rest)
-            following = Journal(state.disk, path, state.settings.durability, len(rest))
+            following = Journal(state.disk, path, state.settings.sync, len(rest))
             state.register(add=entries, generation=generation, mark=state.mark)
         except BloomtideError:
             if following is not None:

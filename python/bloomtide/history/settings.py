@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 from bloomtide._core import HistoryBuffer, digest
+from bloomtide.durable.policy import Sync, require_sync
 from bloomtide.errors import IncompatibleError, ParameterError, require
-from bloomtide.history.journal import DURABILITIES
 from bloomtide.history.ladder import (
     MICRO,
     Level,
@@ -31,7 +31,7 @@ Nulls = Literal["refuse", "skip"]
 
 GIVEN = (
     "window", "arrivals", "rows", "error_rate", "gate_error", "retention", "lateness",
-    "durability", "names", "entries", "hash", "seed", "location",
+    "sync", "names", "entries", "hash", "seed", "location",
 )  # fmt: skip
 """What a caller may say when a store is opened."""
 
@@ -54,7 +54,7 @@ class Settings:
     gate_error: float
     lateness: int
     retention: str | None
-    durability: str
+    sync: Sync
     names: int
     entries: int
     """Pairs of key and row in memory that make the store seal what is open."""
@@ -74,9 +74,6 @@ class Settings:
                 for name, value in asked.items()
                 if value is not None and name not in FIXED
             }
-            if asked["durability"] is None and known["durability"] == "caller":
-                # That caller is somebody else: who opens the store without it needs a journal.
-                known["durability"] = _DEFAULTS["durability"]
             if asked["fingerprint"] is None and stored["hash"] == "keyed":
                 _refuse_difference("secret", "the store's secret", None)
             return cls(**known | {"ladder": tuple(known["ladder"])})
@@ -120,7 +117,7 @@ _DEFAULTS: dict[str, Any] = {
     "seed": 0,
     "error_rate": 0.01,
     "lateness": 0,
-    "durability": "everysec",
+    "sync": "everysec",
     "names": 256,
     "entries": 8_000_000,
 }
@@ -145,11 +142,8 @@ def _parse(given: dict[str, Any], secret: bytes | None) -> dict[str, Any]:
         value = asked[name]
         within = value is None or (isinstance(value, int | float) and 0 < value < 1)
         require(name, value, "between 0 and 1", within)
-    durability = asked["durability"]
-    require(
-        "durability", durability, "one of " + ", ".join(DURABILITIES),
-        durability is None or durability in DURABILITIES,
-    )  # fmt: skip
+    if asked["sync"] is not None:
+        require_sync(asked["sync"])
     require("hash", asked["hash"], "xxh3 or keyed", asked["hash"] in (None, "xxh3", "keyed"))
     if secret is not None:
         asked["hash"] = asked["hash"] or "keyed"

@@ -7,7 +7,7 @@ Answers  never below the true count; what could not be read is named in `missing
 
 1. An event is in one open segment or in one root, never in both, never in neither, whenever the
    process is killed (`seal.py`).
-2. What was acknowledged is as safe as `durability` says (`journal.py`).
+2. What was acknowledged is as safe as `sync` says (`journal.py`).
 3. A question changes nothing. Segment files never change.
 4. One process writes, many read. Within a process all threads may use one store.
 
@@ -26,6 +26,7 @@ from bloomtide import system
 from bloomtide._core import HistoryBuffer, parse_count
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.lock import WriterLock
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import BloomtideError, ClosedError, ReadOnlyError, require
 from bloomtide.history import batches, compact, merging, opening, verify
 from bloomtide.history.background import Background
@@ -52,8 +53,6 @@ from bloomtide.plain import plain
 T = TypeVar("T")
 _SYNC = 0.4
 """Seconds between two syncs of `everysec`: a slow one still ends within the second."""
-_DRAIN = 4096
-"""Events added one by one whose records are written together, unless each must be safe."""
 _STEPS = 10_000_000
 """Steps of a series at most."""
 
@@ -66,12 +65,12 @@ class History:
         self._state = state
         self._lock = lock
         self._view = View(state)
-        self._closed, self._pending, self._alarm = False, 0, FIRST
+        self._closed, self._alarm = False, FIRST
         self._syncer: Background | None = None
         self._compacter: Background | None = None
         if lock is not None:
             report = self._note_failure
-            if state.settings.durability == "everysec":
+            if state.settings.sync == "everysec" and state.keep is None:
                 self._syncer = Background("history-journal", self._sync_journal, report, _SYNC)
             if background:
                 self._compacter = Background("history-compact", self._compact_now, report)
@@ -88,7 +87,7 @@ class History:
         gate_error: float | None = None,
         retention: str | None = None,
         lateness: Any = None,
-        durability: str | None = None,
+        sync: Sync | None = None,
         names: int | None = None,
         entries: int | None = None,
         hash: str | None = None,
@@ -108,8 +107,9 @@ class History:
         Rows are windows of `window` ("1m" for a new store) or end after so many `arrivals`. Counts
         over rows within one segment are exact but with chance `error_rate` (0.01). `retention`
         drops fine rows with time. Segments are sealed `lateness` ("0s") after their end.
-        `durability` is "none", "everysec", "always" or "caller" (see `feed`). `catalogue` is the
-        URL of a database for the table of segments, `location` an fsspec URL for their files. With
+        `sync` is "always", "everysec" or "no": when an event that was added survives a power cut
+        (see `add`); with `keep` the caller sees to that (see `feed`). `catalogue` is the URL of a
+        database for the table of segments, `location` an fsspec URL for their files. With
         `background=False` only `compact()` rolls up. `repair` goes on after a damaged journal.
 
         What is left out is as it was, or as said in parentheses.
@@ -118,7 +118,7 @@ class History:
         given = {
             "window": window, "arrivals": arrivals, "rows": rows, "error_rate": error_rate,
             "gate_error": gate_error, "retention": retention, "lateness": lateness,
-            "durability": durability, "names": names, "entries": entries,
+            "sync": sync, "names": names, "entries": entries,
             "hash": hash, "seed": seed, "location": location,
         }  # fmt: skip
         disk = disk or Disk()
@@ -134,54 +134,64 @@ class History:
         try:
             state = opening.open_state(
                 directory, given, secret=secret, catalogue=catalogue, writing=mode == "w",
-                repair=repair, clock=clock, disk=disk,
+                repair=repair, clock=clock, keep=keep, disk=disk,
             )  # fmt: skip
         except BaseException:
             if lock is not None:
                 lock.release()
             raise
-        state.keep = keep
         return cls(state, lock, background)
 
     # --- events -------------------------------------------------------------------------------
 
     def add(self, key: Key, count: int = 1, at: Any = None) -> None:
-        """Adds occurrences of a key at an instant, or now."""
-        with self._writing() as state:
+        """Adds occurrences of a key at an instant, or now.
+
+        When this returns the event is written, so it survives a kill of the process. It survives
+        a power cut once it is on the disk: now with `sync="always"`, within a second with
+        "everysec", whenever the system pleases with "no". Only a store with `keep` writes nothing
+        here: see `feed`.
+        """
+        state = self._require_writer()
+        with state.lock:  # as `_writing` has it, which would double the time of an event
+            if state.journal is not None:
+                state.journal.require_sound()
             times = parse_count(count, alone=at is None)
             require("count", count, "from 1 to 2**62 - 1", times < 2**62)
             instant = state.now() if at is None else to_micros(at, "at")
             state.look_at_clock(instant)
             state.buffer.add(key, times, instant)
-            self._acknowledge(1, instant)
+            self._acknowledge(instant)
 
     def add_many(
         self, keys: Any, counts: Any = None, *, at: Any = None, nulls: Nulls = "refuse"
     ) -> int:
         """Adds every key at its instant (`at`: one for all, or one for each); how many went in.
 
-        A bad row is refused before anything changes.
+        A bad row is refused before anything changes. What went in is as safe as after `add`; a kill
+        before this returns may keep a part of it.
         """
         with self._writing() as state:
             moments = state.now() / MICRO if at is None else at
             state.look_at_clock()
             added = state.buffer.add_many(keys, counts, at=moments, nulls=nulls)
-            self._acknowledge(_DRAIN, state.buffer.newest)
+            self._acknowledge(state.buffer.newest)
             return added
 
     def feed(self, work: Callable[[HistoryBuffer], T], *, mark: int | None = None) -> T:
         """Lets something else fill the buffer, such as `LogCounter(buffer, by="path")`; what it
         added is acknowledged when this returns.
 
-        With `durability="caller"` nothing is journaled here: the caller numbers what it feeds by
-        `mark`, keeps it until `checkpoint`, and after a crash feeds again what is behind `mark`.
-        `keep`, given to `open`, must make what it keeps safe; it is called before a mark counts.
+        A store with `keep` writes nothing here: what is fed survives nothing by itself. The caller
+        numbers what it feeds by `mark`, keeps it until `checkpoint`, and after a crash feeds again
+        what is behind `mark`. `keep` must bring all of that to the disk; it is called before a mark
+        counts.
         """
         with self._writing() as state:
             state.look_at_clock()
             answer = work(state.buffer)
             state.mark = state.mark if mark is None else mark
-            self._acknowledge(_DRAIN, state.buffer.newest)
+            self._acknowledge(state.buffer.newest)
             return answer
 
     def add_batch(self, source: str, number: int, fill: Callable[[HistoryBuffer], object]) -> bool:
@@ -201,9 +211,8 @@ class History:
 
     def flush(self) -> None:
         """Everything added so far is on the disk when this returns."""
-        with self._writing():
-            self._drain()
-            journal = self._state.journal
+        with self._writing() as state:
+            journal = state.journal
         if journal is not None:
             journal.sync()
 
@@ -389,27 +398,27 @@ class History:
             )
 
     def _require_writer(self) -> State:
+        lock = self._lock
+        if lock is not None and lock.held and not self._closed:
+            return self._state
         self._require_open()
         path = str(self._state.directory)
-        if self._lock is None:
+        if lock is None:
             raise ReadOnlyError(
                 f"{path} is open for reading only", hint='open it with mode="w"', path=path
             )
-        if not self._lock.held:
-            raise ClosedError(
-                f"{path} was opened before this process was forked", path=path,
-                hint="open the store in the process that writes it",
-            )  # fmt: skip
-        return self._state
+        raise ClosedError(
+            f"{path} was opened before this process was forked", path=path,
+            hint="open the store in the process that writes it",
+        )  # fmt: skip
 
     @contextmanager
     def _writing(self) -> Iterator[State]:
         """The state of a store that may be written, locked."""
         state = self._require_writer()
         with state.lock:
-            journal = state.journal
-            if journal is not None:
-                journal.require_sound()
+            if state.journal is not None:
+                state.journal.require_sound()
             yield state
 
     def _ask(self, question: Callable[[View], T]) -> T:
@@ -431,14 +440,11 @@ class History:
     def _now(self, now: Any) -> int:
         return self._state.now() if now is None else to_micros(now, "now")
 
-    def _acknowledge(self, events: int, newest: int | None) -> None:
+    def _acknowledge(self, newest: int | None) -> None:
         """After some events went into the buffer: makes them safe, and seals what is due."""
-        self._pending += events
-        drained = self._pending >= _DRAIN or self._state.settings.durability == "always"
-        if drained:
-            self._drain()
+        self._drain()
         by_arrivals = self._state.settings.window is None
-        full = drained and self._state.buffer.entries > self._state.settings.entries
+        full = self._state.buffer.entries > self._state.settings.entries
         due = newest is not None and newest >= self._alarm
         # Events from the future wait for the clock, and nothing is looked for until it is there.
         if by_arrivals or full or (due and self._state.now() >= self._alarm):
@@ -465,19 +471,17 @@ class History:
         return sealed
 
     def _drain(self) -> None:
-        """Hands the records of all events so far to the journal."""
-        self._pending = 0
-        if self._state.journal is not None:
-            self._state.journal.append(self._state.buffer.take_journal())
+        """Writes the records of all events so far to the journal, unless the caller keeps them."""
+        changes = self._state.buffer.take_journal()
+        if self._state.keep is None and self._state.journal is not None:
+            self._state.journal.append(changes)
 
     def _sync_journal(self) -> None:
-        """Each second: writes what is pending, and waits for the disk without the lock."""
+        """Each second: waits for the disk, without the lock."""
         with self._state.lock:
             journal = self._state.journal
-            if self._closed or journal is None or journal.failure is not None:
-                return
-            self._drain()
-        journal.sync()
+        if not self._closed and journal is not None and journal.failure is None:
+            journal.sync()
 
     def _compact_now(self) -> None:
         state = self._state

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from bloomtide import extras
 from bloomtide._core import Events, parse_count
 from bloomtide.durable.disk import Disk
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import BloomtideError, ClosedError, JournalError, require
 from bloomtide.history.background import Background
 from bloomtide.monitor.answers import MICRO, Answers, Key, seconds_of
@@ -44,7 +45,6 @@ from bloomtide.monitor.state import Totals, open_ledger, write_state
 from bloomtide.monitor.structures import Structures, history_stats
 from bloomtide.records import Applied
 from bloomtide.store import Ledger
-from bloomtide.store.ledger import Sync
 
 if TYPE_CHECKING:
     from bloomtide.history import History
@@ -137,7 +137,7 @@ class Monitor(Answers):
                 history = History.open(
                     directory / "history", chosen.window, error_rate=chosen.error_rate,
                     retention=chosen.retention,
-                    durability="caller", clock=clock, disk=disk, keep=ledger.sync,
+                    clock=clock, disk=disk, keep=ledger.sync,
                     background=background,
                 )  # fmt: skip
             this = cls(chosen, structures, totals, ledger, history, clock)

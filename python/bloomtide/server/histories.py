@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _PREFIX = "history-"
 _LONGEST = 80
-_DURABILITIES = {"always": "always", "everysec": "everysec", "no": "none"}
 
 
 class Histories:
@@ -93,8 +92,7 @@ class Histories:
     def _opened(self, path: Path, options: dict[str, Any]) -> History:
         from bloomtide.history import History
 
-        durability = _DURABILITIES[self._settings.appendfsync]
-        return History.open(path, durability=durability, **options)
+        return History.open(path, sync=self._settings.appendfsync, **options)
 
     def _path(self, name: str) -> Path:
         require("name", name, f"1 to {_LONGEST} letters", 1 <= len(name) <= _LONGEST)

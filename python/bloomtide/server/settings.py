@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import ParameterError, require
 
 _UNITS = {"": 1, "b": 1, "k": 10**3, "kb": 1 << 10, "m": 10**6, "mb": 1 << 20, "g": 10**9,
@@ -48,7 +49,7 @@ class Settings:
     dir: Path = Path("bloomtide-data")
     appendonly: bool = True
     """Without it nothing is written to the disk, and everything is gone at the end."""
-    appendfsync: Literal["always", "everysec", "no"] = "everysec"
+    appendfsync: Sync = "everysec"
     auto_aof_rewrite_percentage: int = 100
     """0 switches rewrites by size off."""
     auto_aof_rewrite_min_size: int = 64 << 20

@@ -26,17 +26,17 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Self
 
 from bloomtide import system
 from bloomtide.durable.disk import TEMPORARY, Disk
 from bloomtide.durable.lock import WriterLock
-from bloomtide.errors import ClosedError, JournalError, StorageError, require
+from bloomtide.durable.policy import Sync, require_sync
+from bloomtide.errors import ClosedError, JournalError, StorageError
 from bloomtide.store import journal
 from bloomtide.store.manifest import Manifest
 from bloomtide.store.rewriting import Rewriting
 
-Sync = Literal["always", "everysec", "no"]
 Write = Callable[[Path], object]
 """Writes the files of a snapshot into a directory."""
 Payload = bytes
@@ -63,7 +63,7 @@ class Ledger:
 
         A torn tail is cut. A journal that is damaged before its end is refused.
         """
-        require("sync", sync, f"one of {', '.join(get_args(Sync))}", sync in get_args(Sync))
+        require_sync(sync)
         system.require_posix("a monitor or server with a directory", lacks="fork")
         disk = disk or Disk()
         directory = Path(path)

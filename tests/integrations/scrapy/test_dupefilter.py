@@ -15,6 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.dupefilters import BaseDupeFilter, RFPDupeFilter
 from scrapy.utils.test import get_crawler
 
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import ParameterError, SnapshotError, StorageError
 from bloomtide.integrations.scrapy import Addon, BloomDupeFilter, DoneMiddleware, DurableScheduler
 from bloomtide.integrations.scrapy.frontier import Frontier
@@ -218,9 +219,9 @@ def test_the_list_keeps_what_is_not_done_and_knows_of_a_kill(tmp_path: Path) -> 
     frontier.release()
 
 
-@pytest.mark.parametrize(("policy", "syncs"), [("everysec", 1), ("never", 0)])
+@pytest.mark.parametrize(("policy", "syncs"), [("everysec", 1), ("no", 0)])
 def test_the_list_is_forced_to_disk_as_the_policy_says(
-    tmp_path: Path, policy: str, syncs: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, policy: Sync, syncs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frontier = Frontier(tmp_path / "pending", policy)
     called: list[int] = []

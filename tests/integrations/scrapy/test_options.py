@@ -22,7 +22,7 @@ def test_every_setting_is_read_also_as_text() -> None:
         "BLOOMTIDE_ERROR_RATE": "0.001",
         "BLOOMTIDE_VERIFY": "exact",
         "BLOOMTIDE_REVISIT": "7d",
-        "BLOOMTIDE_FSYNC": "always",
+        "BLOOMTIDE_SYNC": "always",
         "JOBDIR": "jobs/one",
     }
     assert read_options(given, given) == Options(
@@ -30,7 +30,7 @@ def test_every_setting_is_read_also_as_text() -> None:
         error_rate=0.001,
         verify=True,
         revisit=7 * 86400,
-        fsync="always",
+        sync="always",
         stated=frozenset({"capacity", "error_rate"}),
     )
     assert read_options({"BLOOMTIDE_SHARED": "a/b"}).shared == Path("a/b")
@@ -55,7 +55,7 @@ def test_with_a_second_check_an_error_may_be_more_frequent() -> None:
         ("BLOOMTIDE_VERIFY", True),
         ("BLOOMTIDE_REVISIT", "soon"),
         ("BLOOMTIDE_REVISIT", -1),
-        ("BLOOMTIDE_FSYNC", "sometimes"),
+        ("BLOOMTIDE_SYNC", "sometimes"),
     ],
 )
 def test_a_bad_value_is_refused_by_its_name(name: str, value: Any) -> None:

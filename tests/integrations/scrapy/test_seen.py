@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bloomtide import BloomFilter
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import IncompatibleError, NotASnapshotError, SnapshotError, StorageError
 from bloomtide.integrations.scrapy import seen as module
 from bloomtide.integrations.scrapy.log import SeenLog
@@ -271,9 +272,9 @@ def test_a_shared_file_has_the_size_it_was_made_with(tmp_path: Path) -> None:
     assert path.read_bytes() == b"something else"
 
 
-@pytest.mark.parametrize(("policy", "syncs"), [("always", 5), ("everysec", 0), ("never", 0)])
+@pytest.mark.parametrize(("policy", "syncs"), [("always", 5), ("everysec", 0), ("no", 0)])
 def test_the_log_is_forced_to_disk_as_the_policy_says(
-    tmp_path: Path, policy: str, syncs: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, policy: Sync, syncs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = SeenLog(tmp_path / "log", policy)
     called: list[int] = []
@@ -283,7 +284,7 @@ def test_the_log_is_forced_to_disk_as_the_policy_says(
     assert len(called) == syncs
     log._synced -= 2
     log.append(key(9), 0.0)
-    assert len(called) == {"always": 6, "everysec": 1, "never": 0}[policy]
+    assert len(called) == {"always": 6, "everysec": 1, "no": 0}[policy]
     log.close()
 
 
@@ -301,7 +302,7 @@ def test_a_page_that_the_disk_refuses_is_not_seen(
 
 
 def test_a_full_disk_leaves_whole_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = SeenLog(tmp_path / "log", "never")
+    log = SeenLog(tmp_path / "log", "no")
     log.append(key(1), 0.0)
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:10]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,7 @@ from bloomtide.cli.options import (
 from bloomtide.cli.progress import reading
 from bloomtide.cli.quantities import show_bytes, show_count
 from bloomtide.cli.sources import chunks
+from bloomtide.durable.policy import SYNCS, Sync
 
 if TYPE_CHECKING:
     from bloomtide.history import History
@@ -59,10 +60,10 @@ class Log:
 )
 @option("--lateness", metavar="TIME", help="How long rows wait for late lines; 0s.")
 @choice(
-    "--durability",
-    of=("none", "everysec", "always"),
+    "--sync",
+    of=SYNCS,
     metavar="WHEN",
-    help="When a line is safe from a crash: none, everysec (default) or always.",
+    help="When a line is safe from a power cut: always, everysec (default) or no.",
 )
 @option(
     "--format",
@@ -80,7 +81,7 @@ def ingest(
     error: float | None,
     retention: str | None,
     lateness: str | None,
-    durability: Literal["none", "everysec", "always"] | None,
+    sync: Sync | None,
     format: str | None,
     json_map: str | None,
     no_query: bool,
@@ -103,7 +104,7 @@ def ingest(
         error_rate=error,
         retention=retention,
         lateness=lateness,
-        durability=durability,
+        sync=sync,
     ) as history:
         logs: list[Log] = []
         try:

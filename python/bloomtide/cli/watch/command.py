@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,7 @@ from bloomtide.cli.options import (
 )
 from bloomtide.cli.quantities import parse_error_rate, parse_items
 from bloomtide.cli.server_settings import read_settings, server_options
+from bloomtide.durable.policy import SYNCS, Sync
 from bloomtide.errors import require
 from bloomtide.system import require_posix
 
@@ -75,7 +76,7 @@ LOOK = 0.25
 @option("--retention", metavar="RULES", help="How long the history keeps its steps.")
 @choice(
     "--sync",
-    of=("always", "everysec", "no"),
+    of=SYNCS,
     metavar="WHEN",
     default="everysec",
     show_default=True,
@@ -116,7 +117,7 @@ def watch(
     half_life: str | None,
     window: str | None,
     retention: str | None,
-    sync: Literal["always", "everysec", "no"],
+    sync: Sync,
     tui: bool,
     number: int,
     no_server: bool,

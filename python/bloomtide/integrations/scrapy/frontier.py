@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import SnapshotError, StorageError
 
 _APPLICATION = 0x424C4D46
@@ -35,9 +36,9 @@ COMMIT;
 class Frontier:
     """Requests by key, in the order they came."""
 
-    def __init__(self, path: Path, fsync: str = "everysec") -> None:
+    def __init__(self, path: Path, sync: Sync = "everysec") -> None:
         self.path = path
-        self._fsync = fsync
+        self._policy = sync
         self._synced = time.monotonic()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._database = sqlite3.connect(path, isolation_level=None)
@@ -49,7 +50,7 @@ class Frontier:
                 self._database.executescript(_SCHEMA.format(application=_APPLICATION))
             self._database.execute("PRAGMA journal_mode = WAL")
             # NORMAL never loses the order of changes, and leaves forcing them to `_sync`.
-            level = "FULL" if fsync == "always" else "NORMAL"
+            level = "FULL" if sync == "always" else "NORMAL"
             self._database.execute(f"PRAGMA synchronous = {level}")
             self._database.execute("PRAGMA cache_size = -256")
             [owner] = self._database.execute("PRAGMA application_id").fetchone()
@@ -81,7 +82,7 @@ class Frontier:
     def add(self, key: bytes, request: bytes) -> None:
         """Takes a request in; one of a key is enough."""
         self._change("INSERT OR IGNORE INTO pending (key, request) VALUES (?, ?)", (key, request))
-        if self._fsync == "everysec" and time.monotonic() - self._synced >= 1:
+        if self._policy == "everysec" and time.monotonic() - self._synced >= 1:
             self._sync()
 
     def _sync(self) -> None:

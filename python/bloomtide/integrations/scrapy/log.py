@@ -2,7 +2,7 @@
 
 A record is 32 bytes: the key (20), when it came (a double), and a CRC-32C over both. A record is
 given to the system by one write before the request goes on, so a killed process loses none; when
-the disk itself has it is the fsync policy's word.
+the disk itself has it is the word of `durable/policy.py`.
 
 What a crash leaves is read as far as it can be: half a record at the end is cut off, a record whose
 checksum is wrong is skipped. A skipped key makes its page be fetched again; none is lost by it.
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bloomtide import system
 from bloomtide._core import crc32c
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import SnapshotError, StorageError
 from bloomtide.format import read_start, start
 
@@ -33,7 +34,7 @@ _CHUNK = 4096 * _RECORD.size
 class SeenLog:
     """An append-only file of keys and times, used by one process."""
 
-    def __init__(self, path: Path, fsync: str) -> None:
+    def __init__(self, path: Path, sync: Sync) -> None:
         system.require_posix("a crawl with a JOBDIR")
         self.path = path
         self.skipped = 0
@@ -42,7 +43,7 @@ class SeenLog:
         """Bytes of half a record that were cut off the end."""
         self.size = 0
         """Bytes of all records."""
-        self._fsync = fsync
+        self._policy = sync
         self._synced = time.monotonic()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
@@ -101,8 +102,8 @@ class SeenLog:
                 f"{self.path}: the disk is full", path=str(self.path), operation="write"
             )
         self.size += written
-        if self._fsync == "always" or (
-            self._fsync == "everysec" and time.monotonic() - self._synced >= 1
+        if self._policy == "always" or (
+            self._policy == "everysec" and time.monotonic() - self._synced >= 1
         ):
             self.sync()
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from bloomtide import BloomFilter
 from bloomtide._core import parse_duration
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import ParameterError, require
 
 CAPACITY = 100_000
@@ -23,7 +24,7 @@ SETTINGS = (
     "BLOOMTIDE_VERIFY",
     "BLOOMTIDE_REVISIT",
     "BLOOMTIDE_SHARED",
-    "BLOOMTIDE_FSYNC",
+    "BLOOMTIDE_SYNC",
     "BLOOMTIDE_DURABLE",
 )
 
@@ -45,8 +46,8 @@ class Options:
     """Seconds after which a page is new again."""
     shared: Path | None = None
     """A filter file that several crawls use at once."""
-    fsync: str = "everysec"
-    """When the log is forced to the disk: `"always"`, `"everysec"` or `"never"`."""
+    sync: Sync = "everysec"
+    """When the log is forced to the disk: see `durable/policy.py`."""
     stated: frozenset[str] = frozenset()
     """Which of `capacity` and `error_rate` the project has set itself."""
 
@@ -83,7 +84,7 @@ def read_options(settings: Mapping[str, Any], names: Iterable[str] = ()) -> Opti
         verify=verify,
         revisit=None if revisit is None else parse_duration(revisit, "BLOOMTIDE_REVISIT"),
         shared=None if shared is None else Path(shared),
-        fsync=_choice(settings, "BLOOMTIDE_FSYNC", ("everysec", "always", "never")),
+        sync=cast(Sync, _choice(settings, "BLOOMTIDE_SYNC", ("everysec", "always", "no"))),
         stated=frozenset(
             name
             for name in ("capacity", "error_rate")

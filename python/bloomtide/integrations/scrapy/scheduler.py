@@ -48,7 +48,7 @@ class DurableScheduler(Scheduler):
             return super().open(spider)
         dupefilter = self._dupefilter()
         path = Path(self.dqdir).parent / DIRECTORY / "pending.sqlite"
-        frontier = Frontier(path, dupefilter.options.fsync)
+        frontier = Frontier(path, dupefilter.options.sync)
         try:
             self._begin(frontier)
             opened = super().open(spider)

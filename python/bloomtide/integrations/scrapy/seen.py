@@ -60,7 +60,7 @@ class Seen:
                 self._exact = ExactSet(self._exact_path(), cache=_EXACT_CACHE)
             self.filter = self._filter()
             if self._directory is not None:
-                self._replay(SeenLog(self._directory / "seen.log", options.fsync))
+                self._replay(SeenLog(self._directory / "seen.log", options.sync))
         except BaseException:
             self._release()
             raise
