@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.filter.keys import KeyFilter
 from tests.guard.test_key_filter import ABSENT, KEYS, scan_of
 
 SUBJECT = {"table": "basket", "columns": ["customer"]}
-Pair = tuple[SharedKeyFilter, SharedKeyFilter]
+Pair = tuple[KeyFilter, KeyFilter]
 
 
 @pytest.fixture
-def attach(tmp_path: Path) -> Iterator[Callable[[], SharedKeyFilter]]:
-    there: list[SharedKeyFilter] = []
+def attach(tmp_path: Path) -> Iterator[Callable[[], KeyFilter]]:
+    there: list[KeyFilter] = []
 
-    def attach() -> SharedKeyFilter:
-        there.append(SharedKeyFilter(tmp_path / "guard", 1e-6, subject=SUBJECT))
+    def attach() -> KeyFilter:
+        there.append(KeyFilter(1e-6, shared=tmp_path / "guard", subject=SUBJECT))
         return there[-1]
 
     yield attach
@@ -33,7 +33,7 @@ def attach(tmp_path: Path) -> Iterator[Callable[[], SharedKeyFilter]]:
 
 
 @pytest.fixture
-def pair(attach: Callable[[], SharedKeyFilter]) -> Pair:
+def pair(attach: Callable[[], KeyFilter]) -> Pair:
     builder, neighbour = attach(), attach()
     assert builder.rebuild(scan_of(KEYS), expected=len(KEYS))
     return builder, neighbour
@@ -45,5 +45,5 @@ def writer_and_builder(request: pytest.FixtureRequest, pair: Pair) -> Pair:
     return (pair[0], pair[0]) if request.param == "the builder itself" else (pair[1], pair[0])
 
 
-def says_absent(*processes: SharedKeyFilter) -> list[bool]:
+def says_absent(*processes: KeyFilter) -> list[bool]:
     return [not keys.may_exist(ABSENT) for keys in processes]

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.stats import State
 from tests.guard.neighbours import SUBJECT, Pair, says_absent
 from tests.guard.processes import Process
 from tests.guard.test_key_filter import ABSENT, KEYS, scan_of
 
 
-def test_the_first_to_come_trusts_nothing_it_finds(attach: Callable[[], SharedKeyFilter]) -> None:
+def test_the_first_to_come_trusts_nothing_it_finds(attach: Callable[[], KeyFilter]) -> None:
     keys = attach()
     keys.rebuild(scan_of(KEYS))
     neighbour = attach()
@@ -42,7 +42,7 @@ def test_who_went_lets_everything_pass_and_disturbs_nobody(pair: Pair) -> None:
 
 
 def _die(pipe: Connection, directory: Path, where: str) -> None:
-    keys = SharedKeyFilter(directory, 1e-6, subject=SUBJECT)
+    keys = KeyFilter(1e-6, shared=directory, subject=SUBJECT)
     transaction = keys.begin()
 
     def tell() -> None:
@@ -76,7 +76,7 @@ def test_a_process_that_is_killed_leaves_no_lock(pair: Pair, tmp_path: Path, whe
 
 
 def test_after_all_were_killed_nothing_is_trusted(
-    tmp_path: Path, attach: Callable[[], SharedKeyFilter]
+    tmp_path: Path, attach: Callable[[], KeyFilter]
 ) -> None:
     worker = Process(_die, tmp_path / "guard", "alone")
     assert worker.hear() == "there"

@@ -8,12 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import pytest
 
 from bloomtide.errors import ParameterError
-from bloomtide.guard.filter.local import KeyFilter
+from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.stats import State
 from bloomtide.guard.writes.transaction import Key
 
@@ -102,19 +101,17 @@ class _Interrupted(KeyFilter):
     before_look: Callable[[], object] | None = None
     before_show: Callable[[], object] | None = None
 
-    @property
-    def _live(self) -> Any:
+    def _live(self) -> set[int]:
         meanwhile, self.before_look = self.before_look, None
         if meanwhile is not None:
             meanwhile()
-        return vars(self)["live"]
+        return super()._live()
 
-    @_live.setter
-    def _live(self, filters: Any) -> None:
+    def _show(self, number: int) -> None:
         meanwhile, self.before_show = self.before_show, None
         if meanwhile is not None:
             meanwhile()
-        vars(self)["live"] = filters
+        super()._show(number)
 
 
 def test_a_whole_build_between_listing_a_key_and_adding_it_does_not_lose_it() -> None:
@@ -144,12 +141,9 @@ def test_a_build_that_ends_while_a_writer_looks_for_its_filters_does_not_lose_th
     build.start()
     assert reading.wait(10)
 
-    def end_build() -> None:
-        go_on.set()
-        build.join(10)
-
-    keys.before_look = end_build
+    keys.before_look = go_on.set
     keys.begin().write(["late"])
+    build.join(10)
     assert keys.stats().rebuilds == 2, "the new filter is in use"
     assert keys.may_exist("late")
 
@@ -378,11 +372,11 @@ def test_rows_whose_keys_stay_are_counted_as_stale() -> None:
 
 def test_keys_that_are_not_fresh_are_not_trusted() -> None:
     keys = built()
-    keys.fresh_until = time.monotonic() - 1
+    keys.place.fresh_until = time.monotonic() - 1
     assert [keys.trusted] == [False]
     assert (keys.state, keys.stats().state) == (State.DEGRADED, State.DEGRADED)
     assert "followed" in keys.stats().reason
-    keys.fresh_until = time.monotonic() + 1000
+    keys.place.fresh_until = time.monotonic() + 1000
     assert [keys.trusted] == [True]
     assert keys.state is State.READY
 

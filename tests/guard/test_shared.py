@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bloomtide.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
-from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.stats import State
 from bloomtide.guard.writes.transaction import Key
 from tests.guard.neighbours import SUBJECT, Pair, says_absent
@@ -28,7 +28,7 @@ def test_what_one_built_all_can_ask(pair: Pair) -> None:
         assert keys.may_exist_many([0, ABSENT]).tolist() == [True, False]
 
 
-def test_before_the_first_build_everything_may_exist(attach: Callable[[], SharedKeyFilter]) -> None:
+def test_before_the_first_build_everything_may_exist(attach: Callable[[], KeyFilter]) -> None:
     keys = attach()
     assert keys.state is State.UNKNOWN
     assert keys.may_exist(ABSENT)
@@ -64,11 +64,11 @@ def test_unseen_writes_of_one_let_everything_pass_everywhere_until_anyone_rebuil
 
 
 def test_keys_that_are_not_fresh_let_everything_pass_in_all_processes(pair: Pair) -> None:
-    pair[0].fresh_until = time.monotonic() - 1
+    pair[0].place.fresh_until = time.monotonic() - 1
     assert [keys.state for keys in pair] == [State.DEGRADED, State.DEGRADED]
     assert [keys.trusted for keys in pair] == [False, False]
     assert "followed" in pair[1].stats().reason
-    pair[1].fresh_until = time.monotonic() + 1000
+    pair[1].place.fresh_until = time.monotonic() + 1000
     assert [keys.trusted for keys in pair] == [True, True]
 
 
@@ -81,7 +81,7 @@ def test_a_commit_that_nothing_follows_ends_for_others_as_well(pair: Pair) -> No
     transaction = writer.begin(driver)
     transaction.write(["early"])
     writer.committing(transaction)
-    assert writer.files.sections.is_busy()
+    assert writer._sections
     driver.commit()
     assert builder.rebuild(scan_of(KEYS)), "it has waited until that was noticed"
     driver.close()
@@ -171,7 +171,7 @@ def test_a_build_does_not_wait_for_ever(pair: Pair, monkeypatch: pytest.MonkeyPa
     transaction = writer.begin()
     transaction.write(["stuck"])
     writer.committing(transaction)
-    monkeypatch.setattr("bloomtide.guard.filter.shared._PATIENCE", 0.02)
+    monkeypatch.setattr("bloomtide.guard.filter.files._PATIENCE", 0.02)
     for _ in range(2):
         with pytest.raises(StorageError, match="does not end"):
             builder.rebuild(scan_of(KEYS))
@@ -261,7 +261,7 @@ def test_a_scan_that_fails_changes_nothing_and_leaves_no_file(pair: Pair, tmp_pa
 
 
 def test_who_waited_for_a_builder_takes_what_it_built(
-    attach: Callable[[], SharedKeyFilter],
+    attach: Callable[[], KeyFilter],
 ) -> None:
     first, second = attach(), attach()
     scans: list[str] = []
@@ -323,7 +323,7 @@ def test_the_directory_of_another_guard_is_refused(
         for keys in pair:
             keys.detach()
     with pytest.raises(IncompatibleError) as caught:
-        SharedKeyFilter(tmp_path / "guard", error_rate, subject=subject)
+        KeyFilter(error_rate, shared=tmp_path / "guard", subject=subject)
     assert caught.value.field == field
     if not alone:
         assert says_absent(*pair) == [True, True], "and those who are there notice nothing"
@@ -332,14 +332,14 @@ def test_the_directory_of_another_guard_is_refused(
 def test_a_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError) as caught:
-        SharedKeyFilter(tmp_path / "file" / "guard")
+        KeyFilter(shared=tmp_path / "file" / "guard")
     assert "directory" in caught.value.hint
 
 
 def test_a_header_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "header.json").write_text("basket")
     with pytest.raises(NotASnapshotError):
-        SharedKeyFilter(tmp_path)
+        KeyFilter(shared=tmp_path)
 
 
 @pytest.mark.parametrize(("field", "value"), [("error_rate", 0), ("capacity", 0)])
@@ -347,7 +347,7 @@ def test_bad_parameters_are_refused_before_anything_is_made(
     tmp_path: Path, field: str, value: object
 ) -> None:
     with pytest.raises(ParameterError, match=field):
-        SharedKeyFilter(tmp_path / "guard", **{field: value})  # type: ignore[arg-type]
+        KeyFilter(shared=tmp_path / "guard", **{field: value})  # type: ignore[arg-type]
     assert not (tmp_path / "guard").exists()
 
 

@@ -137,7 +137,7 @@ def test_serve_and_watch_are_refused_in_one_sentence(tmp_path: Path) -> None:
          "import asyncio\nfrom bloomtide.server.run import serve\n"
          "from bloomtide.server.settings import Settings", "asyncio.run(serve(Settings()))"),
         ("a shared guard", "flock",
-         "from bloomtide.guard.filter.shared_files import SharedFiles", 'SharedFiles("store", {})'),
+         "from bloomtide.guard.filter.files import SharedFiles", 'SharedFiles("store", {})'),
         ("a crawl with a JOBDIR", "flock",
          "from pathlib import Path\nfrom bloomtide.integrations.scrapy.log import SeenLog",
          'SeenLog(Path("store"), "never")'),

@@ -7,7 +7,7 @@ without it.
 from typing import TYPE_CHECKING, Any
 
 from bloomtide import extras
-from bloomtide.guard.filter.local import KeyFilter
+from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.stats import FilterStats, GuardStats, State
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, Table, UniqueConstraint
+from sqlalchemy import Column, Engine, Table, UniqueConstraint
 from sqlalchemy.orm import QueryableAttribute
 
 from bloomtide.errors import ParameterError
+from bloomtide.guard.filter.files import FOLLOWS, file_of
 
 
 def _refuse(got: object, hint: str) -> ParameterError:
@@ -65,3 +66,29 @@ def is_unique(columns: Sequence[Column[Any]]) -> bool:
             sets.append(set(index.columns))
     # Unique in a part of the key is unique in all of it.
     return any(each and each <= wanted for each in sets)
+
+
+def subject_of(
+    engine: Engine, columns: Sequence[Column[Any]], follows: Sequence[str], normal: Any = None
+) -> dict[str, Any]:
+    """Whose keys a guard holds: what must be the same for all who share them."""
+    url, table = engine.url, columns[0].table
+    place: list[Any] = [url.get_backend_name(), url.host, url.port, url.database]
+    if place[0] == "sqlite":
+        place[-1] = file_of(None if url.query.get("mode") == "memory" else url.database)
+    else:
+        # A socket is named here, and options say which schema comes first.
+        place += [url.query.get(name) for name in ("host", "port", "service", "options")]
+    return {
+        "database": place,
+        "table": str(table.fullname),
+        "columns": [column.name for column in columns],
+        "types": [repr(column.type) for column in columns],
+        "normal": normal and _name_of(normal),
+        FOLLOWS: list(follows),
+    }
+
+
+def _name_of(function: Any) -> str:
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"

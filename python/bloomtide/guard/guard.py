@@ -41,11 +41,9 @@ from bloomtide.errors import (
 )
 from bloomtide.guard.async_classes import async_classes
 from bloomtide.guard.check import decorator, has_unsent
-from bloomtide.guard.columns import find_columns, is_unique
+from bloomtide.guard.columns import find_columns, is_unique, subject_of
 from bloomtide.guard.counts import Mode, QuestionCounts
-from bloomtide.guard.filter.local import KeyFilter, Progress
-from bloomtide.guard.filter.shared import SharedKeyFilter
-from bloomtide.guard.filter.shared_files import subject_of
+from bloomtide.guard.filter.keys import KeyFilter, Progress
 from bloomtide.guard.key_parts import Normalizer, Unseen
 from bloomtide.guard.running_writers import prepared_writers, wait_for_writers
 from bloomtide.guard.schema.facts import (
@@ -138,14 +136,14 @@ class DatabaseGuard:
             removals=removals,
         )  # fmt: skip
         self._follows = bool(self._follow)
-        self._store: KeyFilter | SharedKeyFilter
-        if shared is None:
-            self._store = KeyFilter(error_rate, capacity=capacity, removals=removals)
-        else:
+        subject = None
+        if shared is not None:
             refuse_removals("shared", removals)
             follows = [name for name, on in (("refresh", refresh), ("outbox", outbox)) if on]
             subject = subject_of(self.engine, self.columns, follows, normal)
-            self._store = SharedKeyFilter(shared, error_rate, capacity=capacity, subject=subject)
+        self._store = KeyFilter(
+            error_rate, capacity=capacity, removals=removals, shared=shared, subject=subject
+        )
         self._one_build = asyncio.Lock()
         self._closed = False
         self._facts: TableFacts | None = None
@@ -561,7 +559,6 @@ class DatabaseGuard:
 
 def _after_fork() -> None:
     for guard in list(_guards):
-        guard._store.after_fork()
         guard._upkeep = None  # its threads are in the other process
 
 

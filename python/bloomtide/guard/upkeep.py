@@ -28,8 +28,7 @@ from sqlalchemy import Column, Connection, Engine
 from bloomtide._core import parse_duration
 from bloomtide.errors import ParameterError, require
 from bloomtide.guard.background import BackgroundQueries, Repeated
-from bloomtide.guard.filter.local import KeyFilter
-from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.key_parts import Normalizer
 from bloomtide.guard.outbox.notifications import Notifications, connector
 from bloomtide.guard.outbox.table import Outbox, Position, outbox_for
@@ -97,7 +96,7 @@ class Upkeep:
     """Rebuilds and reads changes, in threads, until it is closed."""
 
     def __init__(
-        self, engine: Engine, keys: KeyFilter | SharedKeyFilter,
+        self, engine: Engine, keys: KeyFilter,
         build: Callable[[Connection], bool], how: Follow, *, is_async: bool, rebuilds: bool = True,
     ) -> None:  # fmt: skip
         """`rebuilds`: also when that is worth its while, and not only when `how` asks for it."""
@@ -113,8 +112,8 @@ class Upkeep:
         self._next = time.monotonic() + _REST
         self._threads: list[Repeated] = []
         self._notifications: Notifications | None = None
-        if how and keys.fresh_until is None:
-            keys.fresh_until = 0.0  # nobody follows yet
+        if how and keys.place.fresh_until is None:
+            keys.place.fresh_until = 0.0  # nobody follows yet
         if rebuilds or how.refresh is not None:
             every = min(_LOOK, (how.refresh or _LOOK * _LOOKS) / _LOOKS)
             self._threads.append(Repeated("rebuild", self.look, every))
@@ -148,20 +147,22 @@ class Upkeep:
             looked_at = time.monotonic()
             reached = self._how.outbox.read_keys(connection, since, self._keys.add_many)
             # Who follows already goes on from where it is, which cannot be too far.
-            if reached is not None and self._keys.position is None:
-                self._keys.position = reached.to_json()
+            if reached is not None and self._keys.place.position is None:
+                self._keys.place.position = reached.to_json()
         self._scanned = (began, looked_at)
 
     def built(self) -> None:
         """The filter that was scanned last is in use."""
         if self._scanned is None or not self._how:
             return  # by another process
-        self._keys.built_at, looked_at = self._scanned
-        if self._how.outbox is None or self._keys.position is not None:
+        self._keys.place.built_at, looked_at = self._scanned
+        if self._how.outbox is None or self._keys.place.position is not None:
             self._renew(looked_at)
 
     def _renew(self, looked_at: float) -> None:
-        self._keys.fresh_until = max(looked_at + self._how.bound, self._keys.fresh_until or 0.0)
+        self._keys.place.fresh_until = max(
+            looked_at + self._how.bound, self._keys.place.fresh_until or 0.0
+        )
 
     # --- in threads ---------------------------------------------------------------------------
 
@@ -170,11 +171,11 @@ class Upkeep:
         now = time.monotonic()
         if self._keys.rebuilding:
             return
-        begun = self.begun or self._keys.built_at
+        begun = self.begun or self._keys.place.built_at
         if (
             self._how.refresh is not None
             and begun
-            and (now >= self._keys.built_at + self._how.refresh)
+            and (now >= self._keys.place.built_at + self._how.refresh)
         ):
             self._queries.run(self._build)
         elif self._rebuilds and begun and now >= self._next and self._keys.due():
@@ -186,13 +187,13 @@ class Upkeep:
 
     def _read_changes(self, *, now: bool = False) -> None:
         """Reads the changes, if that is for this process to do; or `now` in any case."""
-        outbox, position = self._how.outbox, self._keys.position
-        if outbox is None or not (self._keys.may_follow() or now):
+        outbox, position = self._how.outbox, self._keys.place.position
+        if outbox is None or not (self._keys.place.may_follow() or now):
             return
         if position is None:
             # Lost, or the first build has failed; but that it is begun is up to the caller.
-            begun = (self.begun or self._keys.built_at) and not self._keys.rebuilding
-            if begun and self._keys.position is None:  # still, if a build has just ended
+            begun = (self.begun or self._keys.place.built_at) and not self._keys.rebuilding
+            if begun and self._keys.place.position is None:  # still, if a build has just ended
                 self._queries.run(self._build)
             return
         since, began = Position.from_json(position), time.monotonic()
@@ -200,11 +201,11 @@ class Upkeep:
             lambda connection: outbox.read_keys(connection, since, self._keys.add_many)
         )
         if reached is None:
-            self._keys.position = None
+            self._keys.place.position = None
             self._keys.distrust("changes of other writers were lost")
             self._queries.run(self._build)
         else:
-            self._keys.position = reached.to_json()
+            self._keys.place.position = reached.to_json()
             self._renew(began)
 
     # --- on demand ----------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """`SharedSections`: waits until every commit that was under way at some moment has ended.
 
-Who builds a filter needs that. A writer makes sure that its keys are in all filters it knows of,
-and then commits; if a build began in between, its scan may be too early for the row, and its filter
-came too late for the key. So a builder first makes the new filter known, then waits for all
-sections that were entered before, and only then scans: what those wrote is committed or gone, and
-all others see the new filter before they commit.
+A writer makes sure that its keys are in all filters it knows of, and then commits. If a build began
+in between, its scan may be too early for the row, and its filter came too late for the key. So a
+builder first makes the new filter known, then waits for all sections that were entered before, and
+only then scans: what those wrote is committed or gone, and all others see the new filter before
+they commit.
 
 A section is the commit of one transaction, in any process. Sections belong to epochs of even or
 odd number, one lock file each: a section shares the lock of its epoch, a builder begins the next
@@ -32,14 +32,7 @@ class FileLock:
     """A lock of a file, held by this process until it lets go or dies."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise StorageError(
-                f"cannot open {path}: {error.strerror}",
-                hint="check that the directory may be written", path=str(path), operation="open",
-            ) from error  # fmt: skip
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def take(self, *, shared: bool = False) -> None:
         system.lock(self._file, shared=shared)
@@ -71,9 +64,8 @@ class SharedSections:
 
     def __init__(self, directory: Path, epoch: Callable[[], int]) -> None:
         self._epoch = epoch
-        self._paths = [directory / f"epoch-{side}" for side in (0, 1)]
         self._mutex = Lock()
-        self._locks = [FileLock(path) for path in self._paths]
+        self._locks = [FileLock(directory / f"epoch-{side}") for side in (0, 1)]
         self._open = [0, 0]
         self._closed = False
 
@@ -99,9 +91,9 @@ class SharedSections:
             if not self._closed and not self._open[side]:
                 self._locks[side].release()
 
-    def settle(self, begin_epoch: Callable[[], None], patience: float) -> int:
+    def settle(self, begin_epoch: Callable[[], None], patience: float) -> None:
         """Calls `begin_epoch`, which makes the number larger by one, and returns when all other
-        processes have left the sections that they were in; answers the side that was left.
+        processes have left the sections that they were in.
 
         The sections of this process are not waited for: a thread may ask for a build in the midst
         of its own transaction. One call at a time.
@@ -112,7 +104,6 @@ class SharedSections:
         self._wait_for(1 - old, deadline)
         begin_epoch()
         self._wait_for(old, deadline)
-        return old
 
     def _wait_for(self, side: int, deadline: float) -> None:
         while not self._is_left(side):
@@ -120,7 +111,7 @@ class SharedSections:
                 raise StorageError(
                     "a commit of another process does not end",
                     hint="look for what blocks the database, then build again",
-                    path=str(self._paths[side]), operation="build",
+                    path=f"epoch-{side}", operation="build",
                 )  # fmt: skip
             time.sleep(_GLANCE)
 
@@ -135,18 +126,8 @@ class SharedSections:
                 self._locks[side].release()
             return alone
 
-    def is_busy(self) -> bool:
-        """Whether a section is open in any process."""
-        return any(self._open) or not (self._is_left(0) and self._is_left(1))
-
     def close(self) -> None:
-        """Leaves all of them."""
-        with self._mutex:
-            self._closed = True
-            for lock in self._locks:
-                lock.close()
-
-    def forget(self) -> None:
-        """In a forked child, where nobody knows who holds the mutex: drops what is the parent's."""
+        """Leaves all of them; in a forked child, drops what is the parent's."""
+        self._closed = True
         for lock in self._locks:
             lock.close()

@@ -28,8 +28,7 @@ from sqlalchemy import types as sql_types
 from sqlalchemy.engine.interfaces import ExecuteStyle
 
 from bloomtide.errors import KeyTypeError
-from bloomtide.guard.filter.local import KeyFilter
-from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.key_parts import Unseen
 from bloomtide.guard.values import KeyMaker
 from bloomtide.guard.writes.sql import (
@@ -71,16 +70,14 @@ class EngineWrites:
         engine: Engine,
         columns: Sequence[Column[Any]],
         keys: KeyMaker,
-        store: KeyFilter | SharedKeyFilter,
+        store: KeyFilter,
     ) -> None:
         self._engine = engine
         self._columns = tuple(columns)
         self._keys = keys
         self._store = store
-        self._shared = store if isinstance(store, SharedKeyFilter) else None
-        self._removes = (
-            store if isinstance(store, KeyFilter) and store.removals != "never" else None
-        )
+        self._shared = store if store.shared else None
+        self._removes = store if store.removals != "never" else None
         table = columns[0].table
         self._table = table.name
         self._primary = [c in list(table.primary_key.columns) for c in columns]
@@ -303,7 +300,7 @@ class EngineWrites:
             self._see_nothing(connection, transaction, "a key that the database does not tell")
         elif not _commits_at_once(connection):
             transaction.await_keys(context, None)
-        elif isinstance(self._store, KeyFilter):
+        elif self._shared is None:
             transaction.await_keys(context, self._store.hold)
         else:
             self._see_nothing(connection, transaction, "a key that the database makes at once")

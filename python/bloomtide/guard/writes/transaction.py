@@ -52,6 +52,7 @@ class OpenTransaction:
         "blind",
         "deleted",
         "driver",
+        "inside",
         "keys",
         "sending",
         "unlisted",
@@ -72,6 +73,8 @@ class OpenTransaction:
         self.keys: list[Key] = []
         self.deleted: list[tuple[Key, tuple[Any, ...]]] = []
         """Keys of rows that it deletes, with the values that the driver got."""
+        self.inside: set[int] = set()
+        """Generations of the store that have all of its keys."""
         self.awaiting: object = None
         """The statement under way whose keys only the database knows."""
         self.batch: object = None

@@ -15,7 +15,7 @@ from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
 
 from bloomtide.errors import KeyTypeError, ParameterError
-from bloomtide.guard.filter.shared_files import file_of
+from bloomtide.guard.filter.files import file_of
 from bloomtide.guard.key_parts import LARGEST, SMALLEST, Unseen
 from bloomtide.guard.schema.facts import (
     TableFacts,

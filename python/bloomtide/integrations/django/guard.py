@@ -20,8 +20,7 @@ from django.db import DatabaseError, connections, models
 
 from bloomtide import system
 from bloomtide.errors import BloomtideError, NullKeyError, ParameterError
-from bloomtide.guard.filter.local import KeyFilter, Progress
-from bloomtide.guard.filter.shared import SharedKeyFilter
+from bloomtide.guard.filter.keys import KeyFilter, Progress
 from bloomtide.guard.key_parts import Unseen
 from bloomtide.guard.running_writers import wait_for_writers
 from bloomtide.guard.schema.facts import TableFacts
@@ -80,12 +79,8 @@ class ModelGuard:
             )
         self.using = using
         self.column = KeyColumn(model, field, connections[using])
-        self._store: KeyFilter | SharedKeyFilter
-        if shared is None:
-            self._store = KeyFilter(error_rate, capacity=capacity)
-        else:
-            subject = self.column.subject(connections[using])
-            self._store = SharedKeyFilter(shared, error_rate, capacity=capacity, subject=subject)
+        subject = None if shared is None else self.column.subject(connections[using])
+        self._store = KeyFilter(error_rate, capacity=capacity, shared=shared, subject=subject)
         self._builds = build
         self._next_look = 0.0
         self._looking = threading.Lock()
@@ -248,13 +243,11 @@ class ModelGuard:
 
     def committing(self, transaction: OpenTransaction) -> None:
         """A commit is about to be sent."""
-        if isinstance(self._store, SharedKeyFilter):
-            self._store.committing(transaction)
+        self._store.committing(transaction)
 
     def landed(self, transaction: OpenTransaction) -> None:
         """What was sent since `committing` is done, and the transaction goes on."""
-        if isinstance(self._store, SharedKeyFilter):
-            self._store.landed(transaction)
+        self._store.landed(transaction)
 
     def deleted(self, rows: int) -> None:
         """So many rows were deleted."""
@@ -291,7 +284,6 @@ class ModelGuard:
         """In a forked process: a filter that was inherited knows nothing of the other's writes."""
         self._looking, self._counting = threading.Lock(), threading.Lock()
         self._next_look = 0.0
-        self._store.after_fork()
 
     def close(self) -> None:
         """It hears of no write any more, and lets all keys pass."""

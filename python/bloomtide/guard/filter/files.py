@@ -9,70 +9,86 @@
     position       how far the change table was read, by the one who holds follow.lock
     uncertain      keys of commits that failed, as far as anybody knows
 
-Everything but the header is worth something only while somebody is attached; the first to come
-begins anew. All locks are the system's, so a process that dies leaves none.
+A number of the page is read by one load of a word, without a lock; it is changed with the lock
+held, in an order in which a process that is killed between any two leaves no lie. Everything but
+the header is worth something only while somebody is attached; the first to come begins anew. All
+locks are the system's, so a process that dies leaves none.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from typing import Any
 
 from bloomtide import system
 from bloomtide._core import BloomFilter, replace_file
 from bloomtide.errors import IncompatibleError, ParameterError, SnapshotError, StorageError
 from bloomtide.format import pack_json, read_json
 from bloomtide.guard.filter.locks import FileLock, SharedSections
-from bloomtide.guard.filter.shared_page import SharedPage, Word
+from bloomtide.guard.filter.memory import Numbers, Word
 from bloomtide.guard.writes.transaction import Key
 
-if TYPE_CHECKING:
-    from sqlalchemy import Column, Engine
-
-_FOLLOWS = "follows"
+FOLLOWS = "follows"
 """How other writers are followed: may change while nobody is attached, but is the same for all who
 are, since each of them has to notice when nobody follows any more."""
-_attached: WeakSet[SharedFiles] = WeakSet()
+_SIZE = mmap.PAGESIZE
+_REASON = 1024
+"""Where the text begins that says why the keys are unknown: its length, then UTF-8."""
+_PATIENCE = 60.0
+"""Seconds that a build waits for commits that are under way."""
 
 
-class SharedFiles:
-    """One process's hold on the directory."""
+class SharedFiles(Numbers):
+    """One process's hold on the directory: see `Memory` for what else its methods mean."""
+
+    room = 2.0
+    """Mapped filters cannot grow."""
 
     def __init__(self, directory: str | os.PathLike[str], subject: Mapping[str, Any]) -> None:
         system.require_posix("a shared guard")
         self.directory = Path(directory)
+        self._mapped: dict[int, BloomFilter] = {}
+        self._follows: FileLock | None = None
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            self.control = SharedPage(self.directory)
+            self._map_page()
+            self._attached = FileLock(self.directory / "attached")
+            self._open_locks()
         except OSError as error:
             raise StorageError(
                 f"cannot use {self.directory} for a shared guard: {error.strerror}",
                 hint="give a directory that all processes may write to",
                 path=str(self.directory), operation="open",
             ) from error  # fmt: skip
-        self._lock = FileLock(self.directory / "attached")
-        self.mapped: dict[int, BloomFilter] = {}
-        self._follows: FileLock | None = None
-        self.on_fork: Callable[[], None] = lambda: None
-        with self.control.lock():
+        with self.lock():
             # All come and go with this lock held, so who gets the other one alone is the first.
-            first = self._lock.try_take()
+            first = self._attached.try_take()
             self._check_header(subject, first=first)
             if first:
-                self.control.clear()
+                self._page[:] = bytes(_SIZE)
                 self._clean()
-            self._lock.take(shared=True)
-        self._open_sections()
-        _attached.add(self)
+            self._attached.take(shared=True)
 
-    def _open_sections(self) -> None:
-        words = self.control.words
-        self.sections = SharedSections(self.directory, lambda: words[Word.EPOCH])
+    def _map_page(self) -> None:
+        file = os.open(self.directory / "control", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            if os.fstat(file).st_size < _SIZE:
+                os.ftruncate(file, _SIZE)
+            self._page = mmap.mmap(file, _SIZE)
+        finally:
+            os.close(file)
+        self.words = memoryview(self._page).cast("Q")
+
+    def _open_locks(self) -> None:
+        self._across = FileLock(self.directory / "control.lock")
+        self._within = threading.Lock()
+        self.sections = SharedSections(self.directory, lambda: self.words[Word.EPOCH])
 
     def _check_header(self, subject: Mapping[str, Any], *, first: bool) -> None:
         path = self.directory / "header.json"
@@ -88,7 +104,7 @@ class SharedFiles:
         expected = read_json(written, "shared guard", path)
         for field in expected | found:
             changed = found.get(field) != expected.get(field)
-            if changed and not (first and field == _FOLLOWS):
+            if changed and not (first and field == FOLLOWS):
                 raise IncompatibleError(
                     f"{self.directory} belongs to a guard with another `{field}`: "
                     f"{found.get(field)} and not {expected.get(field)}",
@@ -98,54 +114,84 @@ class SharedFiles:
         if found != expected:
             replace_file(path, written)
 
+    # --- the page -----------------------------------------------------------------------------
+
+    @contextmanager
+    def lock(self) -> Iterator[memoryview[int]]:
+        """No other thread or process changes any number meanwhile."""
+        with self._within, self._across.held():
+            yield self.words
+
+    @property
+    def reason(self) -> str:
+        """Why the keys are unknown; empty if they are not."""
+        length = int.from_bytes(self._page[_REASON : _REASON + 2], "little")
+        return self._page[_REASON + 2 : _REASON + 2 + length].decode(errors="replace")
+
+    @reason.setter
+    def reason(self, text: str) -> None:
+        data = text.encode(errors="replace")[: _SIZE - _REASON - 2]
+        self._page[_REASON : _REASON + 2 + len(data)] = len(data).to_bytes(2, "little") + data
+
     # --- generations --------------------------------------------------------------------------
 
-    def path(self, number: int) -> Path:
+    def _path(self, number: int) -> Path:
         return self.directory / f"keys-{number}"
 
     def make(self, number: int, capacity: int, error_rate: float) -> BloomFilter:
-        """The empty filter of a new generation."""
-        made = BloomFilter.open(self.path(number), capacity, error_rate, mode="c")
-        self.mapped[number] = made
+        made = BloomFilter.open(self._path(number), capacity, error_rate, mode="c")
+        self._mapped[number] = made
         return made
 
-    def filter(self, number: int) -> BloomFilter:
-        """The filter of a generation; `StorageError` if its file is gone."""
-        if number not in self.mapped:
-            self.mapped[number] = BloomFilter.open(self.path(number), mode="r+")
-        return self.mapped[number]
+    def filter(self, number: int) -> BloomFilter | None:
+        """None also for one that cannot be opened."""
+        try:
+            if number not in self._mapped:
+                self._mapped[number] = BloomFilter.open(self._path(number), mode="r+")
+            return self._mapped[number]
+        except (StorageError, SnapshotError):
+            return None
 
     def keep_only(self, *numbers: int) -> None:
         """Lets go of all other generations. Who is asking one at this moment can finish."""
-        for number in [number for number in self.mapped if number not in numbers]:
-            del self.mapped[number]
+        for number in [number for number in self._mapped if number not in numbers]:
+            del self._mapped[number]
 
     def remove(self, number: int) -> None:
         """Deletes the file; a process that has it mapped keeps it until it lets go."""
-        self.path(number).unlink(missing_ok=True)
+        self._path(number).unlink(missing_ok=True)
 
-    def build_lock(self) -> FileLock:
-        """For the one that builds."""
-        return FileLock(self.directory / "build.lock")
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        lock = FileLock(self.directory / "build.lock")
+        try:
+            lock.take()
+            yield
+        finally:
+            lock.close()
 
     def is_building(self) -> bool:
-        lock = self.build_lock()
+        """Whether a builder lives."""
+        lock = FileLock(self.directory / "build.lock")
         try:
             return not lock.try_take()
         finally:
             lock.close()
+
+    def settle(self, begin: Callable[[], None]) -> None:
+        """Makes a new generation known, and waits for commits that do not know it."""
+        self.sections.settle(begin, _PATIENCE)
 
     def _clean(self) -> None:
         for pattern in ("keys-*", "position*", "uncertain"):
             for file in self.directory.glob(pattern):
                 file.unlink(missing_ok=True)
 
-    # --- commits that failed ------------------------------------------------------------------
+    # --- what else is shared ------------------------------------------------------------------
 
     def remember(self, keys: Iterable[Key]) -> None:
-        """Keys that may be committed yet, as far as anybody knows; every generation gets them."""
         lines = [json.dumps(key.hex() if isinstance(key, bytes) else [key]) for key in keys]
-        with self.control.lock(), (self.directory / "uncertain").open("a") as file:
+        with self.lock(), (self.directory / "uncertain").open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
 
     def remembered(self) -> list[Key]:
@@ -156,15 +202,15 @@ class SharedFiles:
         found = {line: json.loads(line) for line in text.splitlines()}
         return [bytes.fromhex(key) if isinstance(key, str) else key[0] for key in found.values()]
 
-    # --- the position in the change table -----------------------------------------------------
-
-    def read_position(self) -> str | None:
+    @property
+    def position(self) -> str | None:
         try:
             return (self.directory / "position").read_text()
         except FileNotFoundError:
             return None
 
-    def write_position(self, text: str | None) -> None:
+    @position.setter
+    def position(self, text: str | None) -> None:
         path = self.directory / "position"
         if text is None:
             path.unlink(missing_ok=True)
@@ -175,7 +221,7 @@ class SharedFiles:
         new.replace(path)
 
     def may_follow(self) -> bool:
-        """Whether this process is the one that reads changes; it stays so until it detaches."""
+        """Once it is this process that reads changes, it stays so until it detaches."""
         if self._follows is None:
             lock = FileLock(self.directory / "follow.lock")
             if lock.try_take():
@@ -188,27 +234,25 @@ class SharedFiles:
 
     def after_fork(self) -> None:
         """In the child: locks and mappings of its own. It is attached by what it inherited."""
-        self.control.after_fork()
-        self.sections.forget()
-        self._open_sections()
+        self._across.close()
+        self.sections.close()
+        self._open_locks()
         if self._follows is not None:
             self._follows.close()  # the parent's
             self._follows = None
-        self.mapped = {}
-        self.on_fork()
+        self._mapped = {}
 
     def detach(self) -> None:
         """Lets go of everything; the last one removes the filters."""
-        with self.control.lock():
+        with self.lock():
             self.sections.close()
-            self.mapped.clear()
-            if self._lock.try_take():
+            self._mapped.clear()
+            if self._attached.try_take():
                 self._clean()
-            self._lock.close()
+            self._attached.close()
             if self._follows is not None:
                 self._follows.close()
-        self.control.close()
-        _attached.discard(self)
+        self._across.close()
 
 
 def file_of(database: str | None) -> str:
@@ -220,37 +264,3 @@ def file_of(database: str | None) -> str:
             name="shared", got=database, allowed="left out for a database in memory",
         )  # fmt: skip
     return os.path.realpath(database.removeprefix("file:"))
-
-
-def subject_of(
-    engine: Engine, columns: Sequence[Column[Any]], follows: Sequence[str], normal: Any = None
-) -> dict[str, Any]:
-    """Whose keys a guard holds: what must be the same for all who share them."""
-    url, table = engine.url, columns[0].table
-    place: list[Any] = [url.get_backend_name(), url.host, url.port, url.database]
-    if place[0] == "sqlite":
-        place[-1] = file_of(None if url.query.get("mode") == "memory" else url.database)
-    else:
-        # A socket is named here, and options say which schema comes first.
-        place += [url.query.get(name) for name in ("host", "port", "service", "options")]
-    return {
-        "database": place,
-        "table": str(table.fullname),
-        "columns": [column.name for column in columns],
-        "types": [repr(column.type) for column in columns],
-        "normal": normal and _name_of(normal),
-        _FOLLOWS: list(follows),
-    }
-
-
-def _name_of(function: Any) -> str:
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
-
-
-def _fork_all() -> None:
-    for files in list(_attached):
-        files.after_fork()
-
-
-system.after_fork_in_child(_fork_all)
