@@ -39,7 +39,7 @@ from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
 
 from bloomtide import DatabaseGuard
 from bloomtide.errors import KeyTypeError, ParameterError
-from bloomtide.guard.outbox.table import outbox_for
+from bloomtide.guard.outbox.table import Outbox
 from bloomtide.guard.stats import State
 from tests.guard.databases import Database
 from tests.waiting import until
@@ -933,7 +933,7 @@ def test_triggers_that_went_with_another_name_are_made_anew(
 def test_a_change_table_and_its_triggers_are_removed_together(basket: Database) -> None:
     """Else a trigger would write to a table that is gone, and stop all writers."""
     basket.run("CREATE TABLE t (id integer PRIMARY KEY, k integer)")
-    outbox = outbox_for([PLAIN.c.k], basket.engine.dialect)
+    outbox = Outbox([PLAIN.c.k], basket.engine.dialect)
     with basket.engine.connect() as connection:
         outbox.install(connection)
         outbox.uninstall(connection)

@@ -106,17 +106,18 @@ def test_a_reader_that_sees_the_end_of_a_build_late_does_not_build_again(guarded
 
         looks = 0
 
-        def __init__(self, keys: Any) -> None:
-            self.keys = keys
+        def __init__(self, place: Any) -> None:
+            self.place = place
 
         def __getattr__(self, name: str) -> Any:
             self.looks += name == "position"
-            return None if (name, self.looks) == ("position", 1) else getattr(self.keys, name)
+            return None if (name, self.looks) == ("position", 1) else getattr(self.place, name)
 
     others: Any = guard._upkeep
-    others._keys = Late(others._keys)
+    late = others._place = Late(others._place)
     others._read_changes()
-    others._keys = others._keys.keys
+    others._place = late.place
+    assert late.looks == 2
     assert guard.stats().rebuilds == 1
 
 

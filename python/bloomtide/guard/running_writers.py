@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from bloomtide.errors import StorageError
 from bloomtide.guard.schema.facts import Run, literal
 
-_PATIENCE = 60.0
 _GLANCE = 0.02
-
 _WRITERS = """
     SELECT lock.virtualtransaction
     FROM pg_locks AS lock JOIN pg_stat_activity AS client USING (pid)
@@ -31,7 +29,6 @@ _WRITERS = """
 """
 """Whoever writes to a table has this lock on it until the transaction has ended. Others than those
 of the same user and machine are no processes of this guard."""
-
 _PREPARED = """
     SELECT count(*) FROM pg_locks AS lock
     WHERE lock.relation = to_regclass({table}) AND lock.mode = 'RowExclusiveLock'
@@ -48,47 +45,26 @@ def prepared_writers(run: Run, table: str) -> int:
 
 
 def wait_for_writers(
-    run: Run, end: Callable[[], None], table: str, patience: float = _PATIENCE,
-    *, in_loop: bool = False,
-) -> None:  # fmt: skip
+    run: Run, end: Callable[[], None], table: str, patience: float = 60.0, *, in_loop: bool = False
+) -> None:
     """Returns when all who may be committing to a table of PostgreSQL now have done so.
 
     `end` ends the transaction of a look; `in_loop`: those waited for may be in the same loop.
     """
-    query = _WRITERS.format(table=literal(table))
-
-    def look() -> set[str]:
-        found = {row[0] for row in run(query)}
-        end()
-        return found
-
-    def rest(seconds: float) -> None:
-        if in_loop:
-            from sqlalchemy.util import await_only
-
-            await_only(asyncio.sleep(seconds))
-        else:
-            time.sleep(seconds)
-
-    wait_while(look, table, patience, rest)
-
-
-def wait_while(
-    look: Callable[[], Iterable[str]],
-    table: str,
-    patience: float = _PATIENCE,
-    rest: Callable[[float], None] = time.sleep,
-) -> None:
-    """Returns when none of those is left whom the first look found."""
     deadline = time.monotonic() + patience
     before: set[str] | None = None
     while before is None or before:
-        now = set(look())
+        now = {row[0] for row in run(_WRITERS.format(table=literal(table)))}
+        end()
         before = now if before is None else before & now
         if before and time.monotonic() > deadline:
             raise StorageError(
                 f"a transaction that writes to `{table}` does not end",
                 hint="wait for it, then build again", path=table, operation="build",
             )  # fmt: skip
-        if before:
-            rest(_GLANCE)
+        if before and in_loop:
+            from sqlalchemy.util import await_only
+
+            await_only(asyncio.sleep(_GLANCE))
+        elif before:
+            time.sleep(_GLANCE)

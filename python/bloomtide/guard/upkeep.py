@@ -10,10 +10,8 @@
 Each promises a bound. `fresh_until` of the keys keeps it: when that moment has passed, because the
 work that renews it failed, hangs or died, everything passes until it has succeeded. What was
 committed longer ago than twice `refresh`, or five readings of the change table, is never called
-absent.
-
-Of several processes that share a filter one reads the changes. When it dies, the next one goes on
-from its position, which is among the shared files.
+absent. Of several processes that share a filter one reads the changes. When it dies, the next one
+goes on from its position, which is among the shared files.
 """
 
 from __future__ import annotations
@@ -27,11 +25,10 @@ from sqlalchemy import Column, Connection, Engine
 
 from bloomtide._core import parse_duration
 from bloomtide.errors import ParameterError, require
-from bloomtide.guard.background import BackgroundQueries, Repeated
+from bloomtide.guard.background import BackgroundQueries, Notifications, Repeated, connector
 from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.key_parts import Normalizer
-from bloomtide.guard.outbox.notifications import Notifications, connector
-from bloomtide.guard.outbox.table import Outbox, Position, outbox_for
+from bloomtide.guard.outbox.table import Outbox, Position
 
 _EVERY = 1.0
 """Seconds between two readings, unless told."""
@@ -78,8 +75,7 @@ def follow(
         return Follow(seconds)
     refuse_removals("outbox", removals)
     every = _EVERY if outbox is True else parse_duration(outbox, "outbox")
-    table = outbox_for(columns, engine.dialect, normal, notify=notify)
-    return Follow(seconds, table, every, notify)
+    return Follow(seconds, Outbox(columns, engine.dialect, normal, notify=notify), every, notify)
 
 
 def refuse_removals(name: str, removals: str) -> None:
@@ -96,13 +92,14 @@ class Upkeep:
     """Rebuilds and reads changes, in threads, until it is closed."""
 
     def __init__(
-        self, engine: Engine, keys: KeyFilter,
-        build: Callable[[Connection], bool], how: Follow, *, is_async: bool, rebuilds: bool = True,
+        self, engine: Engine, keys: KeyFilter, build: Callable[[Connection], bool], how: Follow,
+        *, is_async: bool, rebuilds: bool = True,
     ) -> None:  # fmt: skip
         """`rebuilds`: also when that is worth its while, and not only when `how` asks for it."""
         connect = connector(engine) if how.notify else None  # refuses before anything is made
         self._queries = BackgroundQueries(engine, is_async=is_async)
         self._keys = keys
+        self._place = keys.place
         self._build = build
         self._how = how
         self._rebuilds = rebuilds
@@ -112,17 +109,16 @@ class Upkeep:
         self._next = time.monotonic() + _REST
         self._threads: list[Repeated] = []
         self._notifications: Notifications | None = None
-        if how and keys.place.fresh_until is None:
-            keys.place.fresh_until = 0.0  # nobody follows yet
+        if how and self._place.fresh_until is None:
+            self._place.fresh_until = 0.0  # nobody follows yet
         if rebuilds or how.refresh is not None:
             every = min(_LOOK, (how.refresh or _LOOK * _LOOKS) / _LOOKS)
             self._threads.append(Repeated("rebuild", self.look, every))
         if how.outbox is not None:
             if connect is not None:
                 self._notifications = Notifications(connect, how.outbox.name)
-            self._threads.append(
-                Repeated("changes", self._read_changes, how.every, self._notifications)
-            )
+            changes = Repeated("changes", self._read_changes, how.every, self._notifications)
+            self._threads.append(changes)
         for thread in self._threads:
             thread.start()
 
@@ -135,7 +131,7 @@ class Upkeep:
         if outbox is None:
             return None
         outbox.install(connection)
-        since = outbox.current_position(connection)
+        since = outbox.position(connection)
         # The position knows the schema: what was renamed before it must not be part of it.
         outbox.install(connection)
         return since
@@ -147,38 +143,36 @@ class Upkeep:
             looked_at = time.monotonic()
             reached = self._how.outbox.read_keys(connection, since, self._keys.add_many)
             # Who follows already goes on from where it is, which cannot be too far.
-            if reached is not None and self._keys.place.position is None:
-                self._keys.place.position = reached.to_json()
+            if reached is not None and self._place.position is None:
+                self._place.position = reached.to_json()
         self._scanned = (began, looked_at)
 
     def built(self) -> None:
         """The filter that was scanned last is in use."""
         if self._scanned is None or not self._how:
             return  # by another process
-        self._keys.place.built_at, looked_at = self._scanned
-        if self._how.outbox is None or self._keys.place.position is not None:
+        self._place.built_at, looked_at = self._scanned
+        if self._how.outbox is None or self._place.position is not None:
             self._renew(looked_at)
 
     def _renew(self, looked_at: float) -> None:
-        self._keys.place.fresh_until = max(
-            looked_at + self._how.bound, self._keys.place.fresh_until or 0.0
-        )
+        until = looked_at + self._how.bound
+        self._place.fresh_until = max(until, self._place.fresh_until or 0.0)
 
     # --- in threads ---------------------------------------------------------------------------
 
+    def _is_begun(self) -> bool:
+        """That the first build is begun is up to the caller."""
+        return (self.begun or self._place.built_at > 0) and not self._keys.rebuilding
+
     def look(self) -> None:
-        """Builds if it is due, and time. That the first build is begun is up to the caller."""
-        now = time.monotonic()
-        if self._keys.rebuilding:
+        """Builds if it is due, and time."""
+        now, refresh = time.monotonic(), self._how.refresh
+        if not self._is_begun():
             return
-        begun = self.begun or self._keys.place.built_at
-        if (
-            self._how.refresh is not None
-            and begun
-            and (now >= self._keys.place.built_at + self._how.refresh)
-        ):
+        if refresh is not None and now >= self._place.built_at + refresh:
             self._queries.run(self._build)
-        elif self._rebuilds and begun and now >= self._next and self._keys.due():
+        elif self._rebuilds and now >= self._next and self._keys.due():
             try:
                 self._queries.run(self._build)
             finally:
@@ -187,13 +181,11 @@ class Upkeep:
 
     def _read_changes(self, *, now: bool = False) -> None:
         """Reads the changes, if that is for this process to do; or `now` in any case."""
-        outbox, position = self._how.outbox, self._keys.place.position
-        if outbox is None or not (self._keys.place.may_follow() or now):
+        outbox, position = self._how.outbox, self._place.position
+        if outbox is None or not (self._place.may_follow() or now):
             return
-        if position is None:
-            # Lost, or the first build has failed; but that it is begun is up to the caller.
-            begun = (self.begun or self._keys.place.built_at) and not self._keys.rebuilding
-            if begun and self._keys.place.position is None:  # still, if a build has just ended
+        if position is None:  # it was lost, or the first build has failed
+            if self._is_begun() and self._place.position is None:  # still, if a build has ended
                 self._queries.run(self._build)
             return
         since, began = Position.from_json(position), time.monotonic()
@@ -201,11 +193,11 @@ class Upkeep:
             lambda connection: outbox.read_keys(connection, since, self._keys.add_many)
         )
         if reached is None:
-            self._keys.place.position = None
+            self._place.position = None
             self._keys.distrust("changes of other writers were lost")
             self._queries.run(self._build)
         else:
-            self._keys.place.position = reached.to_json()
+            self._place.position = reached.to_json()
             self._renew(began)
 
     # --- on demand ----------------------------------------------------------------------------
@@ -220,8 +212,14 @@ class Upkeep:
 
     def uninstall(self) -> None:
         """Removes the change table."""
-        if self._how.outbox is not None:
-            self._queries.run(self._how.outbox.remove)
+        outbox = self._how.outbox
+
+        def remove(connection: Connection) -> None:
+            if outbox is not None:
+                outbox.uninstall(connection)
+                connection.commit()
+
+        self._queries.run(remove)
 
     def close(self) -> None:
         for thread in self._threads:

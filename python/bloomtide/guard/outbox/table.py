@@ -7,9 +7,7 @@ if the row is. Readers follow the table from a position.
 1. A position is taken *before* the guarded table is scanned. What was committed before it is in
    the scan; what is committed after it is in the changes. Nothing falls between.
 2. Commits may come in another order than the changes were written. So on PostgreSQL a position is
-   no number but a snapshot: exactly the transactions that had ended. What a reader has not seen is
-   what that snapshot does not show, however long a transaction stayed open. SQLite has one writer
-   at a time, so there a number will do.
+   no number but a snapshot: exactly the transactions that had ended (`texts.py`).
 3. Old changes are pruned. A reader that is further behind than that, or whose table was dropped and
    made anew, is told so (`read` answers None) and has to build again.
 
@@ -26,35 +24,27 @@ import json
 import logging
 import secrets
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Dialect,
-    MetaData,
-    Table,
-    TextClause,
-    select,
-)
+from sqlalchemy import Column, Connection, Dialect, MetaData, Table, select
 from sqlalchemy import text as sql
 from sqlalchemy.exc import SQLAlchemyError
 
 from bloomtide.errors import ParameterError
 from bloomtide.guard.key_parts import Normalizer
-from bloomtide.guard.schema.facts import fingerprint_of, read_facts
+from bloomtide.guard.outbox.texts import TEXTS
+from bloomtide.guard.schema.facts import fingerprint_of, literal, read_facts
 from bloomtide.guard.schema.mapping import runner
 from bloomtide.guard.values import KeyMaker
 from bloomtide.guard.writes.engine import OWN
-from bloomtide.guard.writes.transaction import Key
+from bloomtide.guard.writes.transaction import Key, is_open
 
-STATE_TABLE = "bloomtide_outboxes"
+_STATES = "bloomtide_outboxes"
+"""The table of all change tables: their tokens, and how far they are pruned."""
 _LONGEST_NAME = 50
 """PostgreSQL cuts names to 63 bytes without a word; a trigger's has a suffix."""
 _BATCH = 10_000
@@ -64,7 +54,6 @@ _STEPS = 60
 """How often in that time some are pruned."""
 
 log = logging.getLogger("bloomtide.guard")
-Sink = Callable[[Sequence[tuple[Any, ...]]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +66,11 @@ class Position:
     schema: str = ""
     """Fingerprint of the table and of the triggers."""
 
+    @property
+    def floor(self) -> int:
+        """All changes below this number are part of the position."""
+        return int(self.at.partition(":")[0])
+
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
@@ -85,37 +79,79 @@ class Position:
         return cls(**json.loads(text))
 
 
-class Outbox(ABC):
+class Outbox:
     """The changes of the key columns of one table. Each method works on a connection given."""
 
     def __init__(
         self, columns: Sequence[Column[Any]], dialect: Dialect, normal: Normalizer | None = None,
         *, notify: bool = False,
     ) -> None:  # fmt: skip
+        if dialect.name not in TEXTS:
+            raise ParameterError(
+                f"`outbox` works on SQLite and PostgreSQL, got: {dialect.name}",
+                hint='use `refresh="5m"` instead',
+                name="outbox", got=dialect.name, allowed="SQLite or PostgreSQL",
+            )  # fmt: skip
+        self._texts = TEXTS[dialect.name]
+        self._is_sqlite = dialect.name == "sqlite"
         self._source: Table = columns[0].table
         self._columns = tuple(columns)
         self._notify = notify
-        self._dialect = dialect
         self._quote = dialect.identifier_preparer
         self._reached: deque[tuple[float, Position]] = deque()
         self.name = _name("_".join([self._source.name, *(column.name for column in columns)]))
-        self._changes = Table(
-            self.name,
-            MetaData(),
-            *(Column(f"k{i}", column.type) for i, column in enumerate(columns)),
-            schema=self._source.schema,
-        )
-        self._keymaker = KeyMaker(self.columns, dialect, normal)
+        own = [Column(f"k{place}", column.type) for place, column in enumerate(columns)]
+        self._changes = Table(self.name, MetaData(), *own, schema=self._source.schema)
+        self._keymaker = KeyMaker(own, dialect, normal)
+        self._names = self._all_names()
 
-    @property
-    def columns(self) -> list[Column[Any]]:
-        """The columns of the change table that stand for the key columns, in their order."""
-        return list(self._changes.columns)
+    def _all_names(self) -> dict[str, str]:
+        """What stands in the texts in braces."""
+        keys = [self._quote.quote(column.name) for column in self._columns]
+        fields = [f"k{place}" for place in range(len(keys))]
+        differs = "IS NOT" if self._is_sqlite else "IS DISTINCT FROM"
+        own = {name: f"{self.name}_{name}" for name in ("insert", "update", "record", "wake")}
+        # A trigger of PostgreSQL belongs to its table, and has no schema.
+        named = self._path if self._is_sqlite else self._quote.quote
+        return {
+            "source": self._path(self._source.name),
+            "source_path": literal(self._path(self._source.name)),
+            "bare_source": self._quote.quote(self._source.name),
+            "changes": self._path(self.name),
+            "bare_changes": self._quote.quote(self.name),
+            "name": literal(self.name),
+            "catalogue": self._path("sqlite_master"),
+            "sequences": self._path("sqlite_sequence"),
+            "columns": ", ".join(literal(column.name) for column in self._columns),
+            "fields": ", ".join(fields),
+            "keys": ", ".join(f"{key} AS {f}" for key, f in zip(keys, fields, strict=True)),
+            "new": ", ".join(f"NEW.{key}" for key in keys),
+            "moved": " OR ".join(f"OLD.{key} {differs} NEW.{key}" for key in keys),
+            "insert": named(own["insert"]),
+            "update": named(own["update"]),
+            "bell": named(own["wake"]),
+            "record": self._path(own["record"]),
+            "wake": self._path(own["wake"]),
+            "record_path": literal(self._path(own["record"])),
+            "wake_path": literal(self._path(own["wake"])),
+            "insert_name": literal(own["insert"]),
+            "update_name": literal(own["update"]),
+        }
 
-    # --- what every database has ----------------------------------------------------------------
+    def _path(self, name: str) -> str:
+        """A name in the schema of the guarded table."""
+        schema = self._source.schema
+        quoted = self._quote.quote(name)
+        return f"{self._quote.quote_schema(schema)}.{quoted}" if schema else quoted
+
+    def _rows(self, connection: Connection, text: str, **names: str) -> Sequence[Any]:
+        query = text.format_map(self._names | names).replace(":", r"\:")
+        return connection.execute(sql(query)).fetchall()
+
+    # --- installing ---------------------------------------------------------------------------
 
     def install(self, connection: Connection) -> None:
-        """Makes what is missing of the change table and its triggers.
+        """Makes the change table and its triggers, unless all is there as it was made.
 
         What is there already needs no rights and no lock.
         """
@@ -123,32 +159,91 @@ class Outbox(ABC):
         connection.execution_options(**{OWN: True})
         try:
             if not self._is_complete(connection):
-                self._install(connection)
+                self._begin(connection)
+                if not self._is_complete(connection):  # still, now that nobody else is at work
+                    self.uninstall(connection)
+                    self._create(connection)
             connection.commit()
         finally:
             connection.execution_options(**{OWN: was})
 
-    def remove(self, connection: Connection) -> None:
-        """Removes all of it."""
-        self.uninstall(connection)
-        connection.commit()
-
     def _is_complete(self, connection: Connection) -> bool:
+        state, triggers = self._state(connection), self._triggers(connection)
+        has_bell = any(row[0] == f"{self.name}_wake" for row in triggers)
         return (
-            self._is_there(connection)
-            and connection.execute(self._state_query(), {"name": self.name}).first() is not None
-            and all(self._has_trigger(connection, suffix) for suffix in self._suffixes())
-            and not self._is_misplaced(connection)
+            state is not None
+            and self._has_table(connection, self.name)
+            and state.triggers == fingerprint_of(triggers)
+            and (has_bell or not self._notify)
         )
 
-    def _suffixes(self) -> list[str]:
-        return ["insert", "update"]
+    def _begin(self, connection: Connection) -> None:
+        if not self._is_sqlite or is_open(connection.connection.driver_connection) is False:
+            for text in self._texts.begin:
+                connection.exec_driver_sql(text)
 
-    def current_position(self, connection: Connection) -> Position:
+    def _create(self, connection: Connection) -> None:
+        run, schema = connection.exec_driver_sql, self._source.schema
+        if not self._is_sqlite and schema is None:
+            schema = run("SELECT current_schema()").scalar_one()
+        names = self._names | {"schema": self._quote.quote(schema or "")}
+        for text in (*self._texts.create, *(self._texts.wake if self._notify else ())):
+            run(text.format_map(names))
+        run(
+            f"CREATE TABLE IF NOT EXISTS {self._path(_STATES)} (name text PRIMARY KEY, "
+            "token text NOT NULL, pruned numeric NOT NULL, triggers text NOT NULL)"
+        )
+        connection.execute(
+            sql(f"INSERT INTO {self._path(_STATES)} VALUES (:name, :token, 0, :triggers)"),
+            {
+                "name": self.name,
+                "token": secrets.token_hex(8),
+                "triggers": fingerprint_of(self._triggers(connection)),
+            },
+        )
+
+    def uninstall(self, connection: Connection) -> None:
+        """Removes triggers and changes. Commits nothing."""
+        self._begin(connection)
+        for text in self._texts.drop:
+            connection.exec_driver_sql(text.format_map(self._names))
+        if self._has_table(connection, _STATES):
+            forget = sql(f"DELETE FROM {self._path(_STATES)} WHERE name = :name")
+            connection.execute(forget, {"name": self.name})
+
+    def _has_table(self, connection: Connection, name: str) -> bool:
+        names = {"name": literal(name), "path": literal(self._path(name))}
+        return bool(self._rows(connection, self._texts.exists, **names))
+
+    def _triggers(self, connection: Connection) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._rows(connection, self._texts.triggers)]
+
+    def _state(self, connection: Connection) -> Any:
+        """The row of this change table; None if there is none."""
+        if not self._has_table(connection, _STATES):
+            return None
+        query = sql(f"SELECT * FROM {self._path(_STATES)} WHERE name = :name")
+        return connection.execute(query, {"name": self.name}).first()
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def position(self, connection: Connection) -> Position:
         """Everything that is committed now."""
-        found = self.position(connection)
+        state = self._state(connection)
+        found = Position(state.token, self._now(connection), self._schema(connection))
         connection.rollback()
         return found
+
+    def _now(self, connection: Connection) -> str:
+        return str(self._rows(connection, self._texts.now)[0][0])
+
+    def _schema(self, connection: Connection) -> str:
+        """A fingerprint of the table and of the triggers; empty if they cannot be read."""
+        facts = read_facts(
+            runner(connection), connection.dialect.name, self._source.name,
+            connection.schema_for_object(self._source), [c.name for c in self._columns],
+        )  # fmt: skip
+        return fingerprint_of(facts.fingerprint, facts.own_triggers) if facts else ""
 
     def read_keys(
         self, connection: Connection, since: Position, add_many: Callable[[Sequence[Key]], object]
@@ -159,11 +254,40 @@ class Outbox(ABC):
             keys = (self._keymaker.stored(row) for row in rows)
             add_many([key for key in keys if key is not None])
 
-        reached = self.read(connection, since, add, self._keymaker.read)
+        reached = self.read(connection, since, add)
         connection.rollback()
         if reached is not None:
             self._prune_old(connection, reached)
         return reached
+
+    def read(
+        self, connection: Connection, since: Position,
+        sink: Callable[[Sequence[tuple[Any, ...]]], object],
+    ) -> Position | None:  # fmt: skip
+        """Gives `sink` the keys that were committed after `since`, some more than once.
+
+        Answers the position to go on from; None if changes were lost and the guarded table has to
+        be scanned again.
+        """
+        if not self._is_sqlite:
+            # The snapshot that is the next position and the rows must be of one moment.
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        if self._state(connection) is None or not self._has_table(connection, self.name):
+            return None
+        now = self._now(connection)
+        unseen = sql(self._texts.unseen).bindparams(since=since.at)
+        query = select(*self._keymaker.read).select_from(self._changes).where(unseen)
+        for batch in connection.execute(
+            query, execution_options={"yield_per": _BATCH}
+        ).partitions():
+            # NULL equals nothing, so no question can be about it.
+            sink([tuple(row) for row in batch if None not in row])
+        # Afterwards, so that what was pruned during the reading counts as well.
+        state = self._state(connection)
+        if state is None or state.token != since.token or since.floor < int(state.pruned):
+            return None
+        schema = self._schema(connection)
+        return Position(since.token, now, schema) if schema == since.schema else None
 
     def _prune_old(self, connection: Connection, reached: Position) -> None:
         """Deletes what was read long ago; a reader that is further behind will notice."""
@@ -179,142 +303,17 @@ class Outbox(ABC):
                 connection.rollback()
                 log.warning("old changes could not be deleted: %s", error)
 
-    def _schema(self, connection: Connection) -> str:
-        """A fingerprint of the table and of the triggers; empty if they cannot be read."""
-        facts = read_facts(
-            runner(connection), self._dialect.name, self._source.name,
-            connection.schema_for_object(self._source), [c.name for c in self._columns],
-        )  # fmt: skip
-        return fingerprint_of(facts.fingerprint, facts.own_triggers) if facts else ""
-
-    def position(self, connection: Connection) -> Position:
-        """Everything that is committed now."""
-        schema = self._schema(connection)
-        return Position(self._token(connection), self._now(connection), schema)
-
-    def read(
-        self,
-        connection: Connection,
-        since: Position,
-        sink: Sink,
-        what: Sequence[ColumnElement[Any]] = (),
-    ) -> Position | None:
-        """Gives `sink` the keys that were committed after `since`, some more than once; `what` to
-        select is `columns`, or made of them.
-
-        Answers the position to go on from; None if changes were lost and the guarded table has to
-        be scanned again.
-        """
-        self._begin_reading(connection)
-        if not self._is_there(connection):
-            return None
-        now = self._now(connection)
-        query = select(*(what or self.columns)).select_from(self._changes)
-        rows = connection.execute(
-            query.where(self._is_unseen(since)), execution_options={"yield_per": _BATCH}
-        )
-        for batch in rows.partitions():
-            # NULL equals nothing, so no question can be about it.
-            sink([tuple(row) for row in batch if None not in row])
-        # Afterwards, so that what was pruned during the reading counts as well.
-        state = connection.execute(self._state_query(), {"name": self.name}).first()
-        if state is None or state.token != since.token or self._is_behind(since, state.pruned):
-            return None
-        schema = self._schema(connection)
-        return Position(since.token, now, schema) if schema == since.schema else None
-
     def prune(self, connection: Connection, until: Position) -> None:
         """Deletes what every reader that reached `until` has seen. Commits nothing."""
-        floor = self._floor(until)
-        claim = f"""
-            UPDATE {self._in_schema(STATE_TABLE)} SET pruned = :floor
+        claim = sql(f"""
+            UPDATE {self._path(_STATES)} SET pruned = :floor
             WHERE name = :name AND token = :token AND pruned < :floor
-        """
-        values = {"floor": floor, "name": self.name, "token": until.token}
+        """)
+        values = {"floor": until.floor, "name": self.name, "token": until.token}
         # Of several processes that prune at once, one wins; the others have nothing left to do.
-        if connection.execute(sql(claim), values).rowcount:
-            connection.execute(sql(self._deletion()), {"floor": floor})
-
-    def uninstall(self, connection: Connection) -> None:
-        """Removes triggers and changes. Commits nothing."""
-        for statement in self._removal():
-            connection.execute(sql(statement))
-        if self._has_table(connection, STATE_TABLE):
-            connection.execute(
-                sql(f"DELETE FROM {self._in_schema(STATE_TABLE)} WHERE name = :name"),
-                {"name": self.name},
-            )
-
-    def _token(self, connection: Connection) -> str:
-        state = connection.execute(self._state_query(), {"name": self.name}).one()
-        return str(state.token)
-
-    def _state_query(self) -> Any:
-        return sql(f"SELECT token, pruned FROM {self._in_schema(STATE_TABLE)} WHERE name = :name")
-
-    def _register(self, connection: Connection, *, anew: bool) -> None:
-        """Gives the installation its token; a change table made `anew` needs another one."""
-        table, values = self._in_schema(STATE_TABLE), {"name": self.name}
-        if anew:
-            connection.execute(sql(f"DELETE FROM {table} WHERE name = :name"), values)
-        connection.execute(
-            sql(
-                f"INSERT INTO {table} (name, token, pruned) "
-                "VALUES (:name, :token, 0) ON CONFLICT DO NOTHING"
-            ),
-            values | {"token": secrets.token_hex(8)},
-        )
-
-    def _is_there(self, connection: Connection) -> bool:
-        return all(self._has_table(connection, name) for name in (STATE_TABLE, self.name))
-
-    def _in_schema(self, name: str) -> str:
-        schema = self._source.schema
-        quoted = self._quote.quote(name)
-        return f"{self._quote.quote_schema(schema)}.{quoted}" if schema else quoted
-
-    def _keys(self, row: str = "") -> list[str]:
-        return [row + self._quote.quote(column.name) for column in self._columns]
-
-    def _fields(self) -> str:
-        return ", ".join(f"k{i}" for i in range(len(self._columns)))
-
-    # --- what differs -----------------------------------------------------------------------------
-
-    @abstractmethod
-    def _install(self, connection: Connection) -> None: ...
-
-    @abstractmethod
-    def _has_trigger(self, connection: Connection, suffix: str) -> bool: ...
-
-    @abstractmethod
-    def _is_misplaced(self, connection: Connection) -> bool:
-        """Whether a trigger went with a table or a column that has another name by now."""
-
-    @abstractmethod
-    def _begin_reading(self, connection: Connection) -> None: ...
-
-    @abstractmethod
-    def _has_table(self, connection: Connection, name: str) -> bool: ...
-
-    @abstractmethod
-    def _now(self, connection: Connection) -> str: ...
-
-    @abstractmethod
-    def _is_unseen(self, since: Position) -> TextClause: ...
-
-    @abstractmethod
-    def _floor(self, position: Position) -> int:
-        """All changes below this number are part of the position."""
-
-    def _is_behind(self, since: Position, pruned: int) -> bool:
-        return self._floor(since) < int(pruned)
-
-    @abstractmethod
-    def _deletion(self) -> str: ...
-
-    @abstractmethod
-    def _removal(self) -> list[str]: ...
+        if connection.execute(claim, values).rowcount:
+            delete = f"DELETE FROM {self._path(self.name)} WHERE {self._texts.old}"
+            connection.execute(sql(delete), {"floor": until.floor})
 
 
 def _name(subject: str) -> str:
@@ -325,21 +324,3 @@ def _name(subject: str) -> str:
     digest = blake2b(subject.encode(), digest_size=6).hexdigest()
     short = name.encode()[: _LONGEST_NAME - 13].decode(errors="ignore")
     return f"{short}_{digest}"
-
-
-def outbox_for(
-    columns: Sequence[Column[Any]], dialect: Dialect, normal: Normalizer | None = None,
-    *, notify: bool = False,
-) -> Outbox:  # fmt: skip
-    """The outbox of that database's kind."""
-    from bloomtide.guard.outbox.postgres import PostgresOutbox
-    from bloomtide.guard.outbox.sqlite import SqliteOutbox
-
-    kinds: dict[str, type[Outbox]] = {"sqlite": SqliteOutbox, "postgresql": PostgresOutbox}
-    if dialect.name not in kinds:
-        raise ParameterError(
-            f"`outbox` works on SQLite and PostgreSQL, got: {dialect.name}",
-            hint='use `refresh="5m"` instead',
-            name="outbox", got=dialect.name, allowed="SQLite or PostgreSQL",
-        )  # fmt: skip
-    return kinds[dialect.name](columns, dialect, normal, notify=notify)
