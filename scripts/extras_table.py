@@ -21,7 +21,7 @@ GIVES = {
     "serve": "`bloomtide serve`: the Redis protocol, HTTP and the page; with `cli`",
     "watch": "`bloomtide watch`; with `cli`, `serve` and `history`",
     "redis": "`bloomtide watch redis://...`; with `watch`",
-    "history": "`History`; with `cli` also `bloomtide history`",
+    "history": "`catalogue=` of a `History`: its table of segments in another database",
     "guard": "`DatabaseGuard`",
     "metrics": "`bloomtide.guard.metrics.GuardMetrics`",
     "fsspec": "a history's segments in an object store: `location=`; with `history`",

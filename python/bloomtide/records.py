@@ -356,6 +356,8 @@ class SealedSegment:
 
     segment: bytes
     """The segment itself, for `HistorySegment`."""
+    front: bytes
+    """All of it before the body; has the checksums of the rest."""
     items: bytes
     """Its keys and counts, which `history_roll_up` takes."""
     level: int

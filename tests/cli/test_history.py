@@ -16,8 +16,6 @@ from bloomtide import History
 from tests.cli.access_log import START, hit
 from tests.cli.command import refused, run
 
-pytest.importorskip("sqlalchemy", reason="the extra `history` is not installed")
-
 FIRST = START.timestamp()
 MINUTES = {"/a": (0, 0, 1, 59, 60, 61, 180), "/b": (1, 200), "/c": (61,)}
 """Pages, and the minutes after the start in which they were asked for."""

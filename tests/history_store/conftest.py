@@ -11,18 +11,14 @@ from pathlib import Path
 import pytest
 
 from bloomtide.durable.disk import Disk
-from bloomtide.history import catalogue
+from bloomtide.history import database
 
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_disk() -> Iterator[None]:
     """SQLite and the store's files without waiting until they are on the disk."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(
-        catalogue,
-        "_make_commits_durable",
-        lambda connection, _record: connection.execute("PRAGMA synchronous=OFF"),
-    )
+    patch.setattr(database, "SYNCHRONOUS", "OFF")
     patch.setattr(Disk, "sync", _do_nothing)
     patch.setattr(Disk, "sync_directory", _forget)
     yield

@@ -230,7 +230,7 @@ def test_a_catalogue_newer_than_this_code_is_refused_by_its_version(
     store.close()
     path = tmp_path / "store" / "catalogue.sqlite"
     with sqlite3.connect(path) as database:
-        database.execute("UPDATE bloomtide_stores SET value = '7' WHERE name = 'version'")
+        database.execute("UPDATE bloomtide_catalogue SET value = '7' WHERE name = 'version'")
     database.close()
     with pytest.raises(VersionError) as caught:
         History.open(tmp_path / "store")
@@ -260,7 +260,7 @@ def test_a_lost_catalogue_is_not_replaced_by_an_empty_one(store: History, tmp_pa
     store.seal()
     store.close()
     (tmp_path / "store" / "catalogue.sqlite").unlink()
-    with pytest.raises(SnapshotError, match="segments but no catalogue"):
+    with pytest.raises(SnapshotError, match="has events but no catalogue"):
         History.open(tmp_path / "store")
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from bloomtide.errors import SnapshotError
+from bloomtide.errors import SnapshotError, StorageError
 from bloomtide.history import History
 from tests.history_store.exact import HOUR, START
 
@@ -83,3 +85,97 @@ def test_the_command_tells_of_damage_in_the_journal(store: Path) -> None:
     assert "is damaged at byte" in verified.stderr
     assert "missing: the beginning to the end" in verified.stderr
     assert "missing: 2026-01-01" in run("count", str(store), "-").stderr
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Path:
+    """Three segments of as many hours that differ in nothing but their keys and times."""
+    path = tmp_path / "sealed"
+    with History.open(path, "1m", background=False) as made:
+        for hour in range(3):
+            for number in range(50):
+                made.add(f"key {hour} {number}", at=START + hour * HOUR + number)
+        made.seal()
+    return path
+
+
+def files_of(path: Path, kind: str) -> list[Path]:
+    """By time."""
+    with History.open(path, mode="r") as reader:
+        entries = [node.entry for node in reader._state.forest.nodes.values()]
+    return [path / "segments" / str(getattr(entry, kind)) for entry in entries]
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_a_segment_in_the_place_of_another_one_is_named(sealed: Path, mode: str) -> None:
+    first, second, _ = files_of(sealed, "file")
+    first.write_bytes(second.read_bytes())
+    with History.open(sealed, mode=mode, background=False) as store:
+        assert list(store.count("key 0 7").missing) == [(START, START + HOUR)]
+        assert store.contains("key 0 7")
+        assert store.count("key 1 7").upper == 1
+        [problem] = store.verify().problems
+        assert first.name in problem
+        assert "not the file that was registered" in problem
+
+
+def test_verify_reads_the_exact_contents_too(sealed: Path) -> None:
+    first, second, third = files_of(sealed, "items")
+    first.write_bytes(second.read_bytes())
+    flip(second, 0.5)
+    third.unlink()
+    with History.open(sealed, mode="r") as store:
+        problems = store.verify().problems
+    assert [any(file.name in told for told in problems) for file in (first, second, third)] == [
+        True
+    ] * 3
+    with History.open(sealed, background=False) as writer:
+        assert writer.compact(now=START + 100 * HOUR).rolled_up == 0
+        assert writer.count("key 0 7").upper == 1
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM bloomtide_catalogue WHERE name = 'segment 2'",
+        "DELETE FROM bloomtide_catalogue WHERE name = 'settings'",
+        "DELETE FROM bloomtide_catalogue WHERE name = 'sum'",
+        "UPDATE bloomtide_catalogue SET value = replace(value, '50', '49')",
+        "UPDATE bloomtide_catalogue SET value = X'ff00' WHERE name = 'segment 1'",
+        "INSERT INTO bloomtide_catalogue SELECT store, name || '2', value FROM bloomtide_catalogue",
+    ],
+)
+def test_rows_of_the_catalogue_that_were_changed_are_noticed(
+    sealed: Path, change: str, mode: str
+) -> None:
+    with closing(sqlite3.connect(sealed / "catalogue.sqlite")) as database, database:
+        database.execute(change)
+    with pytest.raises(SnapshotError, match="rows are not those that were written"):
+        History.open(sealed, mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_an_older_copy_of_the_catalogue_is_refused(sealed: Path, mode: str) -> None:
+    older = (sealed / "catalogue.sqlite").read_bytes()
+    with History.open(sealed, background=False) as store:
+        store.add_batch("stream", 1, lambda buffer: buffer.add("late", 1, START * 1_000_000))
+    (sealed / "catalogue.sqlite").write_bytes(older)
+    with pytest.raises(SnapshotError, match="older than the store"):
+        History.open(sealed, mode=mode)
+    with History.open(sealed, repair=True, background=False) as store:
+        assert store.count("key 0 7").upper == 1
+
+
+@pytest.mark.parametrize("lost", ["catalogue.sqlite", "store.json"])
+def test_a_young_store_that_lost_a_file_is_not_made_anew(tmp_path: Path, lost: str) -> None:
+    path = tmp_path / "young"
+    with History.open(path, "1m", background=False) as store:
+        store.add("a", at=START)
+    (path / lost).unlink()
+    journal = journal_of(path).read_bytes()
+    with pytest.raises(SnapshotError, match="has events but no"):
+        History.open(path)
+    with pytest.raises(StorageError):
+        History.open(path, mode="r")
+    assert journal_of(path).read_bytes() == journal

@@ -138,7 +138,7 @@ def test_a_database_that_goes_away_is_named_and_the_events_stay(
 def test_a_writer_that_was_overtaken_is_refused(tmp_path: Path) -> None:
     with open_store(tmp_path / "store") as store:
         store.add("a", at=START)
-        other = Catalogue.in_directory(tmp_path / "store", store._state.catalogue.store)
+        other = Catalogue(tmp_path / "store" / "catalogue.sqlite", store._state.catalogue.store)
         other.load()
         other.change(horizon=5)
         other.close()

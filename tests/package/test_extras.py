@@ -169,8 +169,9 @@ def test_a_package_whose_files_are_damaged_is_told_as_such(tmp_path: Path, sourc
         (site / "sqlalchemy" / name).write_text(source)
     code = (
         "import bloomtide\nfrom bloomtide import *\n"
-        "try:\n    bloomtide.History.open('x')\nexcept ImportError as error:\n    print(error)"
+        "try:\n    bloomtide.History.open('x', catalogue='postgresql://h/d')\n"
+        "except ImportError as error:\n    print(error)"
     )
     told = trees.run(code, site)
-    assert "`History` needs the extra `history`, which cannot be imported" in told
+    assert "`catalogue` needs the extra `history`, which cannot be imported" in told
     assert "hint: pip install --force-reinstall 'bloomtide[history]'" in told

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 
@@ -55,58 +54,39 @@ def test_importing_loads_nothing_but_the_library() -> None:
 
 
 STAND_INS = {
-    "called": "History('x')",
-    "asked": "History.open('x')",
-    "subclassed": "type(History)('Mine', (History,), {})",
+    "called": "DatabaseGuard(None, None)",
+    "asked": "DatabaseGuard.open('x')",
+    "subclassed": "type(DatabaseGuard)('Mine', (DatabaseGuard,), {})",
 }
 
 
 @pytest.mark.parametrize("use", STAND_INS.values(), ids=STAND_INS)
 def test_a_class_whose_extra_is_missing_names_it_when_used(use: str) -> None:
     told = trees.run(
-        "from bloomtide import History\n"
+        "from bloomtide import DatabaseGuard\n"
         f"try:\n    {use}\nexcept ImportError as error:\n    print(error.code, error.hint)",
         hidden=("sqlalchemy",),
     )
-    assert told == "missing-extra pip install 'bloomtide[history]'\n"
+    assert told == "missing-extra pip install 'bloomtide[guard]'\n"
 
 
 def test_a_class_whose_extra_is_missing_can_be_looked_at() -> None:
     told = trees.run(
         "import bloomtide, inspect, pydoc\n"
-        "print(isinstance(3, bloomtide.History), hasattr(bloomtide.History, '__wrapped__'))\n"
-        "print(inspect.getdoc(bloomtide.History)); pydoc.render_doc(bloomtide)",
+        "print(isinstance(3, bloomtide.DatabaseGuard))\n"
+        "print(hasattr(bloomtide.DatabaseGuard, '__wrapped__'))\n"
+        "print(inspect.getdoc(bloomtide.DatabaseGuard)); pydoc.render_doc(bloomtide)",
         hidden=("sqlalchemy",),
     )
-    assert told == "False False\nNeeds the extra `history`: pip install 'bloomtide[history]'.\n"
-
-
-def test_a_monitor_with_a_history_names_the_extra(tmp_path: Path) -> None:
-    told = trees.run(
-        "from bloomtide import Monitor\n"
-        f"try:\n    Monitor.open({str(tmp_path / 'monitor')!r})\n"
-        "except ImportError as error:\n    print(error.hint)",
-        hidden=("sqlalchemy",),
-    )
-    assert told == "pip install 'bloomtide[history]', or give history=False\n"
+    assert told == "False\nFalse\nNeeds the extra `guard`: pip install 'bloomtide[guard]'.\n"
 
 
 def test_a_stand_in_is_one_class_that_can_be_pickled() -> None:
     told = trees.run(
         "import bloomtide, pickle\n"
-        "from bloomtide import History\n"
-        "print(History is bloomtide.History, pickle.loads(pickle.dumps(History)) is History)",
+        "from bloomtide import DatabaseGuard\n"
+        "print(DatabaseGuard is bloomtide.DatabaseGuard)\n"
+        "print(pickle.loads(pickle.dumps(DatabaseGuard)) is DatabaseGuard)",
         hidden=("sqlalchemy",),
     )
-    assert told == "True True\n"
-
-
-def test_a_monitor_that_cannot_have_its_history_makes_no_file(tmp_path: Path) -> None:
-    told = trees.run(
-        "import os, bloomtide\n"
-        f"os.chdir({str(tmp_path)!r})\n"
-        "try:\n    bloomtide.Monitor.open('there')\n"
-        "except ImportError as error:\n    print(error.extra, os.listdir())",
-        hidden=("sqlalchemy",),
-    )
-    assert told == "history []\n"
+    assert told == "True\nTrue\n"

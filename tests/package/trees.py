@@ -15,7 +15,11 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 # What needs an extra, a package of it to hide, and what the message begins with.
 NEEDS = {
     "guard": ("from bloomtide.guard import DatabaseGuard", "sqlalchemy", "`DatabaseGuard`"),
-    "history": ("from bloomtide.history import History", "sqlalchemy", "`History`"),
+    "history": (
+        "import bloomtide\n"
+        "    bloomtide.History.open('elsewhere', catalogue='postgresql://there/store')",
+        "sqlalchemy", "`catalogue`",
+    ),
     "metrics": ("import bloomtide.guard.metrics", "prometheus_client", "`GuardMetrics`"),
     "scrapy": (
         "import bloomtide.integrations.scrapy", "scrapy", "`bloomtide.integrations.scrapy`",

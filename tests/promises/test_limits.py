@@ -13,7 +13,6 @@ from tests.resp.test_dialogues import Conversation
 
 @pytest.mark.parametrize("seconds", [59, 100, 101, 3600, 86_400, 86_400 * 365, 86_400 * 3650])
 def test_a_series_has_at_most_a_hundred_steps(tmp_path: Path, seconds: int) -> None:
-    pytest.importorskip("sqlalchemy", reason="the extra `history` is not installed")
     start = 1_700_000_000
     lines = [{"at": start, "page": "/a"}, {"at": start + seconds - 1, "page": "/b"}]
     log = "".join(json.dumps(line) + "\n" for line in lines).encode()

@@ -49,7 +49,6 @@ COMMANDS = {
     "history": Entry(
         "bloomtide.cli.history.app:history",
         "Count keys by time, and ask about any range of it.",
-        "history",
     ),
 }
 

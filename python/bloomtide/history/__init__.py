@@ -1,7 +1,6 @@
 """How many between t1 and t2: counts of keys in any past range of time, in a directory.
 
-`History` is the store; its segments are multi-Bloom filters. It needs the extra `history`:
-SQLAlchemy, for the table of segments. All else here is there without.
+`History` is the store; its segments are multi-Bloom filters.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`History` when it is first asked for: it needs SQLAlchemy."""
+    """`History` when it is first asked for: what comes without it is small."""
     if name == "History":
         from bloomtide.history.store import History
 

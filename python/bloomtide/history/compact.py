@@ -11,12 +11,12 @@ What is built lies outside of every lock; each step is one transaction.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from bloomtide._core import history_roll_up
-from bloomtide.errors import ParameterError, SnapshotError
-from bloomtide.history.entry import Entry
+from bloomtide.errors import BloomtideError, ParameterError
+from bloomtide.history.entry import Entry, checksum
 from bloomtide.history.forest import SegmentNode
 from bloomtide.history.ladder import parse_retention
 from bloomtide.history.state import State
@@ -116,16 +116,10 @@ def _roll_up_group(
     sound = _read_items(state, entries)
     if not sound:
         return 0
-    try:
-        built = build([items for _, items in sound])
-    except SnapshotError:
-        sound = [pair for pair in sound if _is_sound(state, pair, build)]
-        if not sound:
-            return 0
-        built = build([items for _, items in sound])
+    built = build([items for _, items in sound])
     if max_error is not None and built.predicted_error > max_error:
         _refuse_error(max_error, built.predicted_error)
-    file, check = state.write_segment(built.segment)
+    file = state.write_file("segment", built.segment)
     is_top = bool(levels) and level + 1 == len(levels)
     with state.lock:
         entry = Entry(
@@ -139,9 +133,10 @@ def _roll_up_group(
             rows=built.rows,
             events=built.events,
             file=file,
-            items=None if is_top else state.write_items(built.items),
+            items=None if is_top else state.write_file("items", built.items),
+            items_checksum=None if is_top else checksum(built.items),
             bytes=len(built.segment),
-            checksum=check,
+            checksum=checksum(built.front),
             predicted_error=built.predicted_error,
             parameters=built.parameters,
             state="rolled up",
@@ -153,25 +148,14 @@ def _roll_up_group(
 
 
 def _read_items(state: State, entries: Sequence[Entry]) -> list[tuple[Entry, bytes]]:
-    """The exact contents of the segments. One whose items are lost stays a root."""
+    """The exact contents of the segments. One whose items are lost or damaged stays a root."""
     found: list[tuple[Entry, bytes]] = []
     for entry in entries:
         try:
-            found.append((entry, state.place.read(entry.items or "")))
-        except OSError as error:
+            found.append((entry, state.read_items(entry)))
+        except (OSError, BloomtideError) as error:
             state.failure = f"{entry.items} cannot be rolled up: {error}"
     return found
-
-
-def _is_sound(
-    state: State, pair: tuple[Entry, bytes], build: Callable[[list[bytes]], object]
-) -> bool:
-    try:
-        build([pair[1]])
-    except SnapshotError as error:
-        state.failure = f"{pair[0].items} cannot be rolled up: {error.message}"
-        return False
-    return True
 
 
 def _family(state: State, node: SegmentNode) -> Iterator[SegmentNode]:

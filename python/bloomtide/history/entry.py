@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
+
+from bloomtide._core import HistorySegment
+from bloomtide.errors import ChecksumError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +32,10 @@ class Entry:
     file: str
     items: str | None
     """The file of its exact contents, until its parent has taken them."""
+    items_checksum: str | None
     bytes: int
     checksum: str
+    """Of the front of its file, which has the checksums of the rest."""
     predicted_error: float
     parameters: Mapping[str, Any]
     state: str
@@ -41,4 +47,29 @@ class Entry:
 
 def adopted(entry: Entry, parent: int) -> Entry:
     """The entry after its parent has taken its items."""
-    return replace(entry, parent=parent, items=None)
+    return replace(entry, parent=parent, items=None, items_checksum=None)
+
+
+def checksum(data: bytes) -> str:
+    """Which bytes these are. Not a CRC, which tells damage and not one sound file from another."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def require_same(entry: Entry, segment: HistorySegment) -> None:
+    """Refuses a sound segment that is not the one that was registered, such as another file in its
+    place. Its body is checked block by block when it is read."""
+    if (got := checksum(segment.front)) != entry.checksum:
+        raise _another(entry.file, entry.checksum, got)
+
+
+def require_same_items(entry: Entry, data: bytes) -> None:
+    """The same for the exact contents, all of which are read."""
+    if (got := checksum(data)) != entry.items_checksum:
+        raise _another(str(entry.items), entry.items_checksum, got)
+
+
+def _another(file: str, expected: str | None, got: str) -> ChecksumError:
+    return ChecksumError(
+        "this is not the file that was registered", hint="restore it from a backup",
+        path=file, offset=None, expected=expected, got=got,
+    )  # fmt: skip

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from bloomtide._core import Digests, HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment
 from bloomtide.errors import BloomtideError, SnapshotError
-from bloomtide.history.entry import Entry, adopted
+from bloomtide.history.entry import Entry, adopted, require_same
 from bloomtide.history.places import Place
 
 if TYPE_CHECKING:
@@ -344,10 +344,12 @@ class Forest:
         if entry.id in self.damaged:
             raise Damaged
         try:
-            node.segment = HistorySegment.open(self._place.local(entry.file))
+            segment = HistorySegment.open(self._place.local(entry.file))
+            require_same(entry, segment)
         except (OSError, BloomtideError) as error:
             self.give_up(entry, error)
             raise Damaged from error
+        node.segment = segment
         self._mapped[entry.id] = node
         self._planner.set_segment(entry.id, node.segment)
         if len(self._mapped) > MAPPED:

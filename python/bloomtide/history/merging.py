@@ -14,7 +14,7 @@ from dataclasses import replace
 from bloomtide.errors import IncompatibleError
 from bloomtide.history.entry import Entry
 from bloomtide.history.seal import write_sealed
-from bloomtide.history.state import State, checksum
+from bloomtide.history.state import State
 
 SAME = ("window", "arrivals", "ladder", "hash", "seed", "fingerprint")
 """What must agree, in the order in which a difference is reported."""
@@ -59,20 +59,11 @@ def merge_store(here: State, there: State) -> int:
 
 
 def _copy(here: State, there: State, entry: Entry, ids: dict[int, int]) -> Entry:
-    data = there.place.read(entry.file)
-    if checksum(data) != entry.checksum:
-        raise IncompatibleError(
-            f"{entry.file} of the other store is damaged", hint="verify() that store",
-            field="checksum", expected=entry.checksum, got=checksum(data),
-        )  # fmt: skip
-    file, check = here.write_segment(data)
-    items = None if entry.items is None else here.write_items(there.place.read(entry.items))
     return replace(
         entry,
         id=ids[entry.id],
-        file=file,
-        items=items,
-        checksum=check,
+        file=here.write_file("segment", there.read_segment(entry)),
+        items=None if entry.items is None else here.write_file("items", there.read_items(entry)),
         parent=None if entry.parent is None else ids[entry.parent],
         state="copied",
         created=here.now(),

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bloomtide import extras
 from bloomtide._core import HistoryBuffer
-from bloomtide.durable.disk import Disk, storage_errors
+from bloomtide.durable.disk import TEMPORARY, Disk, storage_errors
 from bloomtide.errors import (
     IncompatibleError,
     SnapshotError,
@@ -31,7 +32,7 @@ from bloomtide.history.forest import Forest
 from bloomtide.history.journal import Journal, journal_path
 from bloomtide.history.places import open_place
 from bloomtide.history.settings import GIVEN, Settings
-from bloomtide.history.state import State
+from bloomtide.history.state import State, read_note
 
 CACHE = 1 << 30
 """Bytes of segments from an object store that are kept here."""
@@ -59,14 +60,11 @@ def open_state(
                 f"there is no store in {directory}", hint='mode="w" makes one',
                 path=str(directory), operation="open",
             )  # fmt: skip
+        _require_new(directory, "store.json")
         about = {"store": uuid.uuid4().hex, "catalogue": _shown(catalogue)}
         disk.write_file(identity, pack_json("history", about))
-    store = _read_identity(identity, catalogue)
-    rows = (
-        Catalogue.in_directory(directory, store)
-        if catalogue is None
-        else Catalogue(catalogue, store)
-    )
+    store = read_identity(identity, catalogue)
+    rows = Catalogue(directory / "catalogue.sqlite" if catalogue is None else catalogue, store)
     try:
         if not rows.exists():
             _create(directory, given, secret, rows, writing, disk)
@@ -110,6 +108,14 @@ def _read(
     rest is not. A reader reads again if the writer has begun a new journal meanwhile."""
     for _ in range(_ATTEMPTS):
         entries = rows.load()
+        if not repair and read_note(directory) > rows.revision:
+            if not writing and rows.read_revision() != rows.revision:
+                continue
+            raise SnapshotError(
+                f"the catalogue of {directory} is older than the store",
+                hint="restore all files of one moment, or open with repair=True to go on without"
+                " what is lost", path=str(directory), offset=None,
+            )  # fmt: skip
         settings = Settings.create(given, secret, rows.settings)
         settings.levels()
         path = journal_path(directory, rows.generation)
@@ -154,20 +160,20 @@ def _create(
             f"the catalogue of {directory} is missing", hint="restore it from a backup",
             path=str(directory), operation="open",
         )  # fmt: skip
-    if any((directory / "segments").glob("*.segment")):
-        raise SnapshotError(
-            f"{directory} has segments but no catalogue",
-            hint="restore catalogue.sqlite from a backup", path=str(directory), offset=None,
-        )  # fmt: skip
     settings = Settings.create(given, secret, None)
     settings.levels()
+    journal = settings.buffer(secret).take_journal()
+    _require_new(directory, "catalogue", len(journal))
     open_place(disk, directory, settings.location, rows.store, CACHE)
-    disk.write_file(journal_path(directory, 0), settings.buffer(secret).take_journal())
+    disk.write_file(journal_path(directory, 0), journal)
     disk.commit(lambda: rows.create(settings.as_dict()))
 
 
-def _read_identity(path: Path, catalogue: str | None) -> str:
-    about = read_json(path.read_bytes(), "history", path)
+def read_identity(path: Path, catalogue: str | None) -> str:
+    """Which store this is, if its catalogue is the one that was given."""
+    with storage_errors(path, "read"):
+        data = path.read_bytes()
+    about = read_json(data, "history", path)
     store, told = about["store"], about["catalogue"]
     if told != _shown(catalogue):
         raise IncompatibleError(
@@ -178,15 +184,31 @@ def _read_identity(path: Path, catalogue: str | None) -> str:
     return str(store)
 
 
+def _require_new(directory: Path, lost: str, empty: int = -1) -> None:
+    """Refuses to make a store over one that has lost a file: its events would go with it. `empty`
+    is how long the first journal is before any event: a crash may leave it, and nothing else."""
+    first = journal_path(directory, 0)
+    journals = [path for path in directory.glob("journal-*") if path.suffix != TEMPORARY]
+    if first in journals and first.stat().st_size <= empty:
+        journals.remove(first)
+    table = directory / "catalogue.sqlite"
+    registered = table.is_file() and table.stat().st_size > 0 and lost != "catalogue"
+    if journals or registered or any((directory / "segments").glob("*.segment")):
+        raise SnapshotError(
+            f"{directory} has events but no {lost}", hint="restore it from a backup",
+            path=str(directory), offset=None,
+        )  # fmt: skip
+
+
 def _shown(catalogue: str | None) -> str | None:
     """The URL without what must not lie about in files: who connects, and how."""
     if catalogue is None:
         return None
-    import sqlalchemy as sql
-
+    with extras.require("history", "`catalogue`"):
+        from sqlalchemy import exc, make_url
     try:
-        url = sql.make_url(catalogue)
-    except sql.exc.ArgumentError as error:
+        url = make_url(catalogue)
+    except exc.ArgumentError as error:
         raise StorageError(
             f"`catalogue` is no URL of a database: {catalogue}",
             hint="write postgresql+psycopg://user:password@host/database",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bloomtide._core import HistoryBuffer
 from bloomtide.errors import BloomtideError, StorageError
-from bloomtide.history.entry import Entry
+from bloomtide.history.entry import Entry, checksum
 from bloomtide.history.journal import Journal, journal_path
 from bloomtide.history.state import State
 
@@ -94,8 +94,6 @@ def write_sealed(state: State, buffer: HistoryBuffer, index: int) -> Entry:
         error_rate=settings.error_rate,
         gate_error=settings.gate_error,
     )
-    file, check = state.write_segment(sealed.segment)
-    items = state.write_items(sealed.items)
     return Entry(
         id=state.catalogue.allocate(),
         level=0,
@@ -106,10 +104,11 @@ def write_sealed(state: State, buffer: HistoryBuffer, index: int) -> Entry:
         last=sealed.begin if sealed.last is None else sealed.last,
         rows=sealed.rows,
         events=sealed.events,
-        file=file,
-        items=items,
+        file=state.write_file("segment", sealed.segment),
+        items=state.write_file("items", sealed.items),
+        items_checksum=checksum(sealed.items),
         bytes=len(sealed.segment),
-        checksum=check,
+        checksum=checksum(sealed.front),
         predicted_error=sealed.predicted_error,
         parameters=sealed.parameters,
         state="sealed",

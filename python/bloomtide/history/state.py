@@ -18,21 +18,23 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from bloomtide._core import HistoryBuffer, parse_instant
+from bloomtide._core import HistoryBuffer, HistorySegment, parse_instant
 from bloomtide.durable.disk import Disk
 from bloomtide.errors import LockedError, StorageError
 from bloomtide.history.catalogue import Catalogue
-from bloomtide.history.entry import Entry
+from bloomtide.history.entry import Entry, adopted, require_same, require_same_items
 from bloomtide.history.forest import Forest
 from bloomtide.history.journal import Journal, journal_path
 from bloomtide.history.ladder import MICRO, Level
 from bloomtide.history.places import Place
 from bloomtide.history.settings import Settings
+
+NOTE = "revision"
 
 
 @dataclass(slots=True)
@@ -96,17 +98,25 @@ class State:
             times.append(self.buffer.newest)
         return max(times, default=None)
 
-    def write_segment(self, data: bytes) -> tuple[str, str]:
-        """A new file for a segment, safe when this returns: its name and its checksum."""
-        name = uuid.uuid4().hex
-        self.place.write(f"{name}.segment", data)
-        return f"{name}.segment", checksum(data)
-
-    def write_items(self, data: bytes) -> str:
-        """A new file for the exact contents of a segment."""
-        name = f"{uuid.uuid4().hex}.items"
+    def write_file(self, kind: str, data: bytes) -> str:
+        """A new file for a segment or its items, safe when this returns: its name."""
+        name = f"{uuid.uuid4().hex}.{kind}"
         self.place.write(name, data)
         return name
+
+    def read_segment(self, entry: Entry) -> bytes:
+        """The file of a segment, if every byte of it is as it was registered."""
+        data = self.place.read(entry.file)
+        segment = HistorySegment.from_bytes(data)
+        require_same(entry, segment)
+        segment.validate()
+        return data
+
+    def read_items(self, entry: Entry) -> bytes:
+        """The exact contents of a segment, if they are those that were registered."""
+        data = self.place.read(entry.items or "")
+        require_same_items(entry, data)
+        return data
 
     def register(
         self,
@@ -121,19 +131,20 @@ class State:
         batch: tuple[str, int] | None = None,
     ) -> None:
         """Changes the catalogue by one transaction, then memory, then removes files."""
-        added, removed, adopted = list(add), list(remove), adopt or {}
+        added, removed, parents = list(add), list(remove), adopt or {}
         with self.lock:
             gone = [self.forest.nodes[number].entry for number in removed]
-            taken = [self.forest.nodes[number].entry for number in adopted]
+            taken = [self.forest.nodes[number].entry for number in parents]
             leftovers = {entry.file for entry in gone}
             leftovers |= {entry.items for entry in [*gone, *taken] if entry.items}
             leftovers -= {entry.items for entry in added if entry.items}
 
+            moved = [adopted(entry, parents[entry.id]) for entry in taken]
+
             def transaction() -> None:
                 self.catalogue.change(
-                    add=added, remove=removed, adopt=adopted,
+                    put=added + moved, remove=removed, batch=batch,
                     generation=generation, settings=settings, horizon=horizon, mark=mark,
-                    batch=batch,
                 )  # fmt: skip
 
             self.catalogue.prepare_change()
@@ -143,8 +154,15 @@ class State:
                 if not self._is_committed(error):
                     raise
                 self.catalogue.load()
-            self.forest.change(add=added, remove=removed, adopt=adopted)
+            self._note_revision()
+            self.forest.change(add=added, remove=removed, adopt=parents)
         self.remove_files(leftovers)
+
+    def _note_revision(self) -> None:
+        """Writes beside the catalogue how far it is. Not durably: a note that is behind says
+        nothing, but one that is ahead tells that the catalogue is an older copy."""
+        with suppress(OSError):
+            (self.directory / NOTE).write_text(str(self.catalogue.revision))
 
     def _is_committed(self, error: StorageError) -> bool:
         """Whether a transaction went through although its answer was lost.
@@ -185,9 +203,12 @@ class State:
         return orphans
 
 
-def checksum(data: bytes) -> str:
-    """Of a whole file, as the catalogue has it."""
-    return blake2b(data, digest_size=16).hexdigest()
+def read_note(directory: Path) -> int:
+    """The revision that the catalogue had at least; 0 if nothing says so."""
+    try:
+        return int((directory / NOTE).read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def to_micros(value: Any, name: str) -> int:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bloomtide._core import HistorySegment
 from bloomtide.errors import BloomtideError
 from bloomtide.history.entry import Entry
 from bloomtide.history.journal import journal_path
 from bloomtide.history.ladder import MICRO
-from bloomtide.history.state import State, checksum
+from bloomtide.history.state import State
 
 Progress = Callable[[int, int], None]
 """Told how many of how many segments are done."""
@@ -25,55 +24,37 @@ def find_problems(state: State, progress: Progress | None) -> tuple[list[str], i
     with state.lock:
         entries = [node.entry for node in state.forest.nodes.values()]
         problems, read = _journal_problems(state)
+        problems += state.catalogue.problems()
     for done, entry in enumerate(entries, start=1):
-        problem, size = _check(state, entry)
+        problem, size = _problem(state.read_segment, entry)
         read += size
         with state.lock:
-            if entry.id in state.forest.nodes:  # not dropped meanwhile
+            node = state.forest.nodes.get(entry.id)
+            if node is not None:  # not dropped meanwhile
                 state.forest.set_damaged(entry, problem)
-            if problem is not None and entry.id in state.forest.nodes:
-                problems.append(f"{entry.file} ({_times(entry)}): {problem}")
-            problems += _items_problems(state, entry)
-        if entry.parent is not None and entry.parent not in state.forest.nodes:
-            problems.append(f"{entry.file}: its parent {entry.parent} is not in the catalogue")
+                if problem is not None:
+                    problems.append(f"{entry.file} ({_times(entry)}): {problem}")
+                if node.entry.items is not None:
+                    # The segment answers without them, but is never rolled up.
+                    problem, size = _problem(state.read_items, node.entry)
+                    read += size
+                    if problem is not None:
+                        problems.append(f"{node.entry.items} ({_times(entry)}): {problem}")
         if progress is not None:
             progress(done, len(entries))
     return problems, read
 
 
-def _check(state: State, entry: Entry) -> tuple[str | None, int]:
-    """What is wrong with one segment, and how many bytes were read."""
+def _problem(read: Callable[[Entry], bytes], entry: Entry) -> tuple[str | None, int]:
+    """What is wrong with one file, and how many bytes were read."""
     try:
-        data = state.place.read(entry.file)
+        return None, len(read(entry))
     except FileNotFoundError:
         return "the file is missing", 0
     except OSError as error:
         return f"cannot be read: {error}", 0
-    if len(data) != entry.bytes:
-        return f"has {len(data)} of {entry.bytes} bytes", len(data)
-    if checksum(data) != entry.checksum:
-        return "its bytes were changed after they were written", len(data)
-    try:
-        segment = HistorySegment.from_bytes(data)
-        segment.validate()
     except BloomtideError as error:
-        return error.message, len(data)
-    info = segment.info
-    if (info.rows, info.events) != (entry.rows, entry.events):
-        return "is not the segment that the catalogue describes", len(data)
-    return None, len(data)
-
-
-def _items_problems(state: State, entry: Entry) -> list[str]:
-    """Of the exact contents: the segment answers without them, but is never rolled up."""
-    node = state.forest.nodes.get(entry.id)
-    if node is None or node.entry.items is None:
-        return []
-    try:
-        state.place.read(node.entry.items)
-    except OSError as error:
-        return [f"{node.entry.items} ({_times(entry)}): cannot be read: {error}"]
-    return []
+        return error.message, 0
 
 
 def _journal_problems(state: State) -> tuple[list[str], int]:

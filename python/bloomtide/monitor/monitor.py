@@ -29,7 +29,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from bloomtide import extras
 from bloomtide._core import Events, parse_count
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.policy import Sync
@@ -123,16 +122,12 @@ class Monitor(Answers):
             since = seconds_of(clock)
             return cls(chosen, Structures.create(chosen), Totals(since), None, None, clock)
         directory = Path(path)
-        if settings.get("history", True) and not directory.exists():
-            extras.require("history", "the history of a `Monitor`", instead="give history=False")
         ledger = Ledger.open(directory, sync=sync, disk=disk)
         history: History | None = None
         try:
             chosen, structures, totals = open_ledger(ledger, settings, seconds_of(clock))
             if chosen.history:
-                from bloomtide.history import (
-                    History,
-                )  # needs an extra; a monitor in memory does not
+                from bloomtide.history import History  # a monitor in memory needs none
 
                 history = History.open(
                     directory / "history", chosen.window, error_rate=chosen.error_rate,

@@ -68,6 +68,11 @@ impl Body {
         self.bytes.all()
     }
 
+    /// All before the body.
+    pub(super) fn front(&self) -> &[u8] {
+        &self.bytes.all()[..self.front.body]
+    }
+
     fn body(&self) -> &[u8] {
         let all = self.bytes.all();
         &all[self.front.body..all.len() - END.len()]

@@ -89,6 +89,11 @@ impl Segment {
         self.body.file()
     }
 
+    /// All before the body. It has the checksums of the rest, so it tells this file from all others.
+    pub fn front(&self) -> &[u8] {
+        self.body.front()
+    }
+
     /// (bits of the gate, columns of the matrix) of a mark.
     pub fn positions(&self, mark: Mark) -> (Vec<u64>, Vec<u64>) {
         let Sizes { gate_hashes, gate_bits, hashes, columns } = self.header.sizes;

@@ -38,7 +38,7 @@ pub(super) fn seal<'py>(
     let seen = rows.iter().fold(Seen::NOTHING, |all, row| all.with(row.seen));
     let some = |at| (seen.events > 0).then_some(at);
     new_record!(py, "SealedSegment" =>
-        segment: PyBytes::new(py, segment.as_bytes()), items: PyBytes::new(py, &items), level, begin, end,
+        segment: PyBytes::new(py, segment.as_bytes()), front: PyBytes::new(py, segment.front()), items: PyBytes::new(py, &items), level, begin, end,
         rows: rows.len(), events: seen.events, first: some(seen.first), last: some(seen.last),
         predicted_error: about.predicted_error, parameters)
 }

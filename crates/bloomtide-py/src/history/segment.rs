@@ -10,7 +10,7 @@ use crate::python::*;
 use crate::records::{fields, new_record};
 use bloomtide_core::Result;
 use bloomtide_core::history::{Mark, RowRecord, Seen, Segment, Sizes};
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -101,6 +101,12 @@ impl HistorySegment {
             error_rate: about.error_rate, gate_error: about.gate_error,
             predicted_error: about.predicted_error, predicted_gate_error: about.predicted_gate_error,
             hash: about.hasher.name(), seed: about.hasher.seed())
+    }
+
+    /// All bytes before the body. They have the checksums of the rest, so they tell this file from all others.
+    #[getter]
+    fn front<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.core.front())
     }
 
     /// What is known of each row besides its counts, as arrays.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from importlib.util import find_spec
 from typing import Any
 
 from bloomtide.cli.demo.stage import Stage, Stopwatch
@@ -17,9 +16,6 @@ WEEK = (START + 14 * DAY, START + 21 * DAY)
 
 def how_many_between(stage: Stage) -> dict[str, Any]:
     """A month of visits in a store, and the counts of one week of it."""
-    if find_spec("sqlalchemy") is None:
-        stage.say("This chapter needs pip install 'bloomtide\\[history]'.")
-        return {"skipped": True}
     from bloomtide import History
 
     exact: Counter[str] = Counter()

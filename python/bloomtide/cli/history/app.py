@@ -7,28 +7,14 @@ import click
 from bloomtide.cli.lazy import Entry, LazyGroup
 
 COMMANDS = {
-    "ingest": Entry(
-        "bloomtide.cli.history.ingest:ingest", "Count logs by time into a store.", "history"
-    ),
-    "count": Entry(
-        "bloomtide.cli.history.ask:count", "Counts of keys in a range of time.", "history"
-    ),
-    "series": Entry(
-        "bloomtide.cli.history.ask:series", "Counts step by step, as chart or rows.", "history"
-    ),
-    "top": Entry(
-        "bloomtide.cli.history.ask:top", "The most frequent keys of a range of time.", "history"
-    ),
-    "segments": Entry(
-        "bloomtide.cli.history.keep:segments", "List the segments of a store.", "history"
-    ),
-    "compact": Entry(
-        "bloomtide.cli.history.keep:compact", "Roll up and drop old segments.", "history"
-    ),
-    "verify": Entry("bloomtide.cli.history.keep:verify", "Check every byte of a store.", "history"),
-    "export": Entry(
-        "bloomtide.cli.history.export:export", "Write counts as CSV, JSON or Arrow.", "history"
-    ),
+    "ingest": Entry("bloomtide.cli.history.ingest:ingest", "Count logs by time into a store."),
+    "count": Entry("bloomtide.cli.history.ask:count", "Counts of keys in a range of time."),
+    "series": Entry("bloomtide.cli.history.ask:series", "Counts step by step, as chart or rows."),
+    "top": Entry("bloomtide.cli.history.ask:top", "The most frequent keys of a range of time."),
+    "segments": Entry("bloomtide.cli.history.keep:segments", "List the segments of a store."),
+    "compact": Entry("bloomtide.cli.history.keep:compact", "Roll up and drop old segments."),
+    "verify": Entry("bloomtide.cli.history.keep:verify", "Check every byte of a store."),
+    "export": Entry("bloomtide.cli.history.export:export", "Write counts as CSV, JSON or Arrow."),
 }
 
 
