@@ -126,6 +126,27 @@ def test_lines_that_nobody_understands_are_an_error(tmp_path: Path) -> None:
     assert "no line was understood" in stderr
 
 
+def test_the_total_of_a_range_counts_every_key(store: Path) -> None:
+    assert run("history", "total", store).stdout == "10\n"
+    late = ("--start", START.isoformat(), "--end", f"{FIRST + 60}")
+    assert run("history", "total", store, *late).stdout == "2\n"
+    answer = json.loads(run("history", "total", store, "--last", "90s", "--json").stdout)
+    assert answer["inner"] <= 1 <= answer["upper"]
+    assert run("history", "total", store, "--start", "2100-01-01", code=1).stdout == "0\n"
+
+
+def test_info_says_what_a_store_was_made_by_and_what_it_holds(store: Path) -> None:
+    facts = json.loads(run("history", "info", store, "--json").stdout)
+    assert (facts["window"], facts["events"], facts["damaged"]) == (60.0, 10, [])
+    assert facts["first"] == FIRST
+    shown = run("history", "info", store).stdout
+    assert "window" in shown
+    assert "1 min" in shown
+    [journal] = store.glob("journal-*")
+    journal.unlink()
+    assert f"{journal} is missing" in run("history", "info", store).stderr
+
+
 def test_a_series_counts_each_step(store: Path) -> None:
     rows = objects(
         "series", store, "--key", "/a", "--start", at(0), "--end", at(240), "--step", "1h"
@@ -262,7 +283,9 @@ def test_bad_input_is_one_clear_error(store: Path, arguments: tuple[str, ...], t
     assert told in refused("history", command, store, *key, *options, stdin=hit("/a"))
 
 
-@pytest.mark.parametrize("command", ["count", "series", "top", "segments", "verify", "export"])
+@pytest.mark.parametrize(
+    "command", ["count", "total", "series", "top", "info", "segments", "verify", "export"]
+)
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, command: str) -> None:
     missing = tmp_path / "none"
     assert "there is no store" in refused("history", command, missing, stdin=b"/a\n")

@@ -34,7 +34,7 @@ HELP = [
     "validate --help", "top --help", "dedup --help", "watch --help", "serve --help", "demo --help",
     "history ingest --help", "history count --help", "history series --help",
     "history top --help", "history segments --help", "history compact --help",
-    "history verify --help", "history export --help",
+    "history total --help", "history info --help", "history verify --help", "history export --help",
 ]  # fmt: skip
 
 
@@ -73,6 +73,15 @@ def test_plain_work_imports_little_more(tmp_path: Path, line: str, unneeded: set
     assert found & (ALWAYS | unneeded) == set()
 
 
+@pytest.mark.parametrize("question", ["count --key /a", "total", "verify"])
+def test_a_question_to_a_history_imports_no_database(tmp_path: Path, question: str) -> None:
+    log = b'192.0.2.1 - - [01/May/2024:12:00:00 +0000] "GET /a HTTP/1.1" 200 5\n'
+    imported(tmp_path, "history ingest store", log)
+    command, _, options = question.partition(" ")
+    found = imported(tmp_path, f"history {command} store {options}", b"")
+    assert found & (ALWAYS | DRAWN | COUNTED) == set()
+
+
 def test_one_command_imports_no_other(tmp_path: Path) -> None:
     found = imported(tmp_path, "check --help", b"")
     ours = {name for name in found if name.startswith("bloomtide.cli.")}
@@ -104,8 +113,6 @@ def test_without_the_parser_one_line_says_what_to_install(tmp_path: Path) -> Non
     [
         ("rich", "cli", ["info", "f.bloom"]),
         ("zstandard", "cli", ["dedup", "lines.zst"]),
-        ("sqlalchemy", "history", ["history", "count", "store", "--key", "a"]),
-        ("sqlalchemy", "watch history", ["watch", "--no-server", "access.log"]),
         ("starlette", "serve", ["serve", "--memory", "--port", "0", "--http-port", "auto"]),
         ("redis", "redis", ["watch", "--no-server", "redis://127.0.0.1:1/stream"]),
     ],

@@ -61,7 +61,7 @@ def open_state(
                 path=str(directory), operation="open",
             )  # fmt: skip
         _require_new(directory, "store.json")
-        about = {"store": uuid.uuid4().hex, "catalogue": _shown(catalogue)}
+        about = {"store": uuid.uuid4().hex, "catalogue": shown(catalogue)}
         disk.write_file(identity, pack_json("history", about))
     store = read_identity(identity, catalogue)
     rows = Catalogue(directory / "catalogue.sqlite" if catalogue is None else catalogue, store)
@@ -175,11 +175,11 @@ def read_identity(path: Path, catalogue: str | None) -> str:
         data = path.read_bytes()
     about = read_json(data, "history", path)
     store, told = about["store"], about["catalogue"]
-    if told != _shown(catalogue):
+    if told != shown(catalogue):
         raise IncompatibleError(
             f"the store has another `catalogue`: {told or 'its own SQLite file'}",
             hint="give the URL that it was made with", field="catalogue",
-            expected=told, got=_shown(catalogue),
+            expected=told, got=shown(catalogue),
         )  # fmt: skip
     return str(store)
 
@@ -200,7 +200,7 @@ def _require_new(directory: Path, lost: str, empty: int = -1) -> None:
         )  # fmt: skip
 
 
-def _shown(catalogue: str | None) -> str | None:
+def shown(catalogue: str | None) -> str | None:
     """The URL without what must not lie about in files: who connects, and how."""
     if catalogue is None:
         return None

@@ -123,6 +123,7 @@ class History:
         }  # fmt: skip
         disk = disk or Disk()
         directory = Path(path)
+        opening.shown(catalogue)  # what is wrong with it is told before anything is made
         lock = None
         if mode == "w":
             system.require_posix("a history opened for writing")

@@ -1,4 +1,4 @@
-"""`bloomtide history segments`, `compact` and `verify`: what a store consists of."""
+"""`bloomtide history info`, `segments`, `compact` and `verify`: what a store consists of."""
 
 from __future__ import annotations
 
@@ -13,8 +13,45 @@ from bloomtide.cli.history.stores import must_exist, open_reading, tell_missing
 from bloomtide.cli.options import as_json, option
 from bloomtide.cli.quantities import parse_error_rate, show_bytes, show_count, show_rate, show_span
 
+MADE_BY = ("window", "arrivals", "error_rate", "retention", "lateness", "sync", "hash", "location")
+"""Settings that `info` shows."""
 SHOWN = ("id", "level", "state", "begin", "end", "rows", "events", "bytes", "predicted_error",
          "parent", "file", "checksum")  # fmt: skip
+
+
+@click.command()
+@options.store
+@as_json
+def info(store: Path, json: bool) -> int:
+    """Show what a store was made by, what it holds, and which of its files are damaged."""
+    with open_reading(store) as history:
+        stats, settings = history.stats(), history._state.settings
+    facts = {name: getattr(settings, name) for name in MADE_BY}
+    facts["window"] = history.window
+    facts["lateness"] = settings.lateness / 1e6
+    if json:
+        console.write_json(facts | stats.as_dict())
+        return 0
+    from rich.table import Table
+
+    levels = ", ".join(f"{number:,} of level {level}" for level, number in enumerate(stats.levels))
+    shown = Table.grid(padding=(0, 3))
+    shown.add_column(style="bold")
+    shown.add_column()
+    for name, value in facts.items():
+        if value is not None:
+            times = show_span(value) if name in {"window", "lateness"} else str(value)
+            shown.add_row(name.replace("_", " "), times)
+    shown.add_row("events", show_count(stats.events))
+    if stats.first is not None and stats.last is not None:
+        shown.add_row("times", f"{moment(stats.first, 1)} to {moment(stats.last, 1)} UTC")
+    shown.add_row("segments", levels or "none")
+    shown.add_row("bytes", show_bytes(stats.bytes))
+    shown.add_row("predicted error", show_rate(stats.predicted_error))
+    console.show(shown)
+    for problem in stats.damaged:
+        console.error(problem)
+    return 0
 
 
 @click.command()
