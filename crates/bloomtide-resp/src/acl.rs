@@ -258,35 +258,3 @@ fn unhex(text: &str) -> Option<Secret> {
     let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(number::hex).collect();
     bytes?.try_into().ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_user_written_as_a_line_is_the_same_user() {
-        let table = Table::new(&[]);
-        let line = |users: &Users| users.authenticate(b"ann", b"pw").expect("ann").line(&table);
-        let (mut one, mut other) = (Users::open(&table), Users::open(&table));
-        one.apply(std::iter::once("user ann on >pw ~a* ~b +@all -flushall"), &table).expect("good");
-        other.apply(std::iter::once(line(&one).as_str()), &table).expect("our own");
-        assert_eq!(line(&other), line(&one));
-    }
-
-    #[test]
-    fn a_wrong_word_is_named_and_a_password_is_not() {
-        let table = Table::new(&[]);
-        for (line, named) in [
-            ("user ann on what", "what"),
-            ("user ann +@nothing", "+@nothing"),
-            ("user ann +no.such", "+no.such"),
-            ("ann on", "ann"),
-            ("user ann #12", "(a password)"),
-        ] {
-            let mut users = Users::open(&table);
-            let error = users.apply(std::iter::once(line), &table).expect_err(line).to_string();
-            assert!(error.contains(named), "{error}");
-            assert_eq!(users.iter().len(), 1, "nothing was changed");
-        }
-    }
-}

@@ -454,6 +454,3 @@ impl<E: Clone> EventTime<E> {
         events
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -154,38 +154,3 @@ fn matches(glob: &[u8], name: &[u8]) -> bool {
     }
     glob[g..].iter().all(|&byte| byte == b'*')
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_any_number_of_characters() {
-        for (glob, name, expected) in [
-            ("a", "a", true),
-            ("a", "ab", false),
-            ("a*", "a", true),
-            ("a*", "abc", true),
-            ("*c", "abcbc", true),
-            ("*b*", "abc", true),
-            ("a*b*c", "a_b_b_c", true),
-            ("a*b*c", "a_c_b", false),
-            ("*", "", true),
-            ("**", "a", true),
-            ("", "", true),
-            ("", "a", false),
-        ] {
-            assert_eq!(matches(glob.as_bytes(), name.as_bytes()), expected, "{glob} {name}");
-        }
-    }
-
-    #[test]
-    fn names_are_compared_as_they_read() {
-        let names = Names::new(["Ref[]", "a b"]).unwrap();
-        for field in ["ref[]=1", "REF%5B%5d", "a+b=", "a%20b=2"] {
-            assert!(names.hold(field.as_bytes()), "{field}");
-        }
-        assert!(!names.hold(b"x=ref[]"));
-        assert!(Names::new(["utm_*", ""]).is_err());
-    }
-}

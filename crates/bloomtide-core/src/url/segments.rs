@@ -94,39 +94,3 @@ impl Cutter {
 fn host(form: &[u8]) -> usize {
     memmem::find(form, b"://").map_or(0, |mark| mark + 3)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(url: &str, max_layers: usize) -> Vec<String> {
-        let own = |segment| String::from_utf8_lossy(segment).into_owned();
-        Cutter::default().cut(url.as_bytes(), max_layers).unwrap().segments(0).map(own).collect()
-    }
-
-    #[test]
-    fn a_url_is_its_host_and_the_parts_of_its_path() {
-        for (url, expected) in [
-            ("http://h/", &["h", ""][..]),
-            ("https://h:8080/a/b", &["h:8080", "a", "b"]),
-            ("https://h/a/", &["h", "a", ""]),
-            ("https://h/a//b", &["h", "a", "", "b"]),
-            ("https://h/a?to=/x/y", &["h", "a?to=/x/y"]),
-            ("https://h/?a/b", &["h", "?a/b"]),
-            ("ftp://h/a", &["ftp://h", "a"]),
-            ("https://me:pw@h/a?b/c", &["me:pw@h", "a?b/c"]),
-            ("https://me:pw@h/a#b/c", &["me:pw@h", "a"]),
-            ("x://h?a/b", &["x://h", "?a/b"]),
-        ] {
-            assert_eq!(of(url, 64), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn what_lies_too_deep_is_joined_into_the_last_segment() {
-        assert_eq!(of("http://h/a/b/c?d/e", 3), ["h", "a", "b/c?d/e"]);
-        assert_eq!(of("http://h/a/b/c?d/e", 4), ["h", "a", "b", "c?d/e"]);
-        assert_eq!(of("ftp://h/a", 1), ["ftp://h/a"]);
-        assert_eq!(of("http://h/a", 0), ["h/a"], "as one layer: something must hold the URL");
-    }
-}

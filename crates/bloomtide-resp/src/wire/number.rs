@@ -67,30 +67,3 @@ pub fn write(out: &mut Vec<u8>, value: i64) {
     }
     out.extend_from_slice(&digits[at..]);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        for value in [0, 1, -1, 9, 10, 99, 100, i64::MAX, i64::MIN, i64::MIN + 1, -10] {
-            let mut out = Vec::new();
-            write(&mut out, value);
-            assert_eq!(out, value.to_string().into_bytes());
-            assert_eq!(integer(&out), Some(value));
-        }
-    }
-
-    #[test]
-    fn anything_else_is_no_number() {
-        let bad = "/-/+1/01/-0/ 1/1 /0x1/9223372036854775808/99999999999999999999";
-        for text in bad.split('/') {
-            assert_eq!(integer(text.as_bytes()), None, "{text:?}");
-        }
-        assert_eq!(whole(b"-1"), None);
-        assert_eq!(float(b"nan"), None);
-        assert_eq!(float(b"inf"), None);
-        assert_eq!(float(b"1e-3"), Some(0.001));
-    }
-}

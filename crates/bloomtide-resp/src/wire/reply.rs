@@ -188,15 +188,3 @@ impl Reply {
         self.out.is_empty()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_break_cannot_end_a_line_early() {
-        let mut reply = Reply::default();
-        reply.error("ERR a\r\n+OK");
-        assert_eq!(reply.out, b"-ERR a  +OK\r\n");
-    }
-}
