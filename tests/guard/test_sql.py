@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bloomtide.guard.writes.sql import NOTHING, Effect, Parameter, Reader, Special, Target
+from bloomtide.guard.writes.sql import NOTHING, Effect, Reader, Special, Target
+from bloomtide.guard.writes.tokens import Parameter
 
 HARMLESS = [
     "SELECT * FROM basket",
@@ -113,7 +114,7 @@ SEEN = {
     "REPLACE INTO basket (customer) VALUES (%s)": [P(0)],
     "INSERT INTO basket (customer, note) VALUES (%s, 'it''s (')": [P(0)],
     "INSERT INTO basket (customer) SELECT p0::INTEGER FROM (VALUES (%s, 0)) AS imp_sen(p0, n)"
-    " ORDER BY n": [P(0)],
+    " ORDER BY n": [P(0, "integer")],
     'INSERT INTO "basket" ("n") VALUES (%s)': [Special.FILLED],
     "INSERT INTO basket DEFAULT VALUES": [Special.FILLED],
     "INSERT INTO basket (customer) VALUES (NULL), (DEFAULT)": [Special.NULL, Special.FILLED],

@@ -25,8 +25,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 from weakref import WeakSet
 
@@ -167,16 +166,8 @@ class KeyFilter:
             return State.BUILDING
         return State.DEGRADED if self._words[Word.BUILDS] else State.UNKNOWN
 
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Everything passes meanwhile: keys become visible that are known only afterwards."""
-        self._count_hold(1)
-        try:
-            yield
-        finally:
-            self._count_hold(-1)
-
-    def _count_hold(self, more: int) -> None:
+    def hold(self, more: int) -> None:
+        """Everything passes while there are holds: keys become visible that nobody knows yet."""
         with self._lock:
             self._holds += more
             self._view = _LOOK_AGAIN

@@ -9,20 +9,20 @@ A key that is listed too long costs a query; so the end may be noticed late, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 Key = str | bytes | int
 
 
 class Keys(Protocol):
-    """Where a transaction's keys go: a `KeyFilter`, or a `SharedKeyFilter`."""
+    """Where a transaction's keys go: a `KeyFilter`."""
 
     def write(self, transaction: OpenTransaction, keys: Sequence[Key]) -> None: ...
     def distrust(self, reason: str) -> None: ...
     def keep(self, transaction: OpenTransaction) -> None: ...
     def ended(self, transaction: OpenTransaction) -> None: ...
+    def hold(self, more: int) -> None: ...
 
 
 def is_open(driver: Any) -> bool | None:
@@ -45,7 +45,7 @@ class OpenTransaction:
 
     __slots__ = (
         "__weakref__",
-        "_hold",
+        "_holds",
         "_store",
         "awaiting",
         "batch",
@@ -63,7 +63,7 @@ class OpenTransaction:
 
     def __init__(self, store: Keys, driver: Any = None) -> None:
         self._store = store
-        self._hold: AbstractContextManager[None] | None = None
+        self._holds = False
         self.driver = driver
         """The driver's connection, which knows whether a transaction is open."""
         self.reset()
@@ -106,24 +106,22 @@ class OpenTransaction:
         """Whether it has certainly ended, as seen from any thread."""
         return not self.sending and is_open(self.driver) is False
 
-    def await_keys(
-        self, statement: object, hold: Callable[[], AbstractContextManager[None]] | None
-    ) -> None:
+    def await_keys(self, statement: object, *, hold: bool) -> None:
         """A statement is about to be sent whose keys only the database knows.
 
-        `hold` lets everything pass until they are known, if the statement commits at once.
+        `hold`: everything passes until they are known, since the statement commits at once.
         """
         self.awaiting = statement
-        if hold is not None and self._hold is None:
-            self._hold = hold()
-            self._hold.__enter__()
+        if hold and not self._holds:
+            self._holds = True
+            self._store.hold(1)
 
     def got_keys(self) -> None:
         """They are known now, and were added; or trust has ended."""
         self.awaiting = None
-        if self._hold is not None:
-            self._hold.__exit__(None, None, None)
-            self._hold = None
+        if self._holds:
+            self._holds = False
+            self._store.hold(-1)
 
     def broke_off(self) -> None:
         """The statement has failed whose keys only the database knows."""

@@ -21,7 +21,8 @@ from django.db import DataError, IntegrityError, ProgrammingError, connections
 from django.db.backends.signals import connection_created
 
 from bloomtide.guard.key_parts import Unseen
-from bloomtide.guard.writes.sql import TEMPORARY_TRIGGERS, Effect, Parameter, Reader, Special
+from bloomtide.guard.writes.sql import TEMPORARY_TRIGGERS, Effect, Reader, Special
+from bloomtide.guard.writes.tokens import Parameter
 from bloomtide.guard.writes.transaction import Key, OpenTransaction, is_open
 from bloomtide.integrations.django.columns import KeyColumn
 
