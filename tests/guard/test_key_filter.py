@@ -5,6 +5,7 @@ Here a transaction is three calls, so each order of events that matters can be w
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -225,6 +226,19 @@ def test_no_build_is_valid_while_an_unseen_write_is_not_committed() -> None:
     assert keys.rebuild(scan_of([*KEYS, "unseen"]))
     assert keys.may_exist("unseen")
     assert not keys.may_exist(ABSENT)
+
+
+def test_a_key_written_after_an_end_that_nobody_has_noticed_is_added() -> None:
+    keys = built()
+    driver = sqlite3.connect(":memory:")
+    writer = keys.begin(driver)
+    writer.see_nothing("text()")
+    assert keys.rebuild(scan_of(KEYS)), "the driver says that it has ended"
+    assert not keys.may_exist("next")
+    driver.execute("BEGIN")
+    writer.write(["next"])
+    assert keys.may_exist("next")
+    driver.close()
 
 
 def test_a_dropped_transaction_does_not_stand_in_the_way_for_ever() -> None:

@@ -207,8 +207,10 @@ class KeyFilter:
             live = self._live()
             if first:
                 transaction.inside = live
+            # It may be blind, or have too many keys, only until somebody notices that it has ended.
+            alone = transaction.blind or transaction.unlisted
             for number in live:
-                if number in transaction.inside:
+                if alone or number in transaction.inside:
                     self._add(number, keys)
                 else:
                     self._bring(transaction, number)
