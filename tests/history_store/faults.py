@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bloomtide.durable.disk import Disk, storage_errors
+from bloomtide.history import History
 
 
 class PowerCut(BaseException):
@@ -116,3 +117,13 @@ class FailingDisk(Disk):
         if self._dead:
             with storage_errors(path, "write"):
                 raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def abandon(store: History) -> None:
+    """What is left of a process that is gone: its lock is free, nothing else happens."""
+    store._state.catalogue.close()
+    if store._state.journal is not None:
+        store._state.journal.close()
+    assert store._lock is not None
+    store._lock.release()
+    store._closed = True

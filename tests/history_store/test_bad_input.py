@@ -28,6 +28,7 @@ from bloomtide.errors import (
 from bloomtide.history import History
 from tests.files.crafted import with_fields
 from tests.history_store.exact import DAY, HOUR, START
+from tests.history_store.faults import abandon
 
 
 @pytest.fixture
@@ -268,16 +269,18 @@ def test_a_torn_tail_of_the_journal_is_cut(store: History, tmp_path: Path) -> No
     path = journal_of(tmp_path / "store")
     before = path.stat().st_size
     store.add("a", at=START + 2 * HOUR + 30)
-    store.close()
+    abandon(store)
     whole = path.read_bytes()
     for length in range(before, len(whole), 3):
         path.write_bytes(whole[:length])
-        with History.open(tmp_path / "store", background=False) as again:
-            found = again.count("a").upper
-            assert found == 2 if length == before else found in (2, 3)
-            again.add("b", at=START + 2 * HOUR)
-        with History.open(tmp_path / "store", background=False) as again:
-            assert (again.count("a").upper, again.count("b").upper) == (found, 1)
+        again = History.open(tmp_path / "store", background=False)
+        found = again.count("a").upper
+        assert found == 2 if length == before else found in (2, 3)
+        again.add("b", at=START + 2 * HOUR)
+        abandon(again)
+        again = History.open(tmp_path / "store", background=False)
+        assert (again.count("a").upper, again.count("b").upper) == (found, 1)
+        abandon(again)
     path.write_bytes(whole + b"\0" * 100)
     with History.open(tmp_path / "store", background=False) as again:
         assert again.count("a").upper == 3
@@ -285,9 +288,10 @@ def test_a_torn_tail_of_the_journal_is_cut(store: History, tmp_path: Path) -> No
 
 def test_a_damaged_middle_of_the_journal_is_reported_and_can_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    with History.open(path, "1m", sync="always", background=False) as store:
-        for number in range(50):
-            store.add(f"key {number}", at=START + number)
+    store = History.open(path, "1m", sync="always", background=False)
+    for number in range(50):
+        store.add(f"key {number}", at=START + number)
+    abandon(store)
     journal = journal_of(path)
     data = bytearray(journal.read_bytes())
     middle = len(data) // 2

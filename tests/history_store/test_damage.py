@@ -10,20 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from bloomtide.errors import SnapshotError, StorageError
+from bloomtide.errors import BloomtideError, SnapshotError, StorageError
 from bloomtide.history import History
 from tests.history_store.exact import HOUR, START
+from tests.history_store.faults import abandon
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A hundred events in the journal, each a record of its own, and one sealed segment."""
+@pytest.fixture(params=["killed", "closed"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """One sealed segment, and a hundred events in the journal: each a record of its own after a
+    kill, all of a row together after a close."""
     path = tmp_path / "store"
-    with History.open(path, "1m", sync="always", background=False) as made:
-        made.add("sealed", at=START)
-        made.seal()
-        for number in range(100):
-            made.add(f"key {number}", at=START + 2 * HOUR + number)
+    made = History.open(path, "1m", sync="always", background=False)
+    made.add("sealed", at=START)
+    made.seal()
+    for number in range(100):
+        made.add(f"key {number}", at=START + 2 * HOUR + number)
+    if request.param == "killed":
+        abandon(made)
+    made.close()
     return path
 
 
@@ -82,7 +87,7 @@ def test_the_command_tells_of_damage_in_the_journal(store: Path) -> None:
     flip(journal_of(store), 0.5)
     verified = run("verify", str(store))
     assert verified.returncode == 2
-    assert "is damaged at byte" in verified.stderr
+    assert "journal-" in verified.stderr
     assert "missing: the beginning to the end" in verified.stderr
     assert "missing: 2026-01-01" in run("count", str(store), "-").stderr
 
@@ -179,3 +184,49 @@ def test_a_young_store_that_lost_a_file_is_not_made_anew(tmp_path: Path, lost: s
     with pytest.raises(StorageError):
         History.open(path, mode="r")
     assert journal_of(path).read_bytes() == journal
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """All events are in the journal of a store that was closed, in one record."""
+    path = tmp_path / "closed"
+    with History.open(path, "1m", background=False) as made:
+        made.add_many([f"key {number}" for number in range(40)], at=START)
+    return path
+
+
+def test_a_reader_tells_of_every_byte_of_a_closed_journal(closed: Path) -> None:
+    journal = journal_of(closed)
+    sound = journal.read_bytes()
+    for at in range(len(sound)):
+        for data in (sound[:at] + bytes([sound[at] ^ 0x10]) + sound[at + 1 :], sound[:at]):
+            journal.write_bytes(data)
+            try:
+                with History.open(closed, mode="r") as reader:
+                    assert reader.count("key 7").missing
+                    assert reader.verify().problems
+            except BloomtideError:
+                pass  # its kind or version, by name
+
+
+def test_the_journal_of_another_store_is_not_read(closed: Path, tmp_path: Path) -> None:
+    with History.open(tmp_path / "other", "1m", background=False) as made:
+        made.add_many(["another"] * 40, at=START + HOUR)
+    journal_of(closed).write_bytes(journal_of(tmp_path / "other").read_bytes())
+    with History.open(closed, mode="r") as reader:
+        assert reader.count("another").upper == 0
+        assert reader.count("key 7").missing
+    with pytest.raises(SnapshotError, match="another journal"):
+        History.open(closed)
+
+
+def test_a_journal_that_is_damaged_under_its_writer_is_made_anew_by_close(
+    closed: Path,
+) -> None:
+    with History.open(closed, background=False) as store:
+        store.add("more", at=START)
+        journal_of(closed).write_bytes(b"")
+        assert store.verify().problems
+    with History.open(closed, mode="r") as reader:
+        assert (reader.count("key 7").upper, reader.count("more").upper) == (1, 1)
+        assert reader.verify().problems == ()

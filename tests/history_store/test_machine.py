@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 
 from bloomtide.history import History
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
-from tests.history_store.faults import FailingDisk, PowerCut
+from tests.history_store.faults import FailingDisk, PowerCut, abandon
 
 SPAN = 80 * DAY
 KEYS = ["a", "b", "c", "ä", "https://example.org/"]
@@ -149,16 +149,6 @@ class StoreMachine(RuleBasedStateMachine):
     def bounds_hold(self) -> None:
         for start, end in self.ranges:
             require_bounds(self.store, self.exact, start, end)
-
-
-def abandon(store: History) -> None:
-    """What is left of a process that is gone: its lock is free, nothing else happens."""
-    store._state.catalogue.close()
-    if store._state.journal is not None:
-        store._state.journal.close()
-    assert store._lock is not None
-    store._lock.release()
-    store._closed = True
 
 
 def test_a_store_keeps_its_bounds_whatever_happens_to_it() -> None:

@@ -5,7 +5,7 @@ One database may hold many stores. One table has a JSON value for each store and
 
     segment <id>    what is registered of a segment: times, sizes, files, checksums, parent
     batch <hash>    the last batch of a source
-    settings, journal, next_id, revision, horizon, mark, change, version, sum
+    settings, generation, journal, next_id, revision, horizon, mark, change, version, sum
 
 1. A segment is registered only when its file is safe on the disk, and its row never changes but
    for its parent.
@@ -46,6 +46,8 @@ class Catalogue:
         self.store = store
         self.settings: dict[str, Any] = {}
         self.generation = 0
+        self.journal: dict[str, Any] = {}
+        """What the journal of this generation was when it was registered (`begun_as`)."""
         self.revision = 0
         self.horizon: int | None = None
         """Events before this instant have been dropped for good."""
@@ -63,10 +65,16 @@ class Catalogue:
             return False
         return self._read("version") is not None
 
-    def create(self, settings: Mapping[str, Any]) -> None:
+    def create(self, settings: Mapping[str, Any], journal: Mapping[str, Any]) -> None:
         """Registers a new store, with its first journal."""
         values = {"version": VERSION, "settings": dict(settings), "generation": 0, "change": ""}
-        values |= {"revision": 0, "next_id": 1, "horizon": None, "mark": 0}
+        values |= {
+            "journal": dict(journal),
+            "revision": 0,
+            "next_id": 1,
+            "horizon": None,
+            "mark": 0,
+        }
         with self._database.begin("write") as execute:
             execute(_TABLE)
             self._write(execute, {name: json.dumps(value) for name, value in values.items()})
@@ -111,7 +119,7 @@ class Catalogue:
     ) -> None:
         """All of it or nothing, in one transaction. `put` are new segments, and those with a new
         parent; `batch` is the source and number of what is added; `given` is any of `settings`,
-        `generation`, `horizon` and `mark`, None for what stays."""
+        `generation`, `journal`, `horizon` and `mark`, None for what stays."""
         values = {"change": self._change, "next_id": self._next_id, "revision": self.revision + 1}
         values |= {name: value for name, value in given.items() if value is not None}
         if batch is not None:
@@ -160,6 +168,7 @@ class Catalogue:
         self._values = values
         self.settings = values["settings"]
         self.generation = values["generation"]
+        self.journal = values["journal"]
         self.revision = values["revision"]
         self.horizon = values["horizon"]
         self.mark = values["mark"]

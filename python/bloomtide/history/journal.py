@@ -15,15 +15,26 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.policy import Sync
 from bloomtide.errors import StorageError
+from bloomtide.history.entry import checksum
+
+_HEAD = 64
+"""Bytes that tell one journal from another."""
 
 
 def journal_path(directory: Path, generation: int) -> Path:
     """Where the journal of a generation lies."""
     return directory / f"journal-{generation:08d}"
+
+
+def begun_as(data: bytes) -> dict[str, Any]:
+    """What the catalogue says of a journal that begins with these bytes: `head` tells it from
+    others, the rest whether all of its begin is there."""
+    return {"bytes": len(data), "checksum": checksum(data), "head": checksum(data[:_HEAD])}
 
 
 class Journal:

@@ -29,7 +29,7 @@ from bloomtide.format import pack_json, read_json
 from bloomtide.history.catalogue import Catalogue
 from bloomtide.history.entry import Entry
 from bloomtide.history.forest import Forest
-from bloomtide.history.journal import Journal, journal_path
+from bloomtide.history.journal import Journal, begun_as, journal_path
 from bloomtide.history.places import open_place
 from bloomtide.history.settings import GIVEN, Settings
 from bloomtide.history.state import State, read_note
@@ -118,23 +118,11 @@ def _read(
             )  # fmt: skip
         settings = Settings.create(given, secret, rows.settings)
         settings.levels()
-        path = journal_path(directory, rows.generation)
-        buffer = settings.buffer(secret)
-        buffer.take_journal()
-        lost: str | None
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            if not writing and rows.read_revision() != rows.revision:
-                continue
-            lost = f"{path} is missing: what was in the open segments is lost"
-            length = 0
-        except OSError:
-            with storage_errors(path, "read"):
-                raise
-        else:
-            length, lost = _replay(buffer, data, path)
+        buffer, length, lost = read_journal(directory, rows, settings, secret)
+        if lost is not None and not writing and rows.read_revision() != rows.revision:
+            continue
         if lost is not None and writing and not repair:
+            path = journal_path(directory, rows.generation)
             raise SnapshotError(
                 lost, hint="restore it, or open with repair=True to go on without what is lost",
                 path=str(path), offset=length,
@@ -144,6 +132,33 @@ def _read(
         f"{directory} changes faster than it can be read", hint="try again",
         path=str(directory), operation="read",
     )  # fmt: skip
+
+
+def read_journal(
+    directory: Path, rows: Catalogue, settings: Settings, secret: bytes | None
+) -> tuple[HistoryBuffer, int, str | None]:
+    """What the journal has, up to where it is sound, and what is wrong: not a torn tail."""
+    path = journal_path(directory, rows.generation)
+    buffer = settings.buffer(secret)
+    buffer.take_journal()
+    try:
+        with storage_errors(path, "read"):
+            data = path.read_bytes()
+    except StorageError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        return buffer, 0, f"{path} is missing: what was in the open segments is lost"
+    report = buffer.replay(data)
+    if report.damaged is not None:
+        return buffer, report.damaged, f"{path} is damaged at byte {report.damaged}"
+    begun = rows.journal
+    if begun_as(data)["head"] != begun["head"]:
+        buffer = settings.buffer(secret)
+        buffer.take_journal()
+        return buffer, 0, f"{path} is another journal than the one that was registered"
+    if begun_as(data[: begun["bytes"]]) != begun:
+        return buffer, report.valid_bytes, f"{path} was changed or cut before byte {begun['bytes']}"
+    return buffer, report.valid_bytes, None
 
 
 def _create(
@@ -166,7 +181,7 @@ def _create(
     _require_new(directory, "catalogue", len(journal))
     open_place(disk, directory, settings.location, rows.store, CACHE)
     disk.write_file(journal_path(directory, 0), journal)
-    disk.commit(lambda: rows.create(settings.as_dict()))
+    disk.commit(lambda: rows.create(settings.as_dict(), begun_as(journal)))
 
 
 def read_identity(path: Path, catalogue: str | None) -> str:
@@ -218,19 +233,11 @@ def shown(catalogue: str | None) -> str | None:
     return f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
 
 
-def _replay(buffer: HistoryBuffer, data: bytes, path: Path) -> tuple[int, str | None]:
-    """Fills the buffer; up to where the file is sound, and what is wrong there: not a torn tail."""
-    report = buffer.replay(data)
-    if report.damaged is None:
-        return report.valid_bytes, None
-    return report.damaged, f"{path} is damaged at byte {report.damaged}"
-
-
 def _resume(state: State, length: int, *, damaged: bool) -> None:
     """Goes on with the journal that was replayed, or with a sound copy of it."""
     settings = state.settings.as_dict()
     changed = settings if settings != state.catalogue.settings else None
-    generation = None
+    generation = begun = None
     path = journal_path(state.directory, state.catalogue.generation)
     if damaged or not path.exists():
         generation = state.catalogue.generation + 1
@@ -238,7 +245,8 @@ def _resume(state: State, length: int, *, damaged: bool) -> None:
         data = state.buffer.dump(without=[])
         state.disk.write_file(path, data)
         length = len(data)
+        begun = begun_as(data)
     if changed is not None or generation is not None:
-        state.register(settings=changed, generation=generation)
+        state.register(settings=changed, generation=generation, journal=begun)
     state.collect_orphans()
     state.journal = Journal(state.disk, path, state.settings.sync, length)

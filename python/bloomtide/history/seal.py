@@ -19,7 +19,7 @@ from pathlib import Path
 from bloomtide._core import HistoryBuffer
 from bloomtide.errors import BloomtideError, StorageError
 from bloomtide.history.entry import Entry, checksum
-from bloomtide.history.journal import Journal, journal_path
+from bloomtide.history.journal import Journal, begun_as, journal_path
 from bloomtide.history.state import State
 
 
@@ -71,7 +71,9 @@ def begin_journal(state: State, chosen: list[int]) -> None:
             rest = state.buffer.dump(without=chosen)
             state.disk.write_file(path, rest)
             following = Journal(state.disk, path, state.settings.sync, len(rest))
-            state.register(add=entries, generation=generation, mark=state.mark)
+            state.register(
+                add=entries, generation=generation, journal=begun_as(rest), mark=state.mark
+            )
         except BloomtideError:
             if following is not None:
                 following.close()

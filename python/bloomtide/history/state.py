@@ -125,6 +125,7 @@ class State:
         remove: Iterable[int] = (),
         adopt: dict[int, int] | None = None,
         generation: int | None = None,
+        journal: dict[str, Any] | None = None,
         settings: dict[str, Any] | None = None,
         horizon: int | None = None,
         mark: int | None = None,
@@ -144,7 +145,8 @@ class State:
             def transaction() -> None:
                 self.catalogue.change(
                     put=added + moved, remove=removed, batch=batch,
-                    generation=generation, settings=settings, horizon=horizon, mark=mark,
+                    generation=generation, journal=journal, settings=settings, horizon=horizon,
+                    mark=mark,
                 )  # fmt: skip
 
             self.catalogue.prepare_change()

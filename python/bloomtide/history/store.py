@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -32,6 +32,7 @@ from bloomtide.history import batches, compact, merging, opening, verify
 from bloomtide.history.background import Background
 from bloomtide.history.decay import Decay
 from bloomtide.history.forest import Counts, Key
+from bloomtide.history.journal import Journal
 from bloomtide.history.ladder import MICRO, micros
 from bloomtide.history.records import (
     CompactionReport,
@@ -371,7 +372,7 @@ class History:
                     thread.stop()
             if self._lock is not None and self._lock.held and self._state.journal is not None:
                 if self._state.journal.failure is None:
-                    self.flush()
+                    self._register_journal(self._state.journal)
                 self._state.journal.close()
         finally:
             self._closed = True
@@ -476,6 +477,16 @@ class History:
         changes = self._state.buffer.take_journal()
         if self._state.keep is None and self._state.journal is not None:
             self._state.journal.append(changes)
+
+    def _register_journal(self, journal: Journal) -> None:
+        """Goes on in a new journal if anything was added: the catalogue knows all of it, so that
+        no event can be taken away unnoticed."""
+        if journal.bytes != self._state.catalogue.journal["bytes"]:
+            with suppress(BloomtideError):
+                self.checkpoint()
+                return
+        if journal.failure is None:
+            self.flush()
 
     def _sync_journal(self) -> None:
         """Each second: waits for the disk, without the lock."""

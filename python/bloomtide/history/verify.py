@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 from bloomtide.errors import BloomtideError
 from bloomtide.history.entry import Entry
-from bloomtide.history.journal import journal_path
 from bloomtide.history.ladder import MICRO
+from bloomtide.history.opening import read_journal
 from bloomtide.history.state import State
 
 Progress = Callable[[int, int], None]
@@ -58,21 +58,17 @@ def _problem(read: Callable[[Entry], bytes], entry: Entry) -> tuple[str | None, 
 
 
 def _journal_problems(state: State) -> tuple[list[str], int]:
-    """What is wrong with the journal now, and how many bytes it has."""
-    path = journal_path(state.directory, state.catalogue.generation)
+    """What is wrong with the journal now, and how many bytes of it are sound."""
+    rows = state.catalogue
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        if state.journal is None and state.catalogue.read_revision() != state.catalogue.revision:
-            return [], 0  # the writer has begun another since this reader looked
-        return [f"{path} is missing: what was in the open segments is lost"], 0
-    except OSError as error:
-        return [f"{path}: cannot be read: {error}"], 0
-    try:
-        damaged = state.settings.buffer(state.secret).replay(data).damaged
+        _, length, lost = read_journal(state.directory, rows, state.settings, state.secret)
     except BloomtideError as error:
-        return [f"{path}: {error.message}"], len(data)
-    return ([] if damaged is None else [f"{path} is damaged at byte {damaged}"]), len(data)
+        return [str(error.message)], 0
+    if state.journal is not None and lost is None and length < state.journal.bytes:
+        lost = f"{state.journal.path} was changed or cut before byte {state.journal.bytes}"
+    if state.journal is None and lost is not None and rows.read_revision() != rows.revision:
+        lost = None  # the writer has begun another since this reader looked
+    return ([] if lost is None else [lost]), length
 
 
 def _times(entry: Entry) -> str:
