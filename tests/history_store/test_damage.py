@@ -107,7 +107,7 @@ def sealed(tmp_path: Path) -> Path:
 def files_of(path: Path, kind: str) -> list[Path]:
     """By time."""
     with History.open(path, mode="r") as reader:
-        entries = [node.entry for node in reader._state.forest.nodes.values()]
+        entries = list(reader._state.forest.entries.values())
     return [path / "segments" / str(getattr(entry, kind)) for entry in entries]
 
 

@@ -257,8 +257,8 @@ def test_a_segment_whose_items_are_lost_stays_a_root_and_the_others_are_rolled_u
 ) -> None:
     store = opened(window="1m")
     exact = fill(store, 2)
-    first = min(store._state.forest.nodes.values(), key=lambda node: node.begin)
-    file = tmp_path / "store" / "segments" / (first.entry.items or "")
+    first = min(store._state.forest.entries.values(), key=lambda entry: entry.begin)
+    file = tmp_path / "store" / "segments" / (first.items or "")
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0x01
     file.write_bytes(data)

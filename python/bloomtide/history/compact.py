@@ -17,7 +17,6 @@ from functools import partial
 from bloomtide._core import history_roll_up
 from bloomtide.errors import BloomtideError, ParameterError
 from bloomtide.history.entry import Entry, checksum
-from bloomtide.history.forest import SegmentNode
 from bloomtide.history.ladder import parse_retention
 from bloomtide.history.state import State
 
@@ -32,7 +31,7 @@ def roll_up(state: State, now: int, max_error: float | None) -> int:
             children += _roll_up_group(state, level + 1, number, entries, max_error)
         level += 1
         with state.lock:
-            if level > max((n.entry.level for n in state.forest.roots.values()), default=0):
+            if level > max((entry.level for entry in state.forest.roots), default=0):
                 return children
 
 
@@ -47,14 +46,17 @@ def drop_expired(state: State, now: int) -> int:
     keep = {level.number: level.keep for level in state.levels}
     last = rules[-1].keep
     with state.lock:
-        gone: dict[int, SegmentNode] = {}
+        gone: set[int] = set()
         horizon = state.catalogue.horizon
-        for node in state.forest.nodes.values():
-            kept = last if node.entry.parent is None else keep.get(node.entry.level, last)
-            if kept is not None and node.end <= present - kept:
-                gone |= {below.entry.id: below for below in _family(state, node)}
-                if node.entry.parent is None:
-                    horizon = node.end if horizon is None else max(horizon, node.end)
+        # A parent comes before its children: nothing is wider than what is above it.
+        for entry in sorted(state.forest.entries.values(), key=lambda it: -it.level):
+            kept = last if entry.parent is None else keep.get(entry.level, last)
+            if entry.parent in gone:
+                gone.add(entry.id)
+            elif kept is not None and entry.end <= present - kept:
+                gone.add(entry.id)
+                if entry.parent is None:
+                    horizon = entry.end if horizon is None else max(horizon, entry.end)
         if gone:
             moved = horizon if horizon != state.catalogue.horizon else None
             state.register(remove=gone, horizon=moved)
@@ -67,10 +69,9 @@ def _groups(state: State, level: int, now: int) -> Iterator[tuple[int, list[Entr
     if newest is None:
         return
     with state.lock:
-        roots = [node.entry for node in state.forest.roots.values()]
-        found = [entry for entry in roots if entry.level == level and entry.items]
-        same = [node.entry for node in state.forest.nodes.values() if node.entry.level == level]
-        latest = max((entry.number for entry in same), default=0)
+        found = [entry for entry in state.forest.roots if entry.level == level and entry.items]
+        same = (it.number for it in state.forest.entries.values() if it.level == level)
+        latest = max(same, default=0)
     groups: defaultdict[int, list[Entry]] = defaultdict(list)
     levels = state.levels
     if not levels:
@@ -156,12 +157,6 @@ def _read_items(state: State, entries: Sequence[Entry]) -> list[tuple[Entry, byt
         except (OSError, BloomtideError) as error:
             state.failure = f"{entry.items} cannot be rolled up: {error}"
     return found
-
-
-def _family(state: State, node: SegmentNode) -> Iterator[SegmentNode]:
-    yield node
-    for child in state.forest.offspring.get(node.entry.id, []):
-        yield from _family(state, child)
 
 
 def _refuse_error(max_error: float, predicted: float) -> None:

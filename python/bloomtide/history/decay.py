@@ -16,14 +16,12 @@ asked. Events after `now` do not count.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from bloomtide.errors import ParameterError, require
-from bloomtide.history.forest import Damaged, Key, Node
 from bloomtide.history.ladder import MICRO, micros
-from bloomtide.history.ranges import unite
 
 Decay = Callable[[float], float]
 """The weight of an event, by its age in seconds."""
@@ -48,77 +46,17 @@ def polynomial(power: float, unit: Any = "1s") -> Decay:
     return lambda age: float((1 + age / length) ** -power)
 
 
-@dataclass(slots=True)
-class DecayedSum:
-    """What has been summed up so far."""
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What events between two times weigh now."""
 
     weigh: Decay
     now: int
-    tolerance: float
-    upper: float = 0.0
-    inner: float = 0.0
-    estimate: float = 0.0
-    rows: int = 0
-    missing: list[tuple[int, int]] = field(default_factory=list)
 
-    def add_nodes(self, nodes: Iterable[Node], key: Key) -> None:
-        """Adds what these nodes know; the time of one that cannot be read is missing."""
-        for node in nodes:
-            before = self.upper, self.inner, self.estimate, self.rows
-            try:
-                self._add(node, key)
-            except Damaged:
-                self.upper, self.inner, self.estimate, self.rows = before
-                self.missing.append((node.begin, node.end))
-        self.missing = unite(self.missing)
-
-    def _add(self, node: Node, key: Key) -> None:
-        import numpy as np
-
-        if node.first > self.now:
-            return
-        node.require_sound()
-        young, old = self._weights(node.first, node.last)
-        if young == 0:
-            return  # so is every older event
-        if node.last <= self.now and young - old <= self.tolerance * young:
-            self._take(node.count(key, 0, node.length), young, old)
-            return
-        rows = node.rows()
-        counts = node.rows_of(key)
-        for row in np.flatnonzero((counts > 0) & (rows.first <= self.now)).tolist():
-            young, old = self._weights(int(rows.first[row]), int(rows.last[row]))
-            if young > 0:
-                self._add_row(node, row, key, int(counts[row]), young, old)
-
-    def _add_row(
-        self, node: Node, row: int, key: Key, count: int, young: float, old: float
-    ) -> None:
-        if young - old > self.tolerance * young:
-            before = self.upper, self.inner, self.estimate, self.rows
-            children = node.children(row)
-            try:
-                for child in children:
-                    self._add(child, key)
-            except Damaged:
-                self.upper, self.inner, self.estimate, self.rows = before
-                children = []
-            if children:
-                # The row's own count at its youngest is a bound as well.
-                self.upper = min(self.upper, before[0] + count * young)
-                self.estimate = min(self.estimate, self.upper)
-                self.inner = min(self.inner, self.upper)
-                return
-        self._take(count, young, old)
-
-    def _take(self, count: int, young: float, old: float) -> None:
-        self.upper += count * young
-        self.inner += count * old
-        self.estimate += count * (young + old) / 2
-        self.rows += 1
-
-    def _weights(self, first: int, last: int) -> tuple[float, float]:
-        """Of the youngest and of the oldest event; nothing if some lie after `now`."""
+    def __call__(self, first: int, last: int) -> tuple[float, float]:
+        """The weights of the youngest and of the oldest event; of none that is after now."""
+        if first > self.now:
+            return 0.0, 0.0
         young = self._weight(max(self.now - last, 0))
         old = self._weight(self.now - first)
         if old > young:

@@ -46,7 +46,7 @@ def merge_store(here: State, there: State) -> int:
             expected=None, got=here.settings.arrivals,
         )  # fmt: skip
     with _MERGING, there.lock:
-        entries = [node.entry for node in there.forest.nodes.values()]
+        entries = list(there.forest.entries.values())
         copies: list[Entry] = []
         with here.lock:
             ids = {entry.id: here.catalogue.allocate() for entry in entries}

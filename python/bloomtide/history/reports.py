@@ -12,7 +12,7 @@ from bloomtide.history.state import State
 
 def segment_reports(state: State) -> list[SegmentReport]:
     """Every segment, by level and time; the open ones last."""
-    entries = [node.entry for node in state.forest.nodes.values()]
+    entries = list(state.forest.entries.values())
     entries.sort(key=lambda entry: (entry.level, entry.begin, entry.id))
     sealed = [
         SegmentReport(
@@ -39,8 +39,8 @@ def segment_reports(state: State) -> list[SegmentReport]:
 
 def store_stats(state: State) -> HistoryStats:
     """What the store is like now."""
-    entries = [node.entry for node in state.forest.nodes.values()]
-    roots = [node.entry for node in state.forest.roots.values()]
+    entries = list(state.forest.entries.values())
+    roots = state.forest.roots
     opened = [segment for segment in state.buffer.segments() if segment.events]
     counts = Counter(entry.level for entry in entries)
     parts: list[Any] = [*roots, *opened]

@@ -60,7 +60,7 @@ def begin_journal(state: State, chosen: list[int]) -> None:
             journal.append(changes)
         else:
             state.keep()
-        there = {n.entry.number for n in state.forest.nodes.values() if n.entry.level == 0}
+        there = {it.number for it in state.forest.entries.values() if it.level == 0}
         generation = state.catalogue.generation + 1
         path = journal_path(state.directory, generation)
         entries: list[Entry] = []

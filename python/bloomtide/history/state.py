@@ -3,7 +3,7 @@
     buffer      the open segments, exact, in memory
     journal     the same on disk; None for a reader
     catalogue   which sealed segments there are
-    forest      the same as nodes that can be asked
+    forest      the same as segments that can be asked
     place       their files
 
 Every change of the set of segments goes through `register`: the files are safe already, one
@@ -93,7 +93,7 @@ class State:
 
     def newest(self) -> int | None:
         """The latest event that the store ever saw."""
-        times = [node.last for node in self.forest.roots.values()]
+        times = [entry.last for entry in self.forest.roots]
         if self.buffer.newest is not None:
             times.append(self.buffer.newest)
         return max(times, default=None)
@@ -134,8 +134,8 @@ class State:
         """Changes the catalogue by one transaction, then memory, then removes files."""
         added, removed, parents = list(add), list(remove), adopt or {}
         with self.lock:
-            gone = [self.forest.nodes[number].entry for number in removed]
-            taken = [self.forest.nodes[number].entry for number in parents]
+            gone = [self.forest.entries[number] for number in removed]
+            taken = [self.forest.entries[number] for number in parents]
             leftovers = {entry.file for entry in gone}
             leftovers |= {entry.items for entry in [*gone, *taken] if entry.items}
             leftovers -= {entry.items for entry in added if entry.items}
@@ -193,8 +193,8 @@ class State:
     def collect_orphans(self) -> list[str]:
         """Removes every file that the catalogue does not name: what a crash left behind."""
         named: set[str | None] = set()
-        for node in self.forest.nodes.values():
-            named |= {node.entry.file, node.entry.items}
+        for entry in self.forest.entries.values():
+            named |= {entry.file, entry.items}
         orphans = [name for name in self.place.names() if name not in named]
         for name in orphans:
             self.place.remove(name)

@@ -328,7 +328,7 @@ class History:
         problems, read = verify.find_problems(self._state, progress)
         missing = self._ask(lambda view: view.missing())
         return VerifyReport(
-            segments=len(self._state.forest.nodes), bytes=read,
+            segments=len(self._state.forest.entries), bytes=read,
             problems=tuple(problems), missing=missing,
         )  # fmt: skip
 
@@ -506,4 +506,4 @@ class History:
         self._state.failure = message
 
     def _bytes(self) -> int:
-        return sum(node.entry.bytes for node in self._state.forest.nodes.values())
+        return sum(entry.bytes for entry in self._state.forest.entries.values())

@@ -22,24 +22,24 @@ Progress = Callable[[int, int], None]
 def find_problems(state: State, progress: Progress | None) -> tuple[list[str], int]:
     """What is wrong, and how many bytes were read."""
     with state.lock:
-        entries = [node.entry for node in state.forest.nodes.values()]
+        entries = list(state.forest.entries.values())
         problems, read = _journal_problems(state)
         problems += state.catalogue.problems()
     for done, entry in enumerate(entries, start=1):
         problem, size = _problem(state.read_segment, entry)
         read += size
         with state.lock:
-            node = state.forest.nodes.get(entry.id)
-            if node is not None:  # not dropped meanwhile
+            now = state.forest.entries.get(entry.id)
+            if now is not None:  # not dropped meanwhile
                 state.forest.set_damaged(entry, problem)
                 if problem is not None:
                     problems.append(f"{entry.file} ({_times(entry)}): {problem}")
-                if node.entry.items is not None:
+                if now.items is not None:
                     # The segment answers without them, but is never rolled up.
-                    problem, size = _problem(state.read_items, node.entry)
+                    problem, size = _problem(state.read_items, now)
                     read += size
                     if problem is not None:
-                        problems.append(f"{node.entry.items} ({_times(entry)}): {problem}")
+                        problems.append(f"{now.items} ({_times(entry)}): {problem}")
         if progress is not None:
             progress(done, len(entries))
     return problems, read

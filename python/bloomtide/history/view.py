@@ -7,22 +7,19 @@ begun again without it; so each answer is of one piece and says which time it la
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from bloomtide._core import Digests
+from bloomtide._core import Digests, HistoryPlan
 from bloomtide.errors import ParameterError, require
-from bloomtide.history.decay import Decay, DecayedSum
-from bloomtide.history.forest import Counts, Damaged, Key, Node, OpenNode
+from bloomtide.history.decay import Decay, Weights
+from bloomtide.history.forest import Counts, Key, insist
 from bloomtide.history.ladder import MICRO, micros
-from bloomtide.history.ranges import RangePlan, plan_range, unite
 from bloomtide.history.records import DecayedCount, RangeCount, TopKeys
-from bloomtide.history.series import Series, Steps, edges_of
+from bloomtide.history.series import Series
 from bloomtide.history.settings import Nulls
 from bloomtide.history.state import State, to_micros
 from bloomtide.records import HotItem
 
-T = TypeVar("T")
 FIRST, LAST = -(2**62), 2**62
 """Before and after every event."""
 
@@ -54,175 +51,131 @@ class View:
 
         def answer() -> RangeCount:
             plan = self._plan(start, end, rollups)
-            counts = plan.evaluate(self._state.forest, "count", key)
-            return self._range_count(plan, counts, start, end)
+            return self._range_count(plan, plan.count(key), start, end)
 
-        return _insist(answer)
+        return insist(answer)
 
     def count_many(
         self, keys: Any, start: int, end: int, rollups: bool, nulls: Nulls
     ) -> tuple[Counts, tuple[tuple[float, float], ...]]:
         """The upper bound of each key, and the missing times."""
-        import numpy as np
-
         digests = self._digests(keys, nulls)
 
         def answer() -> tuple[Counts, tuple[tuple[float, float], ...]]:
-
             plan = self._plan(start, end, rollups)
-            upper = plan.evaluate(self._state.forest, "count_many", digests)[0]
-            counts = np.zeros(len(digests), dtype=np.uint64) + np.uint64(0)
-            return counts + upper, self._missing(plan.missing, start, end)
+            return plan.count_many(digests)[0], self._missing(plan.about()[2], start, end)
 
-        return _insist(answer)
+        return insist(answer)
 
     def total(self, start: int, end: int) -> RangeCount:
         """All keys in one range; exact but for partial rows."""
 
         def answer() -> RangeCount:
-            plan = self._plan(start, end, True, read=False)
-            counts = plan.evaluate(self._state.forest, "events")
-            return self._range_count(plan, counts, start, end)
+            plan = self._plan(start, end, True)
+            return self._range_count(plan, plan.events(), start, end)
 
-        return _insist(answer)
+        return insist(answer)
 
     def contains(self, key: Key, start: int, end: int) -> bool:
         """Whether the key may have been seen; any may, in a time that cannot be read."""
 
         def answer() -> bool:
             plan = self._plan(start, end, True)
-            missing = plan.missing or self._state.lost
-            return bool(missing or plan.evaluate(self._state.forest, "count", key)[0])
+            return bool(plan.about()[2] or self._state.lost or plan.count(key)[0])
 
-        return _insist(answer)
+        return insist(answer)
 
     def series(self, key: Key, start: int, end: int, step: int) -> Series:
         """One key, step by step."""
-        edges = edges_of(start, end, step)
+        import numpy as np
 
-        def answer() -> Series:
-            steps = Steps(edges)
-            steps.add_nodes(self._nodes(start, end), key)
-            return Series(
-                start=edges[:-1].astype("datetime64[us]"),
-                upper=steps.upper,
-                inner=steps.inner,
-                estimate=steps.estimate,
-                missing=self._missing(steps.missing, start, end),
-            )
-
-        return _insist(answer)
+        state = self._state
+        (upper, inner, estimate), missing = insist(
+            lambda: state.forest.series(state.buffer, key, start, end, step)
+        )
+        return Series(
+            start=np.arange(start, end, step, dtype=np.int64).astype("datetime64[us]"),
+            upper=upper, inner=inner, estimate=estimate,
+            missing=self._missing(missing, start, end),
+        )  # fmt: skip
 
     def decayed(self, key: Key, weigh: Decay, now: int, tolerance: float) -> DecayedCount:
         """One key, each event weighed by its age."""
-
-        def answer() -> DecayedCount:
-            total = DecayedSum(weigh, now, tolerance)
-            total.add_nodes(self._nodes(FIRST, now + 1), key)
-            return DecayedCount(
-                upper=total.upper,
-                inner=total.inner,
-                estimate=total.estimate,
-                rows=total.rows,
-                missing=self._missing(total.missing, FIRST, now + 1),
-            )
-
-        return _insist(answer)
+        state, weights = self._state, Weights(weigh, now)
+        (upper, inner, estimate), rows, missing = insist(
+            lambda: state.forest.decayed(state.buffer, key, tolerance, weights)
+        )
+        before = [(begin, end) for begin, end in missing if begin <= now]
+        return DecayedCount(
+            upper=upper, inner=inner, estimate=estimate, rows=rows,
+            missing=self._missing(before, FIRST, now + 1),
+        )  # fmt: skip
 
     def top(self, start: int, end: int, number: int) -> TopKeys:
-        """The most frequent keys by name.
+        """The most frequent keys, with bounds.
 
-        Each segment lists its most frequent keys and the most that any other key has; over the
+        Each segment knows its most frequent keys and the most that any other key has; over the
         segments read, those add up. A count on the list of a covered segment is exact, so it is a
         lower bound for the range.
         """
-        import numpy as np
 
         def answer() -> TopKeys:
-
             plan = self._plan(start, end, True)
-            forest = self._state.forest
             keys: dict[bytes | int, Key] = {}
             lower: dict[bytes | int, int] = {}
             unlisted = 0
-            for node, covered in plan.nodes(forest):
-                names, rest = node.names()
+            for names, rest, covered in plan.names():
                 unlisted += rest
                 for key, count in names:
                     same = key.encode() if isinstance(key, str) else key
                     keys.setdefault(same, key)
                     lower[same] = lower.get(same, 0) + (count if covered else 0)
             candidates = list(keys.values())
-            digests = self._digests(candidates, "refuse")
-            upper = plan.evaluate(forest, "count_many", digests)[0]
-            counts = (np.zeros(len(candidates), dtype=np.uint64) + upper).tolist()
-            total = self.total(start, end)
+            counts = plan.count_many(self._digests(candidates, "refuse"))[0].tolist()
+            total = plan.events()[0]
             ranked = sorted(
                 zip(counts, candidates, lower.values(), strict=True),
                 key=lambda row: (-row[0], -row[2]),
             )
             items = tuple(
-                HotItem(key, count, float(low), min(count / max(total.upper, 1), 1.0))
+                HotItem(key, count, float(low), min(count / max(total, 1), 1.0))
                 for count, key, low in ranked[:number]
                 if count
             )
             behind = ranked[number][0] if len(ranked) > number else 0
             return TopKeys(
                 items=items,
-                unlisted=min(max(unlisted, behind), total.upper),
-                total=total.upper,
-                missing=self._missing(plan.missing, start, end),
+                unlisted=min(max(unlisted, behind), total),
+                total=total,
+                missing=self._missing(plan.about()[2], start, end),
             )
 
-        return _insist(answer)
+        return insist(answer)
 
     def bounds(self) -> tuple[int, int] | None:
         """The earliest event and the instant after the latest one."""
-        nodes = self._nodes(FIRST, LAST)
-        if not nodes:
+        opened = [segment for segment in self._state.buffer.segments() if segment.events]
+        parts: list[Any] = [*self._state.forest.roots, *opened]
+        if not parts:
             return None
-        return min(node.first for node in nodes), max(node.last for node in nodes) + 1
+        return min(part.first for part in parts), max(part.last for part in parts) + 1
 
     def missing(self) -> tuple[tuple[float, float], ...]:
         """All times that are known to be missing."""
-        return self._missing(self._plan(FIRST, LAST, True, read=False).missing, FIRST, LAST)
+        return self._missing(self._plan(FIRST, LAST, True).about()[2], FIRST, LAST)
 
-    def _nodes(self, start: int, end: int) -> list[Node]:
-        """Every root and open segment with an event in the range."""
-        return [*self._state.forest.overlapping(start, end), *self._open_nodes(start, end)]
-
-    def _open_nodes(self, start: int, end: int) -> list[OpenNode]:
-        buffer = self._state.buffer
-        return [
-            OpenNode(buffer, segment)
-            for segment in buffer.segments()
-            if segment.events and segment.last >= start and segment.first < end
-        ]
-
-    def _plan(self, start: int, end: int, rollups: bool, *, read: bool = True) -> RangePlan:
-        """`read`: keys will be asked for, so the files are needed."""
-        sealed = self._state.forest.plan(start, end, read=read) if rollups else None
-        if sealed is None:
-            return plan_range(self._nodes(start, end), start, end, rollups=rollups)
-        plan = plan_range(self._open_nodes(start, end), start, end)
-        plan.sealed = sealed
-        plan.rows += sealed.rows
-        plan.partial += sealed.partial
-        plan.missing += sealed.missing
-        return plan
+    def _plan(self, start: int, end: int, rollups: bool) -> HistoryPlan:
+        return self._state.forest.plan(self._state.buffer, start, end, rollups=rollups)
 
     def _range_count(
-        self, plan: RangePlan, counts: tuple[Any, Any, Any], start: int, end: int
+        self, plan: HistoryPlan, counts: tuple[int, int, float], start: int, end: int
     ) -> RangeCount:
         upper, inner, estimate = counts
+        rows, partial, missing = plan.about()
         return RangeCount(
-            upper=int(upper),
-            inner=int(inner),
-            estimate=float(estimate),
-            rows=plan.rows,
-            partial=plan.partial,
-            missing=self._missing(plan.missing, start, end),
-        )
+            upper=upper, inner=inner, estimate=estimate, rows=rows, partial=partial,
+            missing=self._missing(missing, start, end),
+        )  # fmt: skip
 
     def _missing(
         self, ranges: list[tuple[int, int]], start: int, end: int
@@ -238,7 +191,7 @@ class View:
                 begin / MICRO if begin > FIRST else -math.inf,
                 stop / MICRO if stop < LAST else math.inf,
             )
-            for begin, stop in unite([*ranges, *dropped])
+            for begin, stop in _unite([*ranges, *dropped])
         )
 
     def _digests(self, keys: Any, nulls: Nulls) -> Digests:
@@ -252,10 +205,14 @@ class View:
         )
 
 
-def _insist(answer: Callable[[], T]) -> T:
-    """Asks again each time a segment turns out to be damaged: it is known to be from then on."""
-    while True:
-        try:
-            return answer()
-        except Damaged:
+def _unite(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same time in as few ranges as possible."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if start >= end:
             continue
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined

@@ -14,6 +14,7 @@
 use super::journal::Journal;
 use super::names::affordable;
 use super::open::{OpenRows, Seen};
+use super::walk::OpenCount;
 use super::{Contents, MAX_ROWS, Mark, RowRecord};
 use crate::error::{Error, Result};
 use crate::event_time::{ClockView, FAR, Oddities, StreamTime};
@@ -414,6 +415,23 @@ impl Buffer {
         })
     }
 
+    /// How many rows a segment has. By time every row is there, whether it saw something or not.
+    pub fn row_count(&self, open: &OpenRows) -> usize {
+        match self.plan.rows_by {
+            RowsBy::Time(_) => self.plan.rows as usize,
+            RowsBy::Arrivals(_) => open.rows().len(),
+        }
+    }
+
+    /// How often a key came in each row of the open segments, with what the row has seen.
+    pub fn counts_of(&self, mark: Mark) -> Vec<OpenCount> {
+        let each = |open: &OpenRows| {
+            let of = |(row, count): (u32, u64)| Some((*open.rows().get(row as usize)?, count));
+            open.rows_of(mark).filter_map(of).collect::<Vec<_>>()
+        };
+        self.open.values().flat_map(each).collect()
+    }
+
     /// The rows of a segment as they are recorded.
     pub fn row_records(&self, index: i64) -> Result<Vec<RowRecord>> {
         let (seen, (begin, _)) = (self.segment(index)?.rows(), self.span(index)?);
@@ -428,11 +446,7 @@ impl Buffer {
             };
             RowRecord { begin, end, seen, windows: 1 }
         };
-        // By time every row is there, whether it saw something or not.
-        let rows = match self.plan.rows_by {
-            RowsBy::Time(_) => self.plan.rows as usize,
-            RowsBy::Arrivals(_) => seen.len(),
-        };
+        let rows = self.row_count(self.segment(index)?);
         let seen = seen.iter().copied().chain(std::iter::repeat(Seen::NOTHING)).take(rows);
         Ok(seen.enumerate().map(record).collect())
     }

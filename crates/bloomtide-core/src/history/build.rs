@@ -49,7 +49,7 @@ pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
         gate_error: goal.gate_error,
         predicted_error: plan::measured_error(&taken, sizes.columns, sizes.hashes),
         predicted_gate_error: gate_fill.powi(sizes.gate_hashes as i32),
-        rows: contents.rows.clone(),
+        rows: contents.rows.as_slice().into(),
     };
     Ok(header.seal(&body))
 }

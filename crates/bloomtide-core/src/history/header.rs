@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::format::{self, END, Kind};
 use crate::hash::Hasher;
 use crc32c::crc32c;
+use std::sync::Arc;
 
 /// Bytes covered by one checksum.
 pub(super) const BLOCK: usize = 4096;
@@ -58,7 +59,7 @@ pub struct Header {
     /// Chance that the gate lets an absent key pass, by its bits that are on.
     pub predicted_gate_error: f64,
     /// Its rows.
-    pub rows: Vec<RowRecord>,
+    pub rows: Arc<[RowRecord]>,
 }
 
 /// Where the parts of the body begin, counted from its begin, in bytes.
@@ -165,7 +166,7 @@ impl Header {
             gate_error: f64::from_bits(word()?),
             predicted_error: f64::from_bits(word()?),
             predicted_gate_error: f64::from_bits(word()?),
-            rows: Vec::new(),
+            rows: Arc::default(),
         };
         let few = |hashes: u32| (1..=MAX_HASHES).contains(&hashes);
         if !few(gate_hashes) || !few(hashes) || sizes.columns == 0 || sizes.gate_bits == 0 {
@@ -174,7 +175,7 @@ impl Header {
         if begin > end || usize::from(order) >= super::codes::ORDERS {
             return Err(wrong("header", format!("begin {begin}, end {end}, order {order}")));
         }
-        header.rows = decode_rows(begin, row_count, reader.bytes(row_bytes)?)?;
+        header.rows = decode_rows(begin, row_count, reader.bytes(row_bytes)?)?.into();
         let checksums = common.len - format::SUM - reader.rest().len();
         reader.bytes(body.div_ceil(BLOCK) as u64 * 4)?;
         let padding = reader.rest();

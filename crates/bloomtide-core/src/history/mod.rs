@@ -36,6 +36,7 @@ mod mark;
 mod names;
 mod open;
 mod plan;
+mod range;
 mod recover;
 mod rollup;
 mod segment;
@@ -43,18 +44,21 @@ mod table;
 #[cfg(test)]
 mod tests;
 pub mod varint;
+mod walk;
 
 pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
 pub use build::build;
-pub use forest::{Forest, Known, RangeCounts, RangePlan};
+pub use forest::{Files, Forest, Known};
 pub use header::Header;
 pub use items::{Items, encode_items};
 pub use journal::{Record, Scan, scan};
 pub use mark::{Mark, mark_rows};
 pub use open::{OpenRows, Seen};
+pub use range::{RangeCounts, RangePlan};
 pub use recover::JournalReport;
 pub use rollup::{RowOf, roll_up};
 pub use segment::Segment;
+pub use walk::{DecayedSum, OpenCount};
 
 use crate::error::{Error, Result};
 use crate::hash::Hasher;

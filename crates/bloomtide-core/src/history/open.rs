@@ -38,12 +38,15 @@ pub struct OpenRows {
     pub(super) names: Names,
     /// Up to the last row that saw something.
     rows: Vec<Seen>,
+    /// All of them together.
+    all: Seen,
 }
 
 impl OpenRows {
     /// Nothing yet; `names` keys will be listed by name.
     pub fn new(names: usize) -> Self {
-        OpenRows { table: Table::default(), names: Names::new(names), rows: Vec::new() }
+        let (table, names) = (Table::default(), Names::new(names));
+        OpenRows { table, names, rows: Vec::new(), all: Seen::NOTHING }
     }
 
     /// Adds to a key's count in a row. True if its key should be named.
@@ -71,6 +74,7 @@ impl OpenRows {
             self.rows.resize(at + 1, Seen::NOTHING);
         }
         self.rows[at] = self.rows[at].with(seen);
+        self.all = self.all.with(seen);
         Ok(())
     }
 
@@ -102,7 +106,7 @@ impl OpenRows {
 
     /// What all rows have seen together.
     pub fn seen(&self) -> Seen {
-        self.rows.iter().fold(Seen::NOTHING, |all, row| all.with(*row))
+        self.all
     }
 
     /// How many pairs of key and row there are.
@@ -116,14 +120,9 @@ impl OpenRows {
         inside.fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
-    /// Writes the count of a key in every row, exact. Rows that are not in `out` are left out.
-    pub fn rows_of(&self, mark: Mark, out: &mut [u64]) {
-        out.fill(0);
-        for (row, count) in self.table.rows_of(mark) {
-            if let Some(slot) = out.get_mut(row as usize) {
-                *slot = count;
-            }
-        }
+    /// The rows that a key has, the newest first, and its count in each.
+    pub fn rows_of(&self, mark: Mark) -> impl Iterator<Item = (u32, u64)> {
+        self.table.rows_of(mark)
     }
 
     /// Every count, by mark, then by row.

@@ -135,6 +135,16 @@ impl Segment {
         self.body.sure(visited.map(|()| out))
     }
 
+    /// Calls `then` with each of these rows in which the key may be, and its count there.
+    pub fn counts_in(
+        &self,
+        mark: Mark,
+        rows: Range<usize>,
+        then: impl FnMut(usize, u64),
+    ) -> Result<()> {
+        self.body.sure(self.visit(mark, rows, then))
+    }
+
     /// Calls `then` with each of the rows in which the key may be, and its count there.
     fn visit(
         &self,

@@ -33,6 +33,10 @@ impl HistoryBuffer {
     pub(crate) fn write(&self) -> MutexGuard<'_, Buffer> {
         locked(&self.core)
     }
+
+    pub(crate) fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
 }
 
 by_words!(
@@ -197,7 +201,9 @@ impl HistoryBuffer {
             let core = self.write();
             core.row_records(index).and_then(|records| {
                 let mut rows = vec![0u64; records.len()];
-                core.segment(index)?.rows_of(mark, &mut rows);
+                core.segment(index)?
+                    .rows_of(mark)
+                    .for_each(|(row, count)| rows[row as usize] = count);
                 Ok(rows)
             })
         };

@@ -1,0 +1,416 @@
+//! What to read of a store for a range of time, and what that says of keys.
+//!
+//! ```text
+//! roots    ├───────────── 32d ─────────────┤├──── 32d ────┤├ 1d ┤├ 1d ┤├ 1h ┤ open
+//! range                ├────────────────────────────────────────────┤
+//! read     1m rows, 1h rows, then whole days, a whole segment, ... , 1h rows, 1m rows
+//! ```
+//!
+//! A row is *covered* if all its events lie in the range, and *partial* if some do. A partial row is asked
+//! through its children if it has any, so only the two edges descend, one step for each level of the ladder.
+//! The row's own count bounds what its children say: the smaller one counts.
+//!
+//! Sealed segments and open ones are read alike; what is open has no children. A plan knows no key.
+
+use super::forest::{Files, Forest, Known};
+use super::{Buffer, Mark, Named, RowRecord, Seen, Segment};
+use crate::error::Error;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What to read for a range.
+#[derive(Debug, Default)]
+pub struct RangePlan {
+    terms: Vec<Term>,
+    /// How many rows are read.
+    pub rows: usize,
+    /// How many of them are partial and have no children.
+    pub partial: usize,
+    /// Times of roots that cannot be asked.
+    pub missing: Vec<(i64, i64)>,
+}
+
+/// Rows of one segment that are asked together.
+#[derive(Debug)]
+struct Term {
+    source: Source,
+    rows: Range<usize>,
+    events: u64,
+    part: Part,
+    /// Whether these are all rows of the segment, and all of them are covered.
+    whole: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// The number of a sealed segment; it is read when a key is asked for.
+    Sealed(u64, Option<Arc<Segment>>),
+    /// The number of an open one.
+    Open(i64),
+}
+
+#[derive(Debug)]
+enum Part {
+    Covered,
+    /// A partial row, and the share of its time that lies in the range.
+    Partial {
+        share: f64,
+    },
+    /// A partial row that is asked through its children: so many terms behind this one.
+    Finer {
+        terms: usize,
+    },
+}
+
+/// What a range says.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RangeCounts {
+    /// Of all rows with an event that may lie in the range: never less than the truth.
+    pub upper: u64,
+    /// Of the covered rows: nothing outside of the range.
+    pub inner: u64,
+    /// `inner`, and of a partial row the share of its time.
+    pub estimate: f64,
+}
+
+impl RangeCounts {
+    pub(super) fn add(&mut self, other: RangeCounts) {
+        self.upper = self.upper.saturating_add(other.upper);
+        self.inner = self.inner.saturating_add(other.inner);
+        self.estimate += other.estimate;
+    }
+
+    /// What cannot be more than a row has in all.
+    pub(super) fn at_most(self, own: u64) -> Self {
+        let estimate = self.estimate.min(own as f64);
+        RangeCounts { upper: self.upper.min(own), inner: self.inner.min(own), estimate }
+    }
+}
+
+/// How much of a row's time lies in the range.
+pub(super) fn share(seen: &Seen, start: i64, end: i64) -> f64 {
+    let (first, last) = (i128::from(seen.first), i128::from(seen.last));
+    let inside = (last + 1).min(end.into()) - first.max(start.into());
+    inside as f64 / (last + 1 - first) as f64
+}
+
+impl Seen {
+    pub(super) fn is_in(&self, start: i64, end: i64) -> bool {
+        start <= self.first && self.last < end
+    }
+
+    pub(super) fn touches(&self, start: i64, end: i64) -> bool {
+        self.events > 0 && self.last >= start && self.first < end
+    }
+}
+
+impl Forest {
+    /// What to read of the sealed segments for the range `[start, end)`. Without `rollups` only the finest rows
+    /// there are: they add up exactly over ranges that meet at the edge of a row.
+    pub fn plan<F: Files>(
+        &mut self,
+        start: i64,
+        end: i64,
+        rollups: bool,
+        files: &mut F,
+    ) -> Result<RangePlan, F::Failed> {
+        let mut planner = Planner { plan: RangePlan::default(), rollups, files, forest: self };
+        for id in planner.forest.roots.clone() {
+            planner.root(id, start, end)?;
+        }
+        Ok(planner.plan)
+    }
+}
+
+struct Planner<'a, F> {
+    forest: &'a mut Forest,
+    files: &'a mut F,
+    rollups: bool,
+    plan: RangePlan,
+}
+
+impl<F: Files> Planner<'_, F> {
+    fn root(&mut self, id: u64, start: i64, end: i64) -> Result<(), F::Failed> {
+        let Some(Known { span, seen, .. }) = self.forest.known(id) else { return Ok(()) };
+        if seen.1 < start || seen.0 >= end {
+            return Ok(());
+        }
+        if self.forest.is_damaged(id) {
+            self.plan.missing.push((span.0.max(start), span.1.min(end)));
+            return Ok(());
+        }
+        self.node(id, start, end)
+    }
+
+    fn node(&mut self, id: u64, start: i64, end: i64) -> Result<(), F::Failed> {
+        let Some(known) = self.forest.known(id) else { return Ok(()) };
+        let Known { seen: (first, last), rows, events, .. } = *known;
+        let flat = !self.rollups && self.forest.has_children(id);
+        if !flat && start <= first && last < end {
+            let source = Source::Sealed(id, self.forest.segment_if_mapped(id));
+            self.plan.push(source, 0..rows, events, Part::Covered, true);
+            return Ok(());
+        }
+        if last < start || first >= end {
+            return Ok(());
+        }
+        let records = self.forest.rows(id, self.files)?;
+        let mut run = None;
+        for row in self.forest.near(&records, start, end) {
+            let record = &records[row];
+            if record.seen.events == 0 {
+                continue; // it says nothing and need not end a run
+            }
+            let touched = record.seen.touches(start, end);
+            let children = match touched && (flat || !record.seen.is_in(start, end)) {
+                true => self.forest.children(id, row, record),
+                false => Vec::new(),
+            };
+            if flat && !children.is_empty() {
+                self.cover(id, &records, run.take());
+                self.finer(&children, record, start, end)?;
+            } else if record.seen.is_in(start, end) {
+                run = Some(run.map_or(row, |run: Range<usize>| run.start)..row + 1);
+            } else {
+                self.cover(id, &records, run.take());
+                if touched {
+                    let source = Source::Sealed(id, self.forest.segment_if_mapped(id));
+                    let place = self.plan.cut(source, row, &record.seen, start, end);
+                    if !children.is_empty() {
+                        self.finer(&children, record, start, end)?;
+                        self.plan.finer(place);
+                    }
+                }
+            }
+        }
+        self.cover(id, &records, run);
+        Ok(())
+    }
+
+    /// The children of a row, as far as they lie in it.
+    fn finer(
+        &mut self,
+        children: &[u64],
+        record: &RowRecord,
+        start: i64,
+        end: i64,
+    ) -> Result<(), F::Failed> {
+        let (start, end) = (start.max(record.begin), end.min(record.end));
+        children.iter().try_for_each(|child| self.node(*child, start, end))
+    }
+
+    /// A run of covered rows.
+    fn cover(&mut self, id: u64, records: &[RowRecord], run: Option<Range<usize>>) {
+        let Some(rows) = run else { return };
+        let events = records[rows.clone()].iter().map(|row| row.seen.events).sum();
+        let source = Source::Sealed(id, self.forest.segment_if_mapped(id));
+        let whole = rows.len() == records.len();
+        self.plan.push(source, rows, events, Part::Covered, whole);
+    }
+}
+
+impl RangePlan {
+    fn push(&mut self, source: Source, rows: Range<usize>, events: u64, part: Part, whole: bool) {
+        self.rows += rows.len();
+        self.terms.push(Term { source, rows, events, part, whole });
+    }
+
+    /// A partial row; its place among the terms.
+    fn cut(&mut self, source: Source, row: usize, seen: &Seen, start: i64, end: i64) -> usize {
+        let part = Part::Partial { share: share(seen, start, end) };
+        self.push(source, row..row + 1, seen.events, part, false);
+        self.partial += 1;
+        self.terms.len() - 1
+    }
+
+    /// The terms behind that place are the children of the partial row there.
+    fn finer(&mut self, place: usize) {
+        self.terms[place].part = Part::Finer { terms: self.terms.len() - place - 1 };
+        (self.rows, self.partial) = (self.rows - 1, self.partial - 1);
+    }
+
+    /// Adds what to read of the open segments.
+    pub fn add_open(&mut self, buffer: &Buffer, start: i64, end: i64) {
+        for (index, open) in buffer.segments() {
+            let all = open.seen();
+            if all.events > 0 && all.is_in(start, end) {
+                let rows = buffer.row_count(open);
+                self.push(Source::Open(index), 0..rows, all.events, Part::Covered, true);
+                continue;
+            }
+            let rows = open.rows();
+            let mut run: Option<Range<usize>> = None;
+            for (row, seen) in rows.iter().enumerate().filter(|(_, seen)| seen.events > 0) {
+                if seen.is_in(start, end) {
+                    run = Some(run.map_or(row, |run| run.start)..row + 1);
+                    continue;
+                }
+                self.cover_open(index, rows, run.take());
+                if seen.touches(start, end) {
+                    self.cut(Source::Open(index), row, seen, start, end);
+                }
+            }
+            self.cover_open(index, rows, run);
+        }
+    }
+
+    fn cover_open(&mut self, index: i64, rows: &[Seen], run: Option<Range<usize>>) {
+        let Some(run) = run else { return };
+        let events = rows[run.clone()].iter().map(|seen| seen.events).sum();
+        self.push(Source::Open(index), run, events, Part::Covered, false);
+    }
+
+    /// How many events there are of all keys. Exact but for partial rows.
+    pub fn events(&self) -> RangeCounts {
+        let mut sum = [RangeCounts::default()];
+        let mut ask = |term: &Term, own: &mut [u64]| {
+            own[0] = term.events;
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(()) = fold(&self.terms, &mut ask, &mut sum);
+        sum[0]
+    }
+
+    /// The terms in pieces that need no more files than may be mapped. No term's children are in another piece.
+    pub fn pieces(&self, forest: &Forest) -> Vec<Range<usize>> {
+        let (mut pieces, mut start, mut at) = (Vec::new(), 0, 0);
+        while at < self.terms.len() {
+            let next = at + 1 + self.terms[at].part.below();
+            if next - start > forest.room && at > start {
+                pieces.push(start..at);
+                start = at;
+            }
+            at = next;
+        }
+        pieces.push(start..at);
+        pieces
+    }
+
+    /// Opens the files that a piece needs.
+    pub fn open<F: Files>(
+        &mut self,
+        piece: &Range<usize>,
+        forest: &mut Forest,
+        files: &mut F,
+    ) -> Result<(), F::Failed> {
+        for term in &mut self.terms[piece.clone()] {
+            if let Source::Sealed(id, segment @ None) = &mut term.source {
+                *segment = Some(forest.segment(*id, files)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the files of a piece, if it is not all of the plan.
+    pub fn close(&mut self, piece: &Range<usize>) {
+        if piece.len() < self.terms.len() {
+            for term in &mut self.terms[piece.clone()] {
+                if let Source::Sealed(_, segment) = &mut term.source {
+                    *segment = None;
+                }
+            }
+        }
+    }
+
+    /// Adds how often each key came in the rows of a piece that is open. An error comes with its segment.
+    pub fn count(
+        &self,
+        piece: &Range<usize>,
+        buffer: &Buffer,
+        marks: &[Option<Mark>],
+        sums: &mut [RangeCounts],
+    ) -> Result<(), (u64, Error)> {
+        let mut ask = |term: &Term, out: &mut [u64]| {
+            let mut each = out.iter_mut().zip(marks);
+            each.try_for_each(|(own, mark)| {
+                *own = mark.map_or(Ok(0), |mark| term.count(buffer, mark))?;
+                Ok(())
+            })
+        };
+        fold(&self.terms[piece.clone()], &mut ask, sums)
+    }
+
+    /// The most frequent keys of each of the finest segments in a piece that is open, the most that any other key
+    /// of it has, and whether all of it is covered.
+    #[expect(clippy::type_complexity, reason = "one place takes it apart")]
+    pub fn names(
+        &self,
+        piece: &Range<usize>,
+        buffer: &Buffer,
+    ) -> Result<Vec<(Vec<Named>, u64, bool)>, (u64, Error)> {
+        let terms = &self.terms[piece.clone()];
+        let finest = terms.iter().filter(|term| !matches!(term.part, Part::Finer { .. }));
+        finest
+            .map(|term| {
+                let (names, unlisted) = match &term.source {
+                    Source::Open(index) => {
+                        buffer.segment(*index).map_err(|error| (0, error))?.top()
+                    }
+                    Source::Sealed(id, segment) => {
+                        opened(*id, segment)?.names().map_err(|error| (*id, error))?
+                    }
+                };
+                Ok((names, unlisted, term.whole))
+            })
+            .collect()
+    }
+}
+
+impl Part {
+    fn below(&self) -> usize {
+        if let Part::Finer { terms } = self { *terms } else { 0 }
+    }
+}
+
+impl Term {
+    fn count(&self, buffer: &Buffer, mark: Mark) -> Result<u64, (u64, Error)> {
+        match &self.source {
+            Source::Open(index) => {
+                let open = buffer.segment(*index).map_err(|error| (0, error))?;
+                Ok(open.count(mark, self.rows.start as u32, self.rows.end as u32))
+            }
+            Source::Sealed(id, segment) => {
+                opened(*id, segment)?.count(mark, self.rows.clone()).map_err(|error| (*id, error))
+            }
+        }
+    }
+}
+
+fn opened(id: u64, segment: &Option<Arc<Segment>>) -> Result<&Segment, (u64, Error)> {
+    let unread = || (id, Error::Invariant { invariant: "a piece is open when it is asked".into() });
+    segment.as_deref().ok_or_else(unread)
+}
+
+/// Adds what these terms say together, of each key.
+fn fold<E>(
+    terms: &[Term],
+    ask: &mut impl FnMut(&Term, &mut [u64]) -> Result<(), E>,
+    sums: &mut [RangeCounts],
+) -> Result<(), E> {
+    let mut own = vec![0; sums.len()];
+    let mut rest = terms;
+    while let Some((term, behind)) = rest.split_first() {
+        let (inside, others) = behind.split_at(term.part.below());
+        rest = others;
+        ask(term, &mut own)?;
+        if own.iter().all(|own| *own == 0) {
+            continue;
+        }
+        let mut deep = Vec::new();
+        if let Part::Finer { .. } = term.part {
+            deep = vec![RangeCounts::default(); sums.len()];
+            fold(inside, ask, &mut deep)?;
+        }
+        for (key, (sum, own)) in sums.iter_mut().zip(&own).enumerate() {
+            sum.add(match term.part {
+                Part::Covered => RangeCounts { upper: *own, inner: *own, estimate: *own as f64 },
+                Part::Partial { share } => {
+                    RangeCounts { upper: *own, inner: 0, estimate: *own as f64 * share }
+                }
+                // All of it speaks of events within this row, so nothing can be more than the row.
+                Part::Finer { .. } => deep[key].at_most(*own),
+            });
+        }
+    }
+    Ok(())
+}
