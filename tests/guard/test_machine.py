@@ -246,7 +246,7 @@ def test_no_mix_of_writes_makes_the_guard_call_a_key_absent_that_is_there(
     url: str, removals: Literal["never", "commit"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No process is killed here, so there is no need to wait for what it may have left.
-    monkeypatch.setattr("bloomtide.guard.guard.wait_for_writers", lambda *_, **__: None)
+    monkeypatch.setattr("bloomtide.guard.table.wait_for_writers", lambda *_, **__: None)
     machine: type[Mix] = type("Mix", (Mix,), {"url": url, "removals": removals, "ready": 0})
     run_state_machine_as_test(
         machine, settings=settings(max_examples=60, stateful_step_count=10, deadline=None)

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
 from bloomtide.errors import ParameterError
+from bloomtide.guard.table import is_in_memory
 from bloomtide.guard.writes.engine import OWN
 
 log = logging.getLogger("bloomtide.guard")
@@ -36,7 +36,7 @@ class BackgroundQueries:
     """
 
     def __init__(self, engine: Engine, *, is_async: bool) -> None:
-        if isinstance(engine.pool, (StaticPool, SingletonThreadPool)):
+        if is_in_memory(engine):
             raise ParameterError(
                 "`refresh` and `outbox` need a database that can be connected to once more",
                 hint="use a file; a database in memory has no other writers",

@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -27,9 +26,8 @@ from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Connection, Engine, event, func, literal, select
+from sqlalchemy import Connection, Engine, literal, select
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
 from bloomtide import system
 from bloomtide.errors import (
@@ -45,26 +43,14 @@ from bloomtide.guard.columns import find_columns, is_unique, subject_of
 from bloomtide.guard.counts import Mode, QuestionCounts
 from bloomtide.guard.filter.keys import KeyFilter, Progress
 from bloomtide.guard.key_parts import Normalizer, Unseen
-from bloomtide.guard.running_writers import prepared_writers, wait_for_writers
-from bloomtide.guard.schema.facts import (
-    TableFacts,
-    check_rows,
-    check_writers,
-    full_name,
-    read_facts,
-)
-from bloomtide.guard.schema.mapping import check_columns, runner
 from bloomtide.guard.stats import GuardStats, State
+from bloomtide.guard.table import GuardedTable, is_in_memory
 from bloomtide.guard.upkeep import Upkeep, follow, refuse_removals
 from bloomtide.guard.values import KeyMaker
-from bloomtide.guard.writes.engine import EngineWrites
 from bloomtide.guard.writes.transaction import Key
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
-
-_BATCH = 10_000
-"""Rows that a build fetches at once."""
 
 _GLANCE = 0.02
 """Seconds between two looks at what another process does."""
@@ -122,8 +108,7 @@ class DatabaseGuard:
                 allowed='"never"',
             )
         require("rebuild", rebuild, '"auto" or "manual"', rebuild in ("auto", "manual"))
-        in_memory = isinstance(self.engine.pool, (SingletonThreadPool, StaticPool))
-        self._keeps = rebuild == "auto" and not in_memory
+        self._keeps = rebuild == "auto" and not is_in_memory(self.engine)
         self._keymaker = KeyMaker(
             self.columns, self.engine.dialect, normal, in_tuples=isinstance(column, (tuple, list))
         )
@@ -146,17 +131,17 @@ class DatabaseGuard:
         )
         self._one_build = asyncio.Lock()
         self._closed = False
-        self._facts: TableFacts | None = None
-        self._schema = self.columns[0].table.schema
         self._upkeep: Upkeep | None = None
+        self._table = GuardedTable(
+            self.engine, self.columns, self._keymaker, self._store, follows=self._follows
+        )
         try:
+            self._table.refuse_at_once()
             if self._follows:
                 self._upkeep = self._start_upkeep()
         except BaseException:
-            self._store.detach()
+            self.close()
             raise
-        self._writes = EngineWrites(self.engine, self.columns, self._keymaker, self._store)
-        event.listen(self.engine, "connect", self._connected)
         _guards.add(self)
 
     def _start_upkeep(self) -> Upkeep:
@@ -351,26 +336,24 @@ class DatabaseGuard:
                 return await connection.run_sync(lambda inner: self._build(inner, progress))
 
     def _build(self, connection: Connection, progress: Progress | None) -> bool:
-        table = self.columns[0].table
-        run, schema = runner(connection), connection.schema_for_object(table)
         if self._store.may_join():
-            self._check_facts(connection, self._read_facts(connection, schema), schema)
+            self._table.check(connection)
             return True
-        check_rows(run, connection.dialect.name, table.name, schema)
-        name = full_name(table.name, schema)
-        if connection.dialect.name == "postgresql" and prepared_writers(run, name):
-            self._store.distrust("a prepared transaction may have written keys")
+        expected = self._table.count(connection)
+        if expected is None:
             return False
-        expected = connection.scalar(select(func.count()).select_from(table))
-        # The scan must look at the database as it is after the new filter was made, and with some
-        # isolation levels a transaction looks at it as it was when it began.
-        connection.rollback()
         done = self._store.rebuild(
-            lambda: self._scan(connection, name, schema), expected=expected, progress=progress
+            lambda: self._scan(connection), expected=expected, progress=progress
         )
         if done and self._upkeep is not None:
             self._upkeep.built()
         return done
+
+    def _scan(self, connection: Connection) -> Iterator[list[Key]]:
+        upkeep = self._upkeep
+        if upkeep is None:
+            return self._table.scan(connection)
+        return self._table.scan(connection, upkeep.before_scan, upkeep.after_scan)
 
     @contextmanager
     def _keeping(self) -> Iterator[None]:
@@ -391,101 +374,6 @@ class DatabaseGuard:
 
     def _build_again(self, connection: Connection) -> bool:
         return not self._closed and self._build(connection, None)
-
-    def _scan(self, connection: Connection, name: str, schema: str | None) -> Iterator[list[Key]]:
-        if connection.dialect.name == "postgresql":
-            in_loop = connection.dialect.is_async
-            wait_for_writers(runner(connection), connection.rollback, name, in_loop=in_loop)
-        began = time.monotonic()
-        since = self._upkeep.before_scan(connection) if self._upkeep is not None else None
-        facts = self._read_facts(connection, schema)
-        self._check_facts(connection, facts, schema)
-        yield from self._read_all(connection)
-        if self._upkeep is not None:
-            self._upkeep.after_scan(connection, began, since)
-        again = self._read_facts(connection, schema)
-        connection.rollback()
-        if facts is not None and again is not None and again.fingerprint != facts.fingerprint:
-            self._store.distrust("the table was changed while it was read")
-
-    # --- the schema ---------------------------------------------------------------------------
-
-    def _read_facts(self, connection: Connection, schema: str | None) -> TableFacts | None:
-        names = [column.name for column in self.columns]
-        table, dialect = self.columns[0].table, connection.dialect.name
-        return read_facts(runner(connection), dialect, table.name, schema, names)
-
-    def _check_facts(
-        self, connection: Connection, facts: TableFacts | None, schema: str | None
-    ) -> None:
-        """Refuses a table that cannot be guarded; else statements are read for what was found."""
-        before, table = self._facts, self.columns[0].table
-        changed = (
-            before is not None and facts is not None and (before.fingerprint != facts.fingerprint)
-        )
-        if changed and self._store.state is State.READY:
-            self._store.distrust("the table has changed")
-        if facts is not None and not self._keymaker.is_own:
-            run = runner(connection)
-            check_columns(run, facts, table, self.columns, self._keymaker, schema)
-        connection.rollback()
-        if not self._follows:
-            primary = frozenset(column.name for column in table.primary_key.columns)
-            names = [column.name for column in self.columns]
-            check_writers(facts, table.name, names, primary)
-        if facts is not None:
-            self._learn(facts)
-            self._schema = schema
-
-    def _learn(self, facts: TableFacts) -> None:
-        self._facts = facts
-        self._writes.read_for(facts.target(self._writes.target))
-
-    def _connected(self, dbapi_connection: Any, record: Any) -> None:
-        """A new connection: the database may have been changed since the last one."""
-        known = self._facts
-        if known is not None and self._store.state is not State.READY:
-            return
-
-        def run(sql: str) -> Sequence[Any]:
-            cursor = dbapi_connection.cursor()
-            try:
-                cursor.execute(sql)
-                return cast("Sequence[Any]", cursor.fetchall())
-            finally:
-                cursor.close()
-
-        names = [column.name for column in self.columns]
-        table, dialect = self.columns[0].table, self.engine.dialect.name
-        try:
-            found = read_facts(run, dialect, table.name, self._schema, names)
-            dbapi_connection.rollback()
-        except Exception:  # noqa: BLE001 - each driver has its own errors
-            found = None
-        if known is None and found is not None:
-            self._learn(found)  # before the connection can write
-        elif known is not None and (found is None or found.fingerprint != known.fingerprint):
-            self._store.distrust("the table has changed")
-
-    # --- reading ------------------------------------------------------------------------------
-
-    def _read_all(self, connection: Connection) -> Iterator[list[Key]]:
-        query = select(*self._keymaker.read).where(*(c.is_not(None) for c in self.columns))
-        options = {"stream_results": True, "yield_per": _BATCH}
-        try:
-            with connection.execute(query, execution_options=options) as result:
-                for rows in result.partitions():
-                    yield self._keys_of(rows)
-        finally:
-            connection.rollback()
-
-    def _keys_of(self, rows: Sequence[Any]) -> list[Key]:
-        plain = self._plain
-        if plain is not None:
-            keys: list[Any] = [row[0] for row in rows if type(row[0]) is plain]
-            if len(keys) == len(rows):
-                return keys
-        return [key for row in rows if (key := self._keymaker.stored(row)) is not None]
 
     def distrust(self, reason: str = "somebody said so") -> None:
         """Says that keys were written which the guard cannot have seen: all pass until a build."""
@@ -542,8 +430,7 @@ class DatabaseGuard:
             self._closed = True
             if self._upkeep is not None:
                 self._upkeep.close()
-            event.remove(self.engine, "connect", self._connected)
-            self._writes.close()
+            self._table.close()
             self._store.detach()
 
     def __enter__(self) -> Self:

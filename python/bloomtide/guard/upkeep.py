@@ -103,6 +103,8 @@ class Upkeep:
         self._build = build
         self._how = how
         self._rebuilds = rebuilds
+        self._began = 0.0
+        self._since: Position | None = None
         self._scanned: tuple[float, float] | None = None
         self.begun = False
         """Somebody has asked for the first build."""
@@ -124,28 +126,26 @@ class Upkeep:
 
     # --- around a build -----------------------------------------------------------------------
 
-    def before_scan(self, connection: Connection) -> Position | None:
+    def before_scan(self, connection: Connection) -> None:
         """The position before the scan, so that nothing falls between the two."""
         self.begun, self._scanned = True, None
-        outbox = self._how.outbox
-        if outbox is None:
-            return None
-        outbox.install(connection)
-        since = outbox.position(connection)
-        # The position knows the schema: what was renamed before it must not be part of it.
-        outbox.install(connection)
-        return since
+        self._began = time.monotonic()
+        if self._how.outbox is not None:
+            self._how.outbox.install(connection)
+            self._since = self._how.outbox.position(connection)
+            # The position knows the schema: what was renamed before it must not be part of it.
+            self._how.outbox.install(connection)
 
-    def after_scan(self, connection: Connection, began: float, since: Position | None) -> None:
+    def after_scan(self, connection: Connection) -> None:
         """Reads what others have committed since the scan began."""
-        looked_at = began
-        if self._how.outbox is not None and since is not None:
+        looked_at = self._began
+        if self._how.outbox is not None and self._since is not None:
             looked_at = time.monotonic()
-            reached = self._how.outbox.read_keys(connection, since, self._keys.add_many)
+            reached = self._how.outbox.read_keys(connection, self._since, self._keys.add_many)
             # Who follows already goes on from where it is, which cannot be too far.
             if reached is not None and self._place.position is None:
                 self._place.position = reached.to_json()
-        self._scanned = (began, looked_at)
+        self._scanned = (self._began, looked_at)
 
     def built(self) -> None:
         """The filter that was scanned last is in use."""

@@ -1,0 +1,180 @@
+"""`GuardedTable`: the guarded table as the database has it.
+
+Its catalogue is read when the guard is made, at each build and at each new connection. A table that
+cannot be guarded is refused; one that has changed is not trusted until the next build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+from sqlalchemy import Column, Connection, Engine, event, func, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import SingletonThreadPool, StaticPool
+
+from bloomtide.guard.filter.keys import KeyFilter
+from bloomtide.guard.running_writers import prepared_writers, wait_for_writers
+from bloomtide.guard.schema.facts import (
+    Run,
+    TableFacts,
+    check_rows,
+    check_writers,
+    full_name,
+    read_facts,
+)
+from bloomtide.guard.schema.mapping import check_columns, runner
+from bloomtide.guard.stats import State
+from bloomtide.guard.values import KeyMaker
+from bloomtide.guard.writes.engine import EngineWrites
+from bloomtide.guard.writes.transaction import Key
+
+_BATCH = 10_000
+"""Rows that a build fetches at once."""
+
+
+def is_in_memory(engine: Engine) -> bool:
+    """Whether only its own connection can see the database."""
+    return isinstance(engine.pool, (SingletonThreadPool, StaticPool))
+
+
+class GuardedTable:
+    """The table of the key columns, as one engine sees it."""
+
+    def __init__(
+        self, engine: Engine, columns: Sequence[Column[Any]], keys: KeyMaker, store: KeyFilter,
+        *, follows: bool,
+    ) -> None:  # fmt: skip
+        """`follows`: somebody sees what the database writes by itself."""
+        self._engine = engine
+        self._table = columns[0].table
+        self._columns = tuple(columns)
+        self._keys = keys
+        self._store = store
+        self._follows = follows
+        self._facts: TableFacts | None = None
+        self._schema = self._table.schema
+        self.writes = EngineWrites(engine, columns, keys, store)
+        event.listen(engine, "connect", self._connected)
+
+    def close(self) -> None:
+        event.remove(self._engine, "connect", self._connected)
+        self.writes.close()
+
+    # --- the catalogue ------------------------------------------------------------------------
+
+    def refuse_at_once(self) -> None:
+        """Raises if the table cannot be guarded, as far as the database can be asked now."""
+        if self._engine.dialect.is_async or is_in_memory(self._engine):
+            return
+        pool = self._engine.pool.recreate()
+        try:
+            with Engine(pool, self._engine.dialect, self._engine.url).connect() as connection:
+                self.check(connection)
+        except SQLAlchemyError:
+            return  # it is away, and a build will tell
+        finally:
+            pool.dispose()
+
+    def _read(self, run: Run, schema: str | None) -> TableFacts | None:
+        names = [column.name for column in self._columns]
+        return read_facts(run, self._engine.dialect.name, self._table.name, schema, names)
+
+    def check(self, connection: Connection) -> TableFacts | None:
+        """Refuses a table that cannot be guarded; else statements are read for what was found."""
+        run, schema = runner(connection), connection.schema_for_object(self._table)
+        check_rows(run, connection.dialect.name, self._table.name, schema)
+        facts, before = self._read(run, schema), self._facts
+        if before is not None and facts is not None and before.fingerprint != facts.fingerprint:
+            self._distrust_if_ready()
+        if facts is not None and not self._keys.is_own:
+            check_columns(run, facts, self._table, self._columns, self._keys, schema)
+        connection.rollback()
+        if not self._follows:
+            primary = frozenset(column.name for column in self._table.primary_key.columns)
+            names = [column.name for column in self._columns]
+            check_writers(facts, self._table.name, names, primary)
+        if facts is not None:
+            self._learn(facts)
+            self._schema = schema
+        return facts
+
+    def _learn(self, facts: TableFacts) -> None:
+        self._facts = facts
+        self.writes.read_for(facts.target(self.writes.target))
+
+    def _distrust_if_ready(self) -> None:
+        if self._store.state is State.READY:
+            self._store.distrust("the table has changed")
+
+    def _connected(self, dbapi_connection: Any, record: Any) -> None:
+        """A new connection: the database may have been changed since the last one."""
+        known = self._facts
+        if known is not None and self._store.state is not State.READY:
+            return
+
+        def run(sql: str) -> Sequence[Any]:
+            cursor = dbapi_connection.cursor()
+            try:
+                cursor.execute(sql)
+                return cast("Sequence[Any]", cursor.fetchall())
+            finally:
+                cursor.close()
+
+        try:
+            found = self._read(run, self._schema)
+            dbapi_connection.rollback()
+        except Exception:  # noqa: BLE001 - each driver has its own errors
+            found = None
+        if known is None and found is not None:
+            self._learn(found)  # before the connection can write
+        elif known is not None and (found is None or found.fingerprint != known.fingerprint):
+            self._store.distrust("the table has changed")
+
+    # --- the rows -----------------------------------------------------------------------------
+
+    def count(self, connection: Connection) -> int | None:
+        """How many rows there are; None if a build would not be valid now."""
+        run, schema = runner(connection), connection.schema_for_object(self._table)
+        name = full_name(self._table.name, schema)
+        if connection.dialect.name == "postgresql" and prepared_writers(run, name):
+            self._store.distrust("a prepared transaction may have written keys")
+            return None
+        found = connection.scalar(select(func.count()).select_from(self._table))
+        # The scan must look at the database as it is after the new filter was made, and with some
+        # isolation levels a transaction looks at it as it was when it began.
+        connection.rollback()
+        return int(found or 0)
+
+    def scan(
+        self, connection: Connection, before: Callable[[Connection], object] = lambda _: None,
+        after: Callable[[Connection], object] = lambda _: None,
+    ) -> Iterator[list[Key]]:  # fmt: skip
+        """Reads all keys, in batches; `before` and `after` that, follows other writers."""
+        run, schema = runner(connection), connection.schema_for_object(self._table)
+        if connection.dialect.name == "postgresql":
+            name, in_loop = full_name(self._table.name, schema), connection.dialect.is_async
+            wait_for_writers(run, connection.rollback, name, in_loop=in_loop)
+        before(connection)
+        facts = self.check(connection)
+        query = select(*self._keys.read).where(*(c.is_not(None) for c in self._columns))
+        options = {"stream_results": True, "yield_per": _BATCH}
+        try:
+            with connection.execute(query, execution_options=options) as result:
+                for rows in result.partitions():
+                    yield self._keys_of(rows)
+        finally:
+            connection.rollback()
+        after(connection)
+        again = self._read(run, schema)
+        connection.rollback()
+        if facts is not None and again is not None and again.fingerprint != facts.fingerprint:
+            self._store.distrust("the table was changed while it was read")
+
+    def _keys_of(self, rows: Sequence[Any]) -> list[Key]:
+        plain = self._keys.plain
+        if plain is not None:
+            keys: list[Any] = [row[0] for row in rows if type(row[0]) is plain]
+            if len(keys) == len(rows):
+                return keys
+        return [key for row in rows if (key := self._keys.stored(row)) is not None]
