@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import sys
 from typing import Any, Protocol
 
 from sqlalchemy.orm import Session, scoped_session
 
 from bloomtide.errors import require
-from bloomtide.guard.async_classes import async_classes
 
 _UNKNOWN = object()
 
@@ -24,11 +23,17 @@ class Asked(Protocol):
     """What is needed of a guard."""
 
     def may_exist(self, key: Any) -> bool: ...
-    def pass_on(self) -> None:
-        """Counts a question that goes to the database without having been asked here."""
+    def pass_on(self) -> None: ...
+    def note(self, key: Any, found: bool) -> None: ...
 
-    def note(self, key: Any, found: bool) -> None:
-        """Counts what the database answered."""
+
+def async_classes(*names: str) -> tuple[type, ...]:
+    """Classes of `sqlalchemy.ext.asyncio` for `isinstance`; none while nobody has imported it.
+
+    SQLAlchemy 2.1 cannot import it without greenlet, which only async engines need.
+    """
+    module = sys.modules.get("sqlalchemy.ext.asyncio")
+    return tuple(getattr(module, name) for name in names) if module else ()
 
 
 def has_unsent(session: Any) -> bool:
@@ -42,7 +47,7 @@ def _is_session(value: Any) -> bool:
 
 
 def checked(guard: Asked, names: tuple[str, ...], absent: Any, function: Any) -> Any:
-    """The function, called only if it may find something."""
+    """The function, called only if it may find something; the arguments `names` hold the key."""
     signature = inspect.signature(function)
     unknown = [name for name in names if name not in signature.parameters]
     require("names", unknown, f"arguments of `{function.__name__}`", not unknown)
@@ -55,51 +60,34 @@ def checked(guard: Asked, names: tuple[str, ...], absent: Any, function: Any) ->
         bound = signature.bind(*arguments, **words)
         bound.apply_defaults()
         values = tuple(bound.arguments[name] for name in names)
-        key = values if len(values) > 1 else values[0]
         sessions = filter(_is_session, bound.arguments.values())
         if None in values or any(map(has_unsent, sessions)):
             guard.pass_on()
             return _UNKNOWN, True
+        key = values if len(values) > 1 else values[0]
         return key, guard.may_exist(key)
 
-    def note(key: Any, result: Any) -> None:
-        if key is _UNKNOWN or _comes_later(result):
-            return
-        if absent is None:
-            guard.note(key, result is not None)
-        elif type(result) is type(spared := nothing()):
-            guard.note(key, bool(result != spared))
+    def noted(key: Any, result: Any) -> Any:
+        comes_later = inspect.isgenerator(result) or inspect.isasyncgen(result)
+        if key is not _UNKNOWN and not comes_later and not inspect.isawaitable(result):
+            if absent is None:
+                guard.note(key, result is not None)
+            elif type(result) is type(spared := nothing()):
+                guard.note(key, bool(result != spared))
+        return result
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def asked_later(*arguments: Any, **words: Any) -> Any:
             key, must = ask(arguments, words)
-            if not must:
-                return nothing()
-            result = await function(*arguments, **words)
-            note(key, result)
-            return result
+            return noted(key, await function(*arguments, **words)) if must else nothing()
 
         return asked_later
 
     @functools.wraps(function)
     def asked(*arguments: Any, **words: Any) -> Any:
         key, must = ask(arguments, words)
-        if not must:
-            return nothing()
-        result = function(*arguments, **words)
-        note(key, result)
-        return result
+        return noted(key, function(*arguments, **words)) if must else nothing()
 
     return asked
-
-
-def _comes_later(result: Any) -> bool:
-    """Whether nobody knows yet what was found."""
-    return inspect.isgenerator(result) or inspect.isasyncgen(result) or inspect.isawaitable(result)
-
-
-def decorator(guard: Asked, names: tuple[str, ...], absent: Any) -> Callable[[Any], Any]:
-    """For functions whose arguments of those names hold the key."""
-    return functools.partial(checked, guard, names, absent)

@@ -17,6 +17,7 @@ was deleted since is called absent (only with `removals="commit"`), though that 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,13 +38,11 @@ from bloomtide.errors import (
     StorageError,
     require,
 )
-from bloomtide.guard.async_classes import async_classes
-from bloomtide.guard.check import decorator, has_unsent
+from bloomtide.guard.check import async_classes, checked, has_unsent
 from bloomtide.guard.columns import find_columns, is_unique, subject_of
-from bloomtide.guard.counts import Mode, QuestionCounts
 from bloomtide.guard.filter.keys import KeyFilter, Progress
 from bloomtide.guard.key_parts import Normalizer, Unseen
-from bloomtide.guard.stats import GuardStats, State
+from bloomtide.guard.stats import GuardStats, Mode, QuestionCounts, State
 from bloomtide.guard.table import GuardedTable, is_in_memory
 from bloomtide.guard.upkeep import Upkeep, follow, refuse_removals
 from bloomtide.guard.values import KeyMaker
@@ -304,7 +303,7 @@ class DatabaseGuard:
         must equal what the function returns for such a key.
         """
         require("names", names, "one for each column", len(names) == len(self.columns))
-        return decorator(self, names, absent)
+        return functools.partial(checked, self, names, absent)
 
     # --- building -----------------------------------------------------------------------------
 
@@ -408,18 +407,7 @@ class DatabaseGuard:
 
     def stats(self) -> GuardStats:
         """What it was asked, what it answered, and what it holds."""
-        held, counts = self._store.stats(), self._counts
-        return GuardStats(
-            **{name: getattr(held, name) for name in held.__dataclass_fields__},
-            mode=counts.mode,
-            bypassed=counts.bypass,
-            asked=counts.asked,
-            avoided=counts.avoided,
-            passed=counts.passed,
-            true_keys=counts.true_keys,
-            false_true=counts.false_true,
-            wrong_false=counts.wrong_false,
-        )
+        return self._counts.stats(self._store.stats())
 
     def _refuse_closed(self) -> None:
         require("guard", "closed", "open", not self._closed, hint="make a new one")

@@ -139,21 +139,20 @@ def instant_key(value: Any) -> Key:
     return (value - _EPOCH) // _MICRO
 
 
-def wall_clock_key(value: Any) -> Key:
-    """Of a column without one: what stands there."""
-    if not isinstance(value, dt.datetime):
-        raise wrong_type(value, "a datetime")
-    if value.tzinfo is not None:
-        raise Unseen
-    return value.replace(fold=0).isoformat()
+def _local_key(kind: type[dt.datetime] | type[dt.time], wanted: str) -> Normalizer:
+    def key(value: Any) -> Key:
+        if not isinstance(value, kind):
+            raise wrong_type(value, wanted)
+        if value.tzinfo is not None:
+            raise Unseen
+        return value.replace(fold=0).isoformat()
+
+    return key
 
 
-def time_key(value: Any) -> Key:
-    if not isinstance(value, dt.time):
-        raise wrong_type(value, "a time")
-    if value.tzinfo is not None:
-        raise Unseen
-    return value.replace(fold=0).isoformat()
+wall_clock_key = _local_key(dt.datetime, "a datetime")
+"""Of a column without a time zone: what stands there."""
+time_key = _local_key(dt.time, "a time")
 
 
 def unwrapped(value: Any) -> Any:
@@ -163,10 +162,6 @@ def unwrapped(value: Any) -> Any:
 
 def framed(key: Key) -> bytes:
     """A part of a longer key, with its kind and length, so that parts never run together."""
-    if isinstance(key, int):
-        data, kind = str(key).encode(), b"i"
-    elif isinstance(key, str):
-        data, kind = key.encode(), b"s"
-    else:
-        data, kind = key, b"b"
+    kind = type(key).__name__[:1].encode()
+    data = key if isinstance(key, bytes) else str(key).encode()
     return kind + len(data).to_bytes(8, "little") + data

@@ -1,10 +1,25 @@
-"""How far a guard can be trusted, and the records in which it tells what it did."""
+"""How far a guard can be trusted, what it was asked, and the records in which it tells it.
+
+Counts are plain integers, changed by one statement each. Under the GIL none is lost; without it a
+few may be, and they decide nothing but when `mode="auto"` looks again.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Literal, get_args
+
+from bloomtide.errors import require
+
+Mode = Literal["on", "shadow", "auto", "off"]
+
+_LOOK = 1000
+"""Questions after which `mode="auto"` decides."""
+_USELESS = 0.9
+"""The share of questions that went on to the database from which on the guard is of no use."""
+_REST = 10_000
+"""Questions that it then lets pass before it looks again."""
 
 
 class State(Enum):
@@ -75,3 +90,46 @@ class GuardStats(FilterStats):
     """Those that the database did not know, though the filter was trusted."""
     wrong_false: int
     """Shadow mode only: the guard would have said "absent" of a key that is there. Must be 0."""
+
+
+class QuestionCounts:
+    """Counts questions and answers; `bypass` says when a filter need not be asked."""
+
+    __slots__ = (
+        "_begun", "_span", "asked", "avoided", "bypass", "false_true", "mode", "true_keys",
+        "wrong_false",
+    )  # fmt: skip
+
+    def __init__(self, mode: Mode = "on") -> None:
+        require("mode", mode, "one of " + ", ".join(get_args(Mode)), mode in get_args(Mode))
+        self.mode = mode
+        self.bypass = mode == "off"
+        self.asked = self.avoided = self.true_keys = self.false_true = self.wrong_false = 0
+        self._span = _LOOK
+        self._begun = (0, 0)
+        """`asked` and `avoided` when the present look, or rest, began."""
+
+    def look(self) -> None:
+        """`mode="auto"` only, before each question: is the guard of any use?"""
+        asked, avoided = self.asked - self._begun[0], self.avoided - self._begun[1]
+        if asked < self._span:
+            return
+        if self.bypass:
+            self.bypass, self._span = False, _LOOK
+        elif avoided < (1 - _USELESS) * asked:
+            self.bypass, self._span = True, _REST
+        self._begun = (self.asked, self.avoided)
+
+    def stats(self, held: FilterStats) -> GuardStats:
+        """All figures of a guard whose filter is like this."""
+        return GuardStats(
+            **{name: getattr(held, name) for name in FilterStats.__dataclass_fields__},
+            mode=self.mode,
+            bypassed=self.bypass,
+            asked=self.asked,
+            avoided=self.avoided,
+            passed=self.asked - self.avoided,
+            true_keys=self.true_keys,
+            false_true=self.false_true,
+            wrong_false=self.wrong_false,
+        )

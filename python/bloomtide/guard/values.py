@@ -147,32 +147,20 @@ def normalizer(kind: types.TypeEngine[Any], dialect: Dialect) -> Normalizer:
     return found
 
 
-_CASTS: dict[Normalizer, str] = {
-    integer_key: "integer|bigint|smallint|int[248]?|boolean",
-    text_key: "varchar|text|character varying",
-    trimmed_key: "varchar|text|character varying",
-    fold: "varchar|text|character varying|citext",
-    uuid_key: "uuid",
-    bytes_key: "bytea",
-    date_key: "date",
-    instant_key: "timestamp with time zone|timestamptz",
-    wall_clock_key: "timestamp without time zone|timestamp",
-    time_key: "time without time zone|time",
+_KNOWN: dict[Normalizer, tuple[str, tuple[type, ...]]] = {
+    integer_key: ("integer|bigint|smallint|int[248]?|boolean", (int,)),
+    text_key: ("varchar|text|character varying", (str,)),
+    trimmed_key: ("varchar|text|character varying", ()),
+    fold: ("varchar|text|character varying|citext", ()),
+    uuid_key: ("uuid", (uuid.UUID, str)),
+    bytes_key: ("bytea", (bytes, bytearray, memoryview)),
+    date_key: ("date", (dt.date,)),
+    instant_key: ("timestamp with time zone|timestamptz", (dt.datetime,)),
+    wall_clock_key: ("timestamp without time zone|timestamp", (dt.datetime,)),
+    time_key: ("time without time zone|time", (dt.time,)),
 }
-"""Types that a parameter may be cast to in a statement and stays as it is."""
-
-
-_EXACT: dict[Normalizer, tuple[type, ...]] = {
-    integer_key: (int,),
-    text_key: (str,),
-    bytes_key: (bytes, bytearray, memoryview),
-    uuid_key: (uuid.UUID, str),
-    date_key: (dt.date,),
-    instant_key: (dt.datetime,),
-    wall_clock_key: (dt.datetime,),
-    time_key: (dt.time,),
-}
-"""Of which values no two share a key that the database tells apart."""
+"""Types that a parameter may be cast to in a statement and stays as it is; and of which values no
+two share a key that the database tells apart."""
 _EXACT_FLOAT = 2.0**53
 """From here on several integers are one floating point number."""
 
@@ -181,8 +169,8 @@ def _accepts(part: Normalizer, kind: types.TypeEngine[Any], cast: str) -> bool:
     if not cast or cast.removesuffix("[]") == getattr(kind, "name", None):
         return True
     cast = cast.removesuffix("[]")
-    if part in _CASTS:
-        return re.fullmatch(_CASTS[part], cast) is not None
+    if part in _KNOWN:
+        return re.fullmatch(_KNOWN[part][0], cast) is not None
     decimal = re.fullmatch(r"(?:numeric|decimal)(?:\(\d+(?:,(\d+))?\))?", cast)
     if decimal is None:
         return False
@@ -233,7 +221,7 @@ class KeyMaker:
         Where the key is coarser than the database's equality, another row may have it, too.
         """
         return not self.is_own and all(
-            isinstance(unwrapped(value), _EXACT.get(part, ()))
+            isinstance(unwrapped(value), _KNOWN.get(part, ("", ()))[1])
             for part, value in zip(self.parts, values, strict=True)
         )
 

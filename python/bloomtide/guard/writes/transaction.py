@@ -10,19 +10,12 @@ A key that is listed too long costs a query; so the end may be noticed late, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bloomtide.guard.filter.keys import KeyFilter
 
 Key = str | bytes | int
-
-
-class Keys(Protocol):
-    """Where a transaction's keys go: a `KeyFilter`."""
-
-    def write(self, transaction: OpenTransaction, keys: Sequence[Key]) -> None: ...
-    def distrust(self, reason: str) -> None: ...
-    def keep(self, transaction: OpenTransaction) -> None: ...
-    def ended(self, transaction: OpenTransaction) -> None: ...
-    def hold(self, more: int) -> None: ...
 
 
 def is_open(driver: Any) -> bool | None:
@@ -61,7 +54,7 @@ class OpenTransaction:
     most = 1_000_000
     """Keys listed for one transaction; no build that starts beside one with more is valid."""
 
-    def __init__(self, store: Keys, driver: Any = None) -> None:
+    def __init__(self, store: KeyFilter, driver: Any = None) -> None:
         self._store = store
         self._holds = False
         self.driver = driver

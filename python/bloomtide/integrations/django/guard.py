@@ -24,7 +24,7 @@ from bloomtide.guard.filter.keys import KeyFilter, Progress
 from bloomtide.guard.key_parts import Unseen
 from bloomtide.guard.running_writers import wait_for_writers
 from bloomtide.guard.schema.facts import TableFacts
-from bloomtide.guard.stats import GuardStats, State
+from bloomtide.guard.stats import GuardStats, QuestionCounts, State
 from bloomtide.guard.writes.sql import Reader
 from bloomtide.guard.writes.transaction import Key, OpenTransaction
 from bloomtide.integrations.django import watch
@@ -85,7 +85,7 @@ class ModelGuard:
         self._next_look = 0.0
         self._looking = threading.Lock()
         self._counting = threading.Lock()
-        self._asked = self._avoided = self._true_keys = self._false_true = 0
+        self._counts = QuestionCounts()
         self._facts: TableFacts | None = None
         self.reader = Reader(self.column.target(connections[using]))
         watch.add(self)
@@ -140,14 +140,14 @@ class ModelGuard:
 
     def _noted(self, found: bool) -> bool:
         with self._counting:
-            self._true_keys += found
-            self._false_true += not found and self._store.trusted
+            self._counts.true_keys += found
+            self._counts.false_true += not found and self._store.trusted
         return found
 
     def _count(self, asked: int, avoided: int) -> None:
         with self._counting:
-            self._asked += asked
-            self._avoided += avoided
+            self._counts.asked += asked
+            self._counts.avoided += avoided
 
     # --- building -----------------------------------------------------------------------------
 
@@ -268,17 +268,7 @@ class ModelGuard:
         """What it was asked, what it answered, and what it holds."""
         held = self._store.stats()
         with self._counting:
-            return GuardStats(
-                **{name: getattr(held, name) for name in held.__dataclass_fields__},
-                mode="on",
-                bypassed=False,
-                asked=self._asked,
-                avoided=self._avoided,
-                passed=self._asked - self._avoided,
-                true_keys=self._true_keys,
-                false_true=self._false_true,
-                wrong_false=0,
-            )
+            return self._counts.stats(held)
 
     def start_anew(self) -> None:
         """In a forked process: a filter that was inherited knows nothing of the other's writes."""
