@@ -39,7 +39,7 @@ def truth(batches: list[list[tuple[str, int]]]) -> dict[str, int]:
 def test_a_batch_that_is_sent_again_counts_once(tmp_path: Path) -> None:
     for sent in ([0], [0, 1], [1], [0, 1, 2, 3], [2, 3, 4, 5]):
         with History.open(tmp_path, "1m", background=False) as store:
-            known = store._state.catalogue.read_batch("stream")
+            known = store.positions.get("stream")
             for number in sent:
                 added = store.add_batch("stream", number, fill(BATCHES[number]))
                 assert added == (known is None or number > known)

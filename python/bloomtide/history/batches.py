@@ -45,8 +45,8 @@ def add_batch(
             hint="only stores by `window` take batches", field="arrivals",
             expected=None, got=state.settings.arrivals,
         )  # fmt: skip
-    last = state.catalogue.read_batch(source)
-    if last is not None and number <= last:
+    last = state.catalogue.positions.get(source, -1)
+    if number <= last:
         return False
     buffer = state.settings.buffer(state.secret)
     fill(buffer)
@@ -55,7 +55,7 @@ def add_batch(
     try:
         for segment in buffer.segments():
             entries.append(write_sealed(state, buffer, segment.index))
-        state.register(add=entries, batch=(source, number))
+        state.register(add=entries, positions={source: number})
     except BloomtideError:
         # If nobody knows whether the transaction went through the files must stay.
         if state.journal is None or state.journal.failure is None:

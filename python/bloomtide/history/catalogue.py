@@ -4,7 +4,7 @@ SQLite in the store's directory, or what SQLAlchemy finds at a URL; PostgreSQL i
 One database may hold many stores. One table has a JSON value for each store and name:
 
     segment <id>    what is registered of a segment: times, sizes, files, checksums, parent
-    batch <hash>    the last batch of a source
+    source <hash>   a source, and how far it was read, or the number of its last batch
     settings, generation, journal, next_id, revision, horizon, mark, change, version, sum
 
 1. A segment is registered only when its file is safe on the disk, and its row never changes but
@@ -32,6 +32,7 @@ from bloomtide.history.entry import Entry
 
 VERSION = 1
 _SEGMENT = "segment "
+_SOURCE = "source "
 _SUM = "sum"
 _TABLE = """CREATE TABLE IF NOT EXISTS bloomtide_catalogue (
     store VARCHAR(64) NOT NULL, name VARCHAR(64) NOT NULL, value TEXT NOT NULL,
@@ -114,16 +115,17 @@ class Catalogue:
         *,
         put: Iterable[Entry] = (),
         remove: Iterable[int] = (),
-        batch: tuple[str, int] | None = None,
+        positions: Mapping[str, Any] | None = None,
         **given: Any,
     ) -> None:
         """All of it or nothing, in one transaction. `put` are new segments, and those with a new
-        parent; `batch` is the source and number of what is added; `given` is any of `settings`,
+        parent; `positions` are those of sources that were read on; `given` is any of `settings`,
         `generation`, `journal`, `horizon` and `mark`, None for what stays."""
         values = {"change": self._change, "next_id": self._next_id, "revision": self.revision + 1}
         values |= {name: value for name, value in given.items() if value is not None}
-        if batch is not None:
-            values[_batch_name(batch[0])] = batch
+        for source, position in (positions or {}).items():
+            name = _SOURCE + blake2b(source.encode(), digest_size=12).hexdigest()
+            values[name] = [source, position]
         values = {
             name: value for name, value in values.items() if value != self._values.get(name, self)
         }
@@ -134,10 +136,10 @@ class Catalogue:
             self._write(execute, rows, {f"{_SEGMENT}{number}" for number in remove})
         self._take(self._values | values)
 
-    def read_batch(self, source: str) -> int | None:
-        """The number of the last batch of a source that is in the store; None if there is none."""
-        batch = self._values.get(_batch_name(source))
-        return None if batch is None else int(batch[1])
+    @property
+    def positions(self) -> dict[str, Any]:
+        """How far each source was read: what was stored with the last events that came from it."""
+        return dict(value for name, value in self._values.items() if name.startswith(_SOURCE))
 
     def read_revision(self) -> int:
         """The revision that is in the database now."""
@@ -240,8 +242,3 @@ def _digest(name: Any, value: Any) -> int:
 
 def _total(digests: Mapping[Any, int]) -> str:
     return f"{sum(digests.values()) % (1 << 128):032x}"
-
-
-def _batch_name(source: str) -> str:
-    """The name of the row that has a source's last batch."""
-    return f"batch {blake2b(source.encode(), digest_size=12).hexdigest()}"

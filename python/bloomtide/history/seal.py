@@ -49,7 +49,8 @@ def seal_segments(state: State, indexes: Iterable[int]) -> int:
 def begin_journal(state: State, chosen: list[int]) -> None:
     """Goes on in a new journal, behind these segments and with all others that are open.
 
-    The same transaction says up to which mark of the caller the store holds everything.
+    The same transaction says up to which mark of the caller the store holds everything, and how
+    far its sources were read.
     """
     journal = state.journal
     if journal is None:
@@ -72,7 +73,11 @@ def begin_journal(state: State, chosen: list[int]) -> None:
             state.disk.write_file(path, rest)
             following = Journal(state.disk, path, state.settings.sync, len(rest))
             state.register(
-                add=entries, generation=generation, journal=begun_as(rest), mark=state.mark
+                add=entries,
+                generation=generation,
+                journal=begun_as(rest),
+                mark=state.mark,
+                positions=state.positions,
             )
         except BloomtideError:
             if following is not None:
@@ -81,6 +86,7 @@ def begin_journal(state: State, chosen: list[int]) -> None:
                 _undo(state, entries, path)
             raise
         state.late += sum(entry.events for entry in entries if entry.number in there)
+        state.positions = {}
         for index in chosen:
             state.buffer.drop(index)
         state.journal = following

@@ -65,6 +65,8 @@ class State:
     """Events that were sealed beside a segment of their time that was there already."""
     mark: int = 0
     """The caller's number of the last events in the buffer; see `History.feed`."""
+    positions: dict[str, Any] = field(default_factory=dict)
+    """How far the sources of the last events in the buffer were read, where that has changed."""
     keep: Callable[[], object] | None = None
     """Makes the caller's record of those events safe, before a transaction names the mark."""
     _told: int = 0
@@ -129,7 +131,7 @@ class State:
         settings: dict[str, Any] | None = None,
         horizon: int | None = None,
         mark: int | None = None,
-        batch: tuple[str, int] | None = None,
+        positions: dict[str, Any] | None = None,
     ) -> None:
         """Changes the catalogue by one transaction, then memory, then removes files."""
         added, removed, parents = list(add), list(remove), adopt or {}
@@ -144,7 +146,7 @@ class State:
 
             def transaction() -> None:
                 self.catalogue.change(
-                    put=added + moved, remove=removed, batch=batch,
+                    put=added + moved, remove=removed, positions=positions,
                     generation=generation, journal=journal, settings=settings, horizon=horizon,
                     mark=mark,
                 )  # fmt: skip

@@ -180,19 +180,28 @@ class History:
             self._acknowledge(state.buffer.newest)
             return added
 
-    def feed(self, work: Callable[[HistoryBuffer], T], *, mark: int | None = None) -> T:
+    def feed(
+        self, work: Callable[[HistoryBuffer], T], *, mark: int | None = None,
+        source: str | None = None, position: Any = None,
+    ) -> T:  # fmt: skip
         """Lets something else fill the buffer, such as `LogCounter(buffer, by="path")`; what it
         added is acknowledged when this returns.
 
         A store with `keep` writes nothing here: what is fed survives nothing by itself. The caller
         numbers what it feeds by `mark`, keeps it until `checkpoint`, and after a crash feeds again
         what is behind `mark`. `keep` must bring all of that to the disk; it is called before a mark
-        counts.
+        counts. A source that can be read again may be named with its `position` behind what is
+        fed, anything that JSON can hold: `positions` has it from the same moment as the events.
         """
         with self._writing() as state:
+            require(
+                "source", source, "None without `keep`", source is None or state.keep is not None
+            )
             state.look_at_clock()
             answer = work(state.buffer)
             state.mark = state.mark if mark is None else mark
+            if source is not None and position is not None:
+                state.positions[source] = position
             self._acknowledge(state.buffer.newest)
             return answer
 
@@ -206,8 +215,15 @@ class History:
         """The number of the last events that were fed with one."""
         return self._state.mark
 
+    @property
+    def positions(self) -> dict[str, Any]:
+        """How far each named source was read, and the number of its last batch."""
+        with self._state.lock:
+            return self._state.catalogue.positions | self._state.positions
+
     def checkpoint(self) -> None:
-        """Everything up to `mark` is on the disk when this returns."""
+        """Everything that was fed so far is on the disk when this returns, with its mark and
+        positions."""
         with self._writing() as state:
             begin_journal(state, [])
 

@@ -34,7 +34,8 @@ class LogFeed:
         """Counts the lines that end in these bytes; how many keys were new.
 
         `position` is anything that JSON can hold, and stands behind a whole line. With it no line
-        is held back: the format is found by the lines that are there.
+        is held back: the format is found by the lines that are there. It is kept also if these
+        bytes have no event.
         """
 
         def work(now: float) -> None:

@@ -313,11 +313,12 @@ class Monitor(Answers):
     def take(
         self, events: Events, source: str | None = None, position: Any = None
     ) -> Applied | None:
-        """Journals and counts what has come; None if that is nothing."""
+        """Journals and counts what has come; None if that is nothing, and no position either."""
         with self._lock:
-            if not len(events):
+            note = _note(source, position)
+            if not len(events) and not note:
                 return None
-            return self._journal(events.take(self.clock(), _note(source, position)))
+            return self._journal(events.take(self.clock(), note))
 
     # --- inside -------------------------------------------------------------------------------
 

@@ -25,13 +25,13 @@ register = State.register
 def kill_at(when: str, number: int) -> None:
     """Lets this process be killed when the catalogue is to take that batch."""
 
-    def dying(self: State, *, batch: tuple[str, int] | None = None, **words: Any) -> None:
+    def dying(self: State, **words: Any) -> None:
         if when == "after":
-            register(self, batch=batch, **words)
-        if batch is not None and batch[1] == number:
+            register(self, **words)
+        if number in (words.get("positions") or {}).values():
             os.kill(os.getpid(), signal.SIGKILL)
         if when == "before":
-            register(self, batch=batch, **words)
+            register(self, **words)
 
     State.register = dying  # type: ignore[method-assign]
 
