@@ -14,8 +14,9 @@ import pytest
 from bloomtide import Monitor
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.watch import logs
-from bloomtide.cli.watch.logs import Log, log_sources
+from bloomtide.cli.watch.logs import Logs, log_sources
 from bloomtide.cli.watch.source import Feeder
+from bloomtide.records import LogReport
 from tests.monitor.streams import START, events, log_line
 from tests.waiting import until
 
@@ -47,10 +48,10 @@ def require(monitor: Monitor, lines: list[bytes]) -> None:
         assert monitor.count(key).value == count, key
 
 
-def read(path: Path, monitor: Monitor, **words: Any) -> Log:
-    log = Log(str(path), OPTIONS, follow=False, **words)
-    log.run(monitor, lambda: False)
-    return log
+def read(path: Path, monitor: Monitor) -> list[LogReport]:
+    logs = Logs([str(path)], OPTIONS, follow=False)
+    logs.run(monitor, lambda: False)
+    return [report for _, report in logs.reports()]
 
 
 def append(file: Path, data: bytes) -> None:
@@ -67,10 +68,8 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
         require(monitor, lines[:300])
     append(file, b"".join(lines[300:]))
     with open_monitor(tmp_path) as monitor:
-        log = read(file, monitor)
+        [report] = read(file, monitor)
         require(monitor, lines)
-        report = log.report()
-        assert report is not None
         assert report.lines == 200
 
 
@@ -86,12 +85,23 @@ def test_another_file_of_the_same_name_is_read_from_its_begin(
     require(monitor, lines)
 
 
-def test_a_last_line_without_its_end_counts_once(tmp_path: Path, monitor: Monitor) -> None:
+def test_a_last_line_without_its_end_counts_when_it_is_complete(
+    tmp_path: Path, monitor: Monitor
+) -> None:
     file, lines = tmp_path / "a.log", lines_of(40)
-    file.write_bytes(b"".join(lines)[:-1])
+    whole = b"".join(lines)
+    file.write_bytes(whole[:-7])
     for _ in range(2):
         read(file, monitor)
-        require(monitor, lines)
+        require(monitor, lines[:-1])
+    append(file, whole[-7:])
+    read(file, monitor)
+    require(monitor, lines)
+    packed = tmp_path / "b.log.gz"
+    packed.write_bytes(gzip.compress(whole + lines[0][:-1]))
+    for _ in range(2):
+        read(packed, monitor)
+        require(monitor, [*lines, lines[0]])
 
 
 @pytest.mark.parametrize("chunk", [100, 1 << 20])
@@ -109,7 +119,7 @@ def test_a_packed_log_goes_on_where_it_was_left(
             seen += 1
             return seen > 7
 
-        Log(str(file), OPTIONS, follow=False).run(monitor, after_some)
+        Logs([str(file)], OPTIONS, follow=False).run(monitor, after_some)
         assert 0 < monitor.stats().events < len(lines)
     read(file, monitor)
     require(monitor, lines)
@@ -121,8 +131,7 @@ def test_a_line_of_ten_megabytes_is_skipped_and_told(tmp_path: Path, monitor: Mo
     file, lines = tmp_path / "a.log", lines_of(100)
     long = log_line("/" + "a" * 10_000_000, START)
     file.write_bytes(b"".join([*lines[:50], long, *lines[50:]]))
-    report = read(file, monitor).report()
-    assert report is not None
+    [report] = read(file, monitor)
     assert (report.counted, report.skipped) == (100, 1)
     assert report.bad[0].reason == "length"
     require(monitor, lines)
@@ -134,7 +143,7 @@ def test_a_log_that_is_rotated_and_vanishes_loses_no_line(
     monkeypatch.setattr(logs, "PAUSE", 0.01)
     file, lines = tmp_path / "a.log", lines_of(400)
     file.write_bytes(b"".join(lines[:100]))
-    feeder = Feeder(Log(str(file), OPTIONS, follow=True), monitor)
+    feeder = Feeder(Logs([str(file)], OPTIONS, follow=True), monitor)
     feeder.start()
     try:
         until(lambda: monitor.stats().events == 100)
@@ -162,12 +171,13 @@ def test_two_logs_at_once_count_together(tmp_path: Path, monitor: Monitor) -> No
     for number in range(2):
         (tmp_path / f"{number}.log").write_bytes(b"".join(lines[number::2]))
     found = log_sources([str(tmp_path / "*.log")], follow=False, options=OPTIONS)
-    assert [source.name for source in found] == [str(tmp_path / f"{n}.log") for n in range(2)]
     feeders = [Feeder(source, monitor) for source in found]
     for feeder in feeders:
         feeder.start()
     assert all(feeder.wait(30) for feeder in feeders)
     require(monitor, lines)
+    names = [name for source in found for name, _ in source.reports()]
+    assert names == [str(tmp_path / f"{n}.log") for n in range(2)]
 
 
 def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -178,13 +188,25 @@ def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_source_that_fails_ends_alone_and_is_told(tmp_path: Path, monitor: Monitor) -> None:
     file = tmp_path / "a.log"
     file.write_bytes(lines_of(1)[0])
-    source = Log(str(file), OPTIONS, follow=False)
+    source = Logs([str(file)], OPTIONS, follow=False)
     file.unlink()
     feeder = Feeder(source, monitor)
     feeder.start()
     assert feeder.wait(20)
-    assert feeder.problem is not None
-    assert str(file) in feeder.problem.message
+    [problem] = feeder.problems()
+    assert str(file) in problem.message
+
+
+def test_lines_that_were_not_counted_are_told_after_the_first_reading(
+    tmp_path: Path, monitor: Monitor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.log"
+    file.write_bytes(b"".join(lines_of(30)) + b"what?\n")
+    Logs([str(file)], OPTIONS | {"by": "host"}, follow=False, tell=True).run(monitor, lambda: False)
+    told = capsys.readouterr().err
+    assert "lines skipped: 1; the first:" in told
+    assert "what?" in told
+    assert "lines without a host: 30" in told
 
 
 def test_events_from_the_future_count_as_of_now(tmp_path: Path) -> None:

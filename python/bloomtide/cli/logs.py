@@ -9,6 +9,8 @@ from bloomtide.records import BadLine, LogReport
 
 WHAT = "a log"
 FORM = "one request per line"
+SHOWN = 10
+"""Lines that were not understood and are shown."""
 
 
 def finish(
@@ -24,22 +26,33 @@ def finish(
     skipped = sum(report.skipped for report in reports)
     for problem in problems:
         console.error(problem.message, problem.hint)
-    bad = [(name, line) for name, report in zip(names, reports, strict=True) for line in report.bad]
+    logs = list(zip(names, reports, strict=True))
     if skipped and not sum(report.parsed for report in reports):
-        name, line = bad[0]
+        name, line = _bad(logs)[0]
         console.error(f"no line was understood: {_told(name, line)}", "name it with --format")
         return 2
-    if skipped:
-        console.message(f"lines skipped: {skipped:,}; the first:")
-        for name, line in bad:
-            console.message(f"  {_told(name, line)}")
-    if not counted and (without := sum(report.without for report in reports)):
-        console.message(f"lines without a {by}: {without:,}; the format may not have it")
+    tell_odd(logs, by=by)
     if problems:
         return 2
     if interrupted:
         return 130
     return 0 if counted else 1
+
+
+def tell_odd(logs: Sequence[tuple[str, LogReport]], *, by: str) -> None:
+    """Tell which lines were not counted, and why."""
+    if skipped := sum(report.skipped for _, report in logs):
+        console.message(f"lines skipped: {skipped:,}; the first:")
+        for name, line in _bad(logs)[:SHOWN]:
+            console.message(f"  {_told(name, line)}")
+    if without := sum(report.without for _, report in logs):
+        counted = any(report.counted for _, report in logs)
+        known = "" if counted else "; the format may not have it"
+        console.message(f"lines without a {by}: {without:,}{known}")
+
+
+def _bad(logs: Sequence[tuple[str, LogReport]]) -> list[tuple[str, BadLine]]:
+    return [(name, line) for name, report in logs for line in report.bad]
 
 
 def _told(name: str, line: BadLine) -> str:

@@ -113,19 +113,34 @@ def chunks(source: str, advance: Advance, what: str, form: str) -> Iterator[byte
     if source == "-":
         yield from _plain(stdin(what, form), advance)
         return
-    unpack = _UNPACKERS.get(Path(source).suffix.lower(), _plain)
     try:
         with Path(source).open("rb") as file:
-            yield from unpack(file, advance)
+            yield from unpacked(source, file, advance, what, form)
+    except OSError as problem:
+        raise unreadable(source, problem, what, form) from None
+
+
+def unpacked(
+    source: str, file: BinaryIO, advance: Advance, what: str, form: str
+) -> Iterator[bytes]:
+    """The same of an open file, as its name says that it is packed."""
+    unpack = _UNPACKERS.get(Path(source).suffix.lower(), _plain)
+    try:
+        yield from unpack(file, advance)
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
         raise CommandError(
             f"{source}: damaged gzip data: {problem}", hint=f"`gzip -t {source}` tests it"
         ) from None
     except OSError as problem:
-        raise CommandError(
-            f"cannot read {what} from {source}: {problem.strerror or problem}",
-            hint=f"name a file with {form}, or `-` for stdin",
-        ) from None
+        raise unreadable(source, problem, what, form) from None
+
+
+def unreadable(source: str, problem: OSError, what: str, form: str) -> CommandError:
+    """What the operating system says of a file that cannot be read."""
+    return CommandError(
+        f"cannot read {what} from {source}: {problem.strerror or problem}",
+        hint=f"name a file with {form}, or `-` for stdin",
+    )
 
 
 def _plain(file: BinaryIO, advance: Advance) -> Iterator[bytes]:

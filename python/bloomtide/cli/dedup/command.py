@@ -11,12 +11,12 @@ import click
 
 from bloomtide.cli import console
 from bloomtide.cli.dedup.memory import Memory, Size, remembering
-from bloomtide.cli.dedup.stop import Stop, StoppedError, undisturbed
 from bloomtide.cli.dedup.told import Told
 from bloomtide.cli.options import PATH, SOURCE, as_json, choice, flag, option
 from bloomtide.cli.progress import Advance, reading
 from bloomtide.cli.quantities import parse_error_rate, parse_items
 from bloomtide.cli.sources import ahead, chunks, expected_lines, never_waits
+from bloomtide.cli.stop import Stop, StoppedError, undisturbed
 
 WHAT = "lines"
 FORM = "one item per line"

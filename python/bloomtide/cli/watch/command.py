@@ -154,11 +154,13 @@ def watch(
         # What the server has to say goes to the terminal, which the view may need for itself.
         preferred = [("dir", str(directory / "keys")), ("loglevel", "warning")]
         server = read_settings(set_, password_file, http_token_file, preferred=preferred)
-    clock, found = _sources(sources, demo, follow, options, rate)
+    clock, found = _sources(
+        sources, demo, follow, options, rate, tell=not tui and (follow or server is not None)
+    )
     settings = {name: value for name, value in given.items() if value is not None}
     with Monitor.open(directory / "monitor", sync=sync, clock=clock, **settings) as monitor:
         feeders = [Feeder(source, monitor) for source in found]
-        running = Running(monitor, feeders, number if tui else None)
+        running = Running(monitor, feeders, number if tui else None, by)
         if server is None:
             interrupted = running.until_the_end()
         else:
@@ -173,10 +175,13 @@ def watch(
 class Running:
     """The sources, and the view in the terminal if there is one."""
 
-    def __init__(self, monitor: Monitor, feeders: Sequence[Feeder], rows: int | None) -> None:
+    def __init__(
+        self, monitor: Monitor, feeders: Sequence[Feeder], rows: int | None, by: str
+    ) -> None:
         self.monitor = monitor
         self.feeders = feeders
         self._rows = rows
+        self._by = by
         self._ended = threading.Event()
         self._drawer: threading.Thread | None = None
 
@@ -230,12 +235,18 @@ class Running:
     def _notes(self) -> list[str]:
         """What people should know: sources that wait or have failed, a monitor that is full."""
         notes = [feeder.source.waiting for feeder in self.feeders if feeder.source.waiting]
-        notes += [feeder.problem.message for feeder in self.feeders if feeder.problem is not None]
+        notes += [problem.message for feeder in self.feeders for problem in feeder.problems()]
+        reports = [report for feeder in self.feeders for _, report in feeder.source.reports()]
+        for what, lines in (
+            ("lines were not understood", sum(report.skipped for report in reports)),
+            (f"lines have no {self._by}", sum(report.without for report in reports)),
+        ):
+            notes += [f"{lines:,} {what}"] if lines else []
         return notes + ([self.monitor.failure] if self.monitor.failure else [])
 
 
 def _sources(
-    names: Sequence[str], demo: bool, follow: bool, options: dict[str, Any], rate: int
+    names: Sequence[str], demo: bool, follow: bool, options: dict[str, Any], rate: int, tell: bool
 ) -> tuple[Callable[[], float] | None, list[Source]]:
     """The clock, and what to read."""
     if demo:
@@ -248,18 +259,17 @@ def _sources(
 
     streams: list[Source] = [RedisStream(name) for name in names if name.startswith("redis://")]
     files = [name for name in names if not name.startswith("redis://")]
-    return None, streams + log_sources(files, follow=follow, options=options)
+    return None, streams + log_sources(files, follow=follow, options=options, tell=tell)
 
 
 def _finish(feeders: Sequence[Feeder], by: str, interrupted: bool) -> int:
     """Tell what was wrong with the sources; answers the exit code."""
     problems = [
-        console.CommandError(feeder.problem.message, hint=feeder.problem.hint)
+        console.CommandError(problem.message, hint=problem.hint)
         for feeder in feeders
-        if feeder.problem is not None
+        for problem in feeder.problems()
     ]
-    read = [(feeder.source.name, feeder.source.report()) for feeder in feeders]
-    logs = [(name, report) for name, report in read if report is not None]
+    logs = [each for feeder in feeders for each in feeder.source.reports()]
     if not any(report.lines for _, report in logs):
         # Nothing new in a log that was read before, or no log at all.
         for problem in problems:

@@ -7,7 +7,9 @@ clock that runs through these minutes, and so look as if the monitor had been th
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+from bloomtide.cli.console import CommandError
 from bloomtide.cli.watch.source import Stopping
 from bloomtide.monitor import Monitor
 from bloomtide.records import LogReport
@@ -33,9 +35,10 @@ class Demo:
     """The visits of such a site, as they come."""
 
     name = "demo"
+    waiting = ""
+    problems: Sequence[CommandError] = ()
 
     def __init__(self, clock: DemoClock, per_second: int = 1000) -> None:
-        self.waiting = ""
         self._clock = clock
         self._traffic = Traffic(seed=int(time.time()), per_second=per_second)
 
@@ -56,9 +59,9 @@ class Demo:
                     return
             second = max(second + 1, int(time.time()))
 
-    def report(self) -> LogReport | None:
+    def reports(self) -> list[tuple[str, LogReport]]:
         """Nothing is read."""
-        return None
+        return []
 
     def _make_past(self, monitor: Monitor, stopping: Stopping) -> None:
         now = int(time.time())

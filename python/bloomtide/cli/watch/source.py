@@ -8,7 +8,7 @@ again goes on exactly behind the last event that counts.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from bloomtide.cli.console import CommandError
@@ -34,8 +34,12 @@ class Source(Protocol):
     def run(self, monitor: Monitor, stopping: Stopping) -> None:
         """Feeds the monitor; looks a few times a second whether to stop."""
 
-    def report(self) -> LogReport | None:
-        """What became of its lines, if it has lines."""
+    @property
+    def problems(self) -> Sequence[CommandError]:
+        """What it could not read, without ending for that."""
+
+    def reports(self) -> list[tuple[str, LogReport]]:
+        """Of each log: its name, and what became of its lines."""
 
 
 class Feeder:
@@ -62,6 +66,11 @@ class Feeder:
         """Whether the source has come to its end, within so many seconds."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
+
+    def problems(self) -> list[CommandError | BloomtideError]:
+        """What could not be read."""
+        own = [] if self.problem is None else [self.problem]
+        return [*self.source.problems, *own]
 
     def _run(self) -> None:
         try:

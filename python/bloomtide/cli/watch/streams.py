@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -35,6 +36,9 @@ Id = tuple[int, int]
 class RedisStream:
     """The entries of a stream."""
 
+    waiting = ""
+    problems: Sequence[CommandError] = ()
+
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         words = dict(parse_qsl(parts.query))
@@ -45,7 +49,6 @@ class RedisStream:
         self.name = f"redis://{parts.hostname}:{parts.port or 6379}/{self.stream}"
         self.key = f"{self.name}#{self.group}"
         """The name under which its position is kept."""
-        self.waiting = ""
         self.skipped = 0
         """Entries without a key, or with a time or count that is none."""
         if not self.stream or words:
@@ -79,9 +82,9 @@ class RedisStream:
                 f"{self.name}: {problem}", hint="does the server run, and is it a stream?"
             ) from None
 
-    def report(self) -> LogReport | None:
+    def reports(self) -> list[tuple[str, LogReport]]:
         """An entry is no line."""
-        return None
+        return []
 
     def _make_group(self, refused: type[Exception]) -> None:
         try:
