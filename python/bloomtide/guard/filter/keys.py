@@ -135,13 +135,17 @@ class KeyFilter:
             while self._words[_CURRENT] != self._view[0]:
                 number = self._words[_CURRENT]
                 trusted: Any = None
-                if number and not self._orphan and not self._holds and self._catch_up(number):
+                if number and not self._orphan and not self._holds and self._knows(number):
                     trusted = self.place.filter(number)
                     if trusted is not None and self.removals == "commit":
                         trusted = Without(trusted, self._gone)
                 self._view = (number, trusted)
                 self.place.keep_only(number, *self._live())
             return self._view
+
+    def _knows(self, number: int) -> bool:
+        """Whether it has what open transactions wrote here; a build of this process saw to that."""
+        return not self.shared or self._catch_up(number)
 
     def _catch_up(self, number: int) -> bool:
         """Adds what open transactions of this process wrote; False if that is not known."""
@@ -391,7 +395,9 @@ class KeyFilter:
                 if progress is not None:
                     progress(read, expected)
             with self._lock, place.lock() as words:
-                if words[Word.DOUBTS] != doubts or self.detached:
+                if self.detached:
+                    return False
+                if words[Word.DOUBTS] != doubts:
                     return None
                 former, words[Word.CURRENT] = words[Word.CURRENT], number
                 words[Word.BUILDING] = 0

@@ -214,7 +214,7 @@ class EngineWrites:
     ) -> None:  # fmt: skip
         transaction = self._transaction(connection)
         transaction.sending = False
-        if self._reader.read(statement).loses and not transaction.deleted:
+        if self._reader.known.get(statement, NOTHING).loses and not transaction.deleted:
             self._store.count_stale(cursor.rowcount)
         self._store.landed(transaction)
 

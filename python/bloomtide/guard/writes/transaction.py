@@ -56,13 +56,13 @@ class OpenTransaction:
 
     def __init__(self, store: KeyFilter, driver: Any = None) -> None:
         self._store = store
-        self._holds = False
         self.driver = driver
         """The driver's connection, which knows whether a transaction is open."""
         self.reset()
 
     def reset(self) -> None:
         """Nothing is written yet."""
+        self._holds = False
         self.keys: list[Key] = []
         self.deleted: list[tuple[Key, tuple[Any, ...]]] = []
         """Keys of rows that it deletes, with the values that the driver got."""
