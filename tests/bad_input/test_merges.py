@@ -97,3 +97,15 @@ def test_kinds_do_not_mix_in_a_merge() -> None:
     refused(errors.IncompatibleError, grows.merge, counting, field="kind", expected="CountFilter")
     refused(errors.IncompatibleError, counting.merge, grows, got="DynamicCountFilter")
     assert not hasattr(ScalableBloomFilter, "merge")
+
+
+def test_a_secret_is_not_shown() -> None:
+    one, other = (
+        BloomFilter(**BLOOM, hash="keyed", secret=secret) for secret in (b"1" * 16, b"2" * 16)
+    )
+    with pytest.raises(errors.IncompatibleError) as refusal:
+        one.merge(other)
+    shown = f"{refusal.value} {vars(refusal.value)}"
+    assert "secret" in shown
+    assert "11" not in shown
+    assert "49, 49" not in shown

@@ -241,28 +241,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_layout_follows_the_error_rate() {
-        for (p, layout) in [(0.1, "blocked"), (0.005, "blocked"), (0.0049, "classic")] {
-            let plan = Placement::for_goal(1000, p, None, Derivation::Enhanced);
-            assert_eq!(plan.map(|p| p.layout.name()).ok(), Some(layout));
-        }
-    }
-
-    #[test]
-    fn every_placement_meets_its_target() {
-        for layout in [Layout::Blocked, Layout::Classic] {
-            for p in [0.5, 0.1, 0.01, 1e-3, 1e-6] {
-                for n in [1u64, 10, 1000, 1_000_000, 1_000_000_000] {
-                    let placement = Placement::for_goal(n, p, Some(layout), Derivation::Enhanced)
-                        .and_then(|placement| placement.checked())
-                        .unwrap_or_else(|e| unreachable!("{e}"));
-                    assert!(placement.error_at(n as f64) <= p * 1.000_001, "{placement:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
     fn a_share_of_each_group_is_taken_and_blocks_count_alike() {
         let placement = |layout| Placement::for_sizes(256, 2, Some(layout), Derivation::Enhanced);
         // A half of each group of the first block, and all of the first group of the second.

@@ -263,6 +263,3 @@ impl<'a> Cursor<'a> {
         Ok(Some(Event { key, count, at: self.time }))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -138,29 +138,3 @@ impl<'a> Span<'a> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CADDY: &str = r#"{"level":"info","ts":1646861401.5,"msg":"handled request","request":{"remote_ip":"192.0.2.1","host":"example.org","uri":"/a\u002fb","headers":{"User-Agent":["x"],"Referer":["http://example.org/"]}},"size":1,"status":200}"#;
-
-    #[test]
-    fn a_caddy_line_that_was_cut_or_is_no_access_is_refused() {
-        let map = FieldMap::caddy();
-        for end in 0..CADDY.len() {
-            assert_eq!(map.read(&CADDY.as_bytes()[..end], &mut Vec::new()), None);
-        }
-        assert_eq!(map.read(br#"{"ts":1646861401.5,"msg":"started"}"#, &mut Vec::new()), None);
-    }
-
-    #[test]
-    fn a_map_that_is_none_is_refused_by_name() {
-        for text in ["", "path", "page=x", "path=", "path=a,path=b", "path=a||b"] {
-            let refusal = FieldMap::parse(text).expect_err(text).to_string();
-            assert!(refusal.contains("`json_map`"), "{refusal}");
-        }
-        let many = format!("path={}", ["a"; MOST + 1].join("|"));
-        assert!(FieldMap::parse(&many).is_err());
-    }
-}

@@ -36,29 +36,3 @@ pub fn parse(line: &[u8]) -> Option<Record<'_>> {
         referer: None,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_squid_line_gives_time_client_status_and_url() {
-        let line = b"1066036250.129    543 192.0.2.1 TCP_MISS/200 4210 GET http://example.org/a - DIRECT/198.51.100.7 text/html";
-        let record = parse(line).expect("a good line");
-        assert_eq!(record.time, Some(1_066_036_250.129));
-        assert_eq!(record.ip, Some(&b"192.0.2.1"[..]));
-        assert_eq!(record.status, Some(&b"200"[..]));
-        assert_eq!(record.path, Some(&b"http://example.org/a"[..]));
-        assert_eq!(record.host, Some(&b"example.org"[..]));
-    }
-
-    #[test]
-    fn a_tunnel_has_a_host_and_a_short_line_is_refused() {
-        let tunnel = b"1.5 -3 ::1 TCP_TUNNEL/000 0 CONNECT example.org:443 - HIER_DIRECT/- -";
-        assert_eq!(parse(tunnel).and_then(|record| record.host), Some(&b"example.org"[..]));
-        assert_eq!(parse(b"1.5 3 ::1 TCP_MISS/200 0 GET"), None);
-        assert_eq!(parse(b"1.5 x ::1 TCP_MISS/200 0 GET /"), None);
-        assert_eq!(parse(b"1.5 3 ::1 TCP_MISS 0 GET /"), None);
-        assert_eq!(parse(b"soon 3 ::1 TCP_MISS/200 0 GET /"), None);
-    }
-}

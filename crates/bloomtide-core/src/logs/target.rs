@@ -24,25 +24,3 @@ pub fn host_of_authority(authority: &[u8]) -> Option<&[u8]> {
     };
     super::present(&host[..end])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_host_stands_between_scheme_user_port_and_path() {
-        for (url, host) in [
-            (&b"http://example.org/a"[..], Some(&b"example.org"[..])),
-            (b"https://me:pw@example.org:8443?q", Some(b"example.org")),
-            (b"http://[2001:db8::1]:80/", Some(b"[2001:db8::1]")),
-            (b"http://[2001", Some(b"[2001")),
-            (b"/search?u=http://example.org/", None),
-            (b"*", None),
-            (b"http:///x", None),
-            (b"", None),
-        ] {
-            assert_eq!(host_of_url(url), host, "{}", String::from_utf8_lossy(url));
-        }
-        assert_eq!(host_of_authority(b"example.org:443"), Some(&b"example.org"[..]));
-    }
-}

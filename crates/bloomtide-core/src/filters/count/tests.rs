@@ -1,4 +1,5 @@
-//! Laws of filters of growing counters: they answer as a counting Bloom filter of 32 bits does.
+//! Laws of filters of growing counters beside threads. That they answer as a counting Bloom filter does is tested
+//! from Python, in `tests/test_equivalence.py`.
 
 use super::*;
 use crate::batch::KeySource;
@@ -58,37 +59,6 @@ fn counting(layout: Layout, policy: Policy) -> CountingBloomFilter {
     let plan =
         CountingPlan::for_sizes(2000, hashes, 32, policy, Some(layout), Derivation::Enhanced);
     CountingBloomFilter::new(plan.unwrap(), HASHER).unwrap()
-}
-
-fn answers_as_counting<C: GrowingCells>(shape: C::Shape) {
-    for layout in [Layout::Blocked, Layout::Classic] {
-        for policy in [Policy::Plain, Policy::Conservative] {
-            for partitions in [1, 7, 15] {
-                let filter = CountFilter::<C>::new(plan(shape, layout, policy, partitions), HASHER);
-                let filter = filter.unwrap();
-                let model = counting(layout, policy);
-                let mut random = Random(partitions);
-                for step in 0..20_000 {
-                    let key = digest(random.skewed(400));
-                    let count = 1 + random.below(3) * random.below(40);
-                    if policy == Policy::Plain && random.below(3) == 0 {
-                        let (ours, theirs) = (filter.remove(key, count), model.remove(key, count));
-                        assert_eq!(ours.is_ok(), theirs.is_ok());
-                    } else {
-                        assert_eq!(filter.add(key, count).unwrap(), model.add(key, count));
-                    }
-                    assert_eq!(filter.count(key, &epoch::pin()), model.count(key));
-                    if step % 5000 == 0 {
-                        filter.validate().unwrap();
-                    }
-                }
-                let held = filter.look(|cells, guard| {
-                    (0..cells.len()).map(|cell| cells.get(cell, guard)).collect::<Vec<_>>()
-                });
-                assert_eq!(held, model.counters().values().collect::<Vec<_>>());
-            }
-        }
-    }
 }
 
 struct Keys(Vec<u64>);
@@ -184,13 +154,6 @@ fn writers_and_readers_go_on_beside_rebuilds<C: GrowingCells>(shape: C::Shape) {
 }
 
 #[test]
-fn dynamic_filters_answer_as_a_counting_filter_of_32_bits() {
-    for width in [1, 3, 4] {
-        answers_as_counting::<DynamicCells>(dynamic(width));
-    }
-}
-
-#[test]
 fn batches_of_dynamic_filters_equal_one_by_one() {
     for width in [1, 3, 4] {
         batches_equal_one_by_one::<DynamicCells>(dynamic(width));
@@ -203,11 +166,6 @@ fn writers_and_readers_of_dynamic_filters_go_on_beside_rebuilds() {
 }
 
 const SPECTRAL: SpectralShape = SpectralShape { design_bits: 2.0, slack: 0.1 };
-
-#[test]
-fn spectral_filters_answer_as_a_counting_filter_of_32_bits() {
-    answers_as_counting::<SpectralCells>(SPECTRAL);
-}
 
 #[test]
 fn batches_of_spectral_filters_equal_one_by_one() {
