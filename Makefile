@@ -104,7 +104,7 @@ spark: $(VENV)/.release $(VENV)/.dev $(VENV)/.spark ## builds and joins beside t
 
 kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a loaded server killed a hundred times and more, then every event looked for (minutes)
 	BLOOMTIDE_KILLS=200 $(BIN)/python -m pytest --timeout=3600 tests/history_store/test_kill.py tests/history_store/test_ingest_kills.py tests/cli/test_log_files.py
-	BLOOMTIDE_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py tests/monitor/test_watch_kills.py
+	BLOOMTIDE_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py tests/monitor/test_watch_kills.py tests/durable
 	BLOOMTIDE_KILLS=3 $(BIN)/python -m pytest --timeout=3600 tests/integrations/spark/test_processes.py
 	BLOOMTIDE_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.workload import zipf_stream
-from bloomtide._core import HistoryBuffer
+from bloomtide._core import HistoryBuffer, pack_records
 
 BATCH = 50_000
 MINUTE = 60_000_000
@@ -68,7 +68,7 @@ def _once(batches: list[tuple[pa.Array, pa.Array]], events: int) -> HistorySpeed
         start = perf_counter()
         for keys, times in batches:
             buffer.add_many(keys, at=times)
-            written += journal.write(buffer.take_journal())
+            written += journal.write(pack_records(bytes(4), 1, buffer.take_journal()))
         added = perf_counter()
         for segment in buffer.segments():
             sealed = buffer.seal(segment.index, error_rate=ERROR)

@@ -24,10 +24,10 @@ FACADE = "bloomtide"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "records", "core_missing", "plain"}),
     frozenset({"system", "extras", "columns"}),
-    frozenset({"papers", "durable"}),
+    frozenset({"papers"}),
     frozenset({"_core"}),
     frozenset({"format", "partitions"}),
-    frozenset({"memory_models"}),
+    frozenset({"memory_models", "durable"}),
     frozenset({"hot", "recent", "history", "guard", "trend"}),
     frozenset({"store"}),
     frozenset({"monitor"}),

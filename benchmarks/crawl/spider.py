@@ -27,7 +27,7 @@ from scrapy.http import Response, TextResponse
 
 from bloomtide.integrations.scrapy import BloomDupeFilter
 from bloomtide.integrations.scrapy.frontier import Frontier
-from bloomtide.integrations.scrapy.log import SeenLog
+from bloomtide.store import Ledger
 
 _HREF = re.compile(r'href="([^"]+)"')
 
@@ -68,7 +68,7 @@ class SiteSpider(Spider):
 PLACES: dict[str, tuple[type, str]] = {
     "parse": (SiteSpider, "follow"),  # a callback that has yielded some of its links
     "queue": (Scheduler, "_dqpush"),  # seen, and not in the queue
-    "log": (SeenLog, "append"),  # written down, and not in the log
+    "log": (Ledger, "append"),  # written down, and not in the log
     "done": (Frontier, "done"),  # finished, and not struck off
 }
 

@@ -373,19 +373,3 @@ class SealedSegment:
     """Chance that a key's count in some range of its rows is not exact."""
     parameters: dict[str, Any]
     """Sizes, goals, and how many keys and pairs of key and row it has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalReport:
-    """What `HistoryBuffer.replay` found."""
-
-    records: int
-    """Those that were sound."""
-    events: int
-    """Events in them."""
-    valid_bytes: int
-    """Where the last sound record ends; what follows is to be cut off."""
-    torn: bool
-    """Whether anything follows."""
-    damaged: int | None
-    """Where damage begins that has sound records behind it; what they say was added."""

@@ -72,7 +72,6 @@ def test_every_function_is_documented() -> None:
         records.SegmentInfo,
         records.OpenSegment,
         records.SealedSegment,
-        records.JournalReport,
         history.RangeCount,
         history.DecayedCount,
         history.TopKeys,

@@ -14,12 +14,12 @@ from typing import Any
 
 import bloomtide
 from bloomtide import BloomFilter, HotFilter, RecentFilter, TimeDecayingBloomFilter
-from bloomtide._core import HistoryBuffer, HistorySegment, Keyspace, history_roll_up
+from bloomtide._core import HistoryBuffer, HistorySegment, Keyspace, RecordScan, history_roll_up
 from bloomtide.distributed import build_partition
 from bloomtide.distributed.partial import unpack
+from bloomtide.durable.log import pack_file
 from bloomtide.errors import ChecksumError, SnapshotError
 from bloomtide.format import KINDS
-from bloomtide.integrations.scrapy.log import SeenLog
 from bloomtide.store import Ledger
 from tests.golden.make_golden import path_of
 
@@ -80,8 +80,9 @@ def _buffer() -> HistoryBuffer:
 
 def _replay(data: bytes) -> None:
     """A journal reports damage, and the store refuses it."""
-    report = _buffer().replay(data)
-    if report.damaged is not None:
+    scan = RecordScan(data, "history journal")
+    _buffer().replay(scan)
+    if scan.damaged is not None:
         raise ChecksumError("damaged", expected=None, got=None)
 
 
@@ -110,10 +111,6 @@ def _keyspace(path: Path, lines: bytes) -> bytes:
     assert not re.search(rb"^-", _run(keyspace, lines), re.MULTILINE)
     keyspace.save(path)
     return path.read_bytes()
-
-
-def _seen_log(path: Path) -> None:
-    SeenLog(path, "no").close()
 
 
 def _ledger(path: Path) -> bytes:
@@ -149,7 +146,9 @@ def sample(kind: str, folder: Path) -> Sample:
     made: dict[str, Callable[[], Sample]] = {
         "history segment": lambda: Sample(_sealed().segment, HistorySegment.from_bytes),
         "history items": lambda: Sample(_sealed().items, _roll_up),
-        "history journal": lambda: Sample(_filled().take_journal(), _replay),
+        "history journal": lambda: Sample(
+            pack_file("history journal", _filled().take_journal()), _replay
+        ),
         "keyspace": lambda: Sample(
             _keyspace(folder / "keyspace", STRUCTURES),
             _file(folder / "read", lambda path: Keyspace().load(path)),
@@ -160,7 +159,6 @@ def sample(kind: str, folder: Path) -> Sample:
         ),
         "recent": lambda: Sample(_recent().to_bytes(), RecentFilter.from_bytes),
         "hot filter": lambda: Sample(_hot_filter().to_bytes(), HotFilter.from_bytes),
-        "seen log": lambda: Sample(_seen_data(folder / "seen.log"), _file(folder / "r", _seen_log)),
         "ledger journal": lambda: Sample(
             _ledger(folder / "ledger"),
             _file(
@@ -182,13 +180,6 @@ def _hot_filter() -> HotFilter:
     both: HotFilter = TimeDecayingBloomFilter(100, 0.01, half_life="1h").with_hot_list(3)
     both.add("a", 2, NOW)
     return both
-
-
-def _seen_data(path: Path) -> bytes:
-    log = SeenLog(path, "no")
-    log.append(bytes(20), NOW)
-    log.close()
-    return path.read_bytes()
 
 
 def golden_of(kind: str) -> Path:

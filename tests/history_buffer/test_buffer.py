@@ -11,7 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bloomtide._core import Digests, HistoryBuffer, HistorySegment, LogCounter, history_roll_up
+from bloomtide._core import (
+    Digests,
+    HistoryBuffer,
+    HistorySegment,
+    LogCounter,
+    RecordScan,
+    history_roll_up,
+)
+from bloomtide.durable.log import pack_file
 from bloomtide.errors import (
     BloomtideError,
     IncompatibleError,
@@ -152,7 +160,7 @@ def test_a_batch_with_anything_bad_changes_nothing(
     assert caught.value.hint
     assert buffer.entries == 0
     assert buffer.segments() == []
-    assert buffer.take_journal() == b""
+    assert buffer.take_journal() == []
 
 
 @pytest.mark.parametrize("at", [2**60, -(2**63)])
@@ -207,45 +215,39 @@ def test_keys_keep_their_domain_and_their_spelling() -> None:
 def test_the_journal_makes_the_same_buffer_again_and_goes_on() -> None:
     keys, counts, times = events(2000)
     at = utc(times)
-    buffer, journal = hourly(), b""
+    buffer, journal = hourly(), []
     for start in range(0, 2000, 300):
         part = slice(start, start + 300)
         buffer.add_many(keys[part], counts[part], at=at[part])
         journal += buffer.take_journal()
     again = hourly()
-    report = again.replay(memoryview(journal))
-    assert (report.events, report.valid_bytes) == (counts.sum(), len(journal))
-    assert (report.torn, report.damaged) == (False, None)
+    assert again.replay(written(journal)) == counts.sum()
     # For each piece a record of each row at most, and of the names of each of three hours.
-    assert report.records <= 1 + 7 * (180 + 3)
+    assert len(journal) <= 1 + 7 * (180 + 3)
     journal += add_and_take(again)
     third = hourly()
-    assert third.replay(journal).events == counts.sum() + 1
+    assert third.replay(written(journal)) == counts.sum() + 1
     assert held(third, set(keys)) == held(again, set(keys))
     for segment in again.segments():
         assert third.names(segment.index) == again.names(segment.index)
 
 
-def add_and_take(buffer: HistoryBuffer) -> bytes:
+def written(payloads: list[bytes]) -> RecordScan:
+    """A journal of these records."""
+    return RecordScan(pack_file("history journal", payloads), "history journal")
+
+
+def add_and_take(buffer: HistoryBuffer) -> list[bytes]:
     buffer.add("/one/more", 1, START)
     return buffer.take_journal()
 
 
-def test_a_torn_journal_is_cut_and_a_damaged_one_is_reported() -> None:
+def test_a_record_that_says_nothing_is_refused() -> None:
     buffer = hourly()
-    parts = [buffer.take_journal(), *(add_and_take(buffer) for _ in range(4))]
-    journal = b"".join(parts)
-    torn = hourly()
-    report = torn.replay(journal[:-1])
-    assert report.torn
-    assert report.damaged is None
-    assert report.valid_bytes == len(b"".join(parts[:-1]))
-    assert report.events == 3
-    middle = len(parts[0]) + len(parts[1]) + 5
-    bad = journal[:middle] + b"\xff" + journal[middle + 1 :]
-    report = hourly().replay(bad)
-    assert report.damaged == len(parts[0]) + len(parts[1])
-    assert (report.events, report.torn) == (3, False)
+    [state, *_] = buffer.take_journal()
+    for payload in (b"", b"\x09", state[:-1], state + b"\0", b"\x02" + bytes(23)):
+        with pytest.raises(SnapshotError):
+            hourly().replay(written([payload]))
 
 
 def test_a_dump_leaves_out_what_is_being_sealed() -> None:
@@ -257,7 +259,7 @@ def test_a_dump_leaves_out_what_is_being_sealed() -> None:
         buffer.dump()
     buffer.take_journal()
     again = hourly()
-    again.replay(buffer.dump(without=[first.index]))
+    again.replay(written(buffer.dump(without=[first.index])))
     assert again.segments() == [second]
     assert again.newest == START + HOUR
 
@@ -267,10 +269,10 @@ def test_a_dump_makes_the_same_buffer_again() -> None:
     buffer = hourly(names=8)
     buffer.add_many(keys, counts, at=utc(times))
     with pytest.raises(BloomtideError):
-        buffer.replay(b"")  # what was not taken would be lost
+        buffer.replay(written(hourly().take_journal()))  # what was not taken would be lost
     buffer.take_journal()
     again = hourly(names=8)
-    again.replay(buffer.dump())
+    again.replay(written(buffer.dump()))
     expected = exact(keys, counts, times)
     assert held(buffer, expected) == held(again, expected) == expected
     assert again.segments() == buffer.segments()
@@ -292,7 +294,7 @@ def test_a_dump_makes_the_same_buffer_again() -> None:
 )
 def test_a_journal_of_another_store_is_refused(words: dict[str, Any], name: str) -> None:
     with pytest.raises(IncompatibleError, match=name):
-        HistoryBuffer(**words).replay(hourly().take_journal())
+        HistoryBuffer(**words).replay(written(hourly().take_journal()))
 
 
 def test_without_names_the_largest_count_is_told_all_the_same() -> None:
@@ -462,7 +464,7 @@ def test_a_log_goes_in_by_its_own_time_without_python_for_a_line(by: str) -> Non
     for segment in added.segments():
         assert counted.names(segment.index) == added.names(segment.index)
     again = hourly()
-    assert again.replay(counted.take_journal()).events == 3000
+    assert again.replay(written(counted.take_journal())) == 3000
     assert again.segments() == added.segments()
 
 
@@ -488,7 +490,7 @@ def test_threads_lose_no_event() -> None:
 
     def take() -> None:
         while not stop.is_set():
-            journal.append(buffer.take_journal())
+            journal.extend(buffer.take_journal())
             list(buffer.segments())
 
     threads = [threading.Thread(target=add, args=(n,)) for n in range(3)]
@@ -499,11 +501,11 @@ def test_threads_lose_no_event() -> None:
         thread.join()
     stop.set()
     taker.join()
-    journal.append(buffer.take_journal())
+    journal.extend(buffer.take_journal())
     (segment,) = buffer.segments()
     expected = {"k0": 5000, "k1": 5000, "k2": 5000, "shared": 15000, "single": 150}
     again = hourly(names=4)
-    again.replay(b"".join(journal))
+    again.replay(written(journal))
     for each in (buffer, again):
         counts = each.count_many(segment.index, list(expected))
         assert counts.tolist() == list(expected.values())

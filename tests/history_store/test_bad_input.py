@@ -26,9 +26,9 @@ from bloomtide.errors import (
     VersionError,
 )
 from bloomtide.history import History
+from tests.durable.faults import abandon
 from tests.files.crafted import with_fields
 from tests.history_store.exact import DAY, HOUR, START
-from tests.history_store.faults import abandon
 
 
 @pytest.fixture

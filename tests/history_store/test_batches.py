@@ -11,7 +11,7 @@ from bloomtide import History
 from bloomtide._core import HistoryBuffer
 from bloomtide.errors import BloomtideError, IncompatibleError, ParameterError
 from bloomtide.history.batches import BufferRecipe, dump, replay_all
-from tests.history_store.faults import FailingDisk, PowerCut
+from tests.durable.faults import FailingDisk, PowerCut
 
 START = 1_700_000_000
 BATCHES = [[(f"key-{(n * 7 + b) % 50}", START + 600 * b + n) for n in range(400)] for b in range(6)]

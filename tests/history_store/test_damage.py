@@ -12,8 +12,8 @@ import pytest
 
 from bloomtide.errors import BloomtideError, SnapshotError, StorageError
 from bloomtide.history import History
+from tests.durable.faults import abandon
 from tests.history_store.exact import HOUR, START
-from tests.history_store.faults import abandon
 
 
 @pytest.fixture(params=["killed", "closed"])

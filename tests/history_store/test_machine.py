@@ -20,8 +20,8 @@ from hypothesis.stateful import (
 )
 
 from bloomtide.history import History
+from tests.durable.faults import FailingDisk, PowerCut, abandon
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
-from tests.history_store.faults import FailingDisk, PowerCut, abandon
 
 SPAN = 80 * DAY
 KEYS = ["a", "b", "c", "ä", "https://example.org/"]

@@ -17,7 +17,6 @@ from bloomtide.durable.disk import Disk
 from bloomtide.errors import IncompatibleError, LockedError, StorageError
 from bloomtide.history import History
 from bloomtide.history.catalogue import Catalogue
-from bloomtide.history.journal import Journal
 from bloomtide.history.places import ObjectStore
 from tests.history_store.exact import DAY, HOUR, START, SURE, ExactHistory, require_bounds
 from tests.services.postgres import Postgres, postgres
@@ -126,7 +125,7 @@ def test_a_database_that_goes_away_is_named_and_the_events_stay(
             store.seal()
         assert store.count("a").upper == 1
         # Nobody knows what the catalogue says by now, so nothing more is acknowledged.
-        with pytest.raises(StorageError, match="takes no more events"):
+        with pytest.raises(StorageError, match="takes no more records"):
             store.add("a", at=START)
         admin.execute(sql.text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
     engine.dispose()
@@ -144,7 +143,7 @@ def test_a_writer_that_was_overtaken_is_refused(tmp_path: Path) -> None:
         other.close()
         with pytest.raises(LockedError, match="another process"):
             store.seal()
-        with pytest.raises(StorageError, match="takes no more events"):
+        with pytest.raises(StorageError, match="takes no more records"):
             store.add("a", at=START)
         assert store.count("a").upper == 1
 
@@ -211,25 +210,3 @@ def test_columns_of_arrow_and_numpy_are_events(tmp_path: Path) -> None:
         assert store.count_many(pa.array(["a", "b", "c", "d"])).tolist() == [2, 1, 1, 0]
         assert store.count(7).upper == 7
         assert store.total().upper == 12
-
-
-def test_a_sync_that_failed_once_is_never_trusted_again(tmp_path: Path) -> None:
-    class Broken(Disk):
-        failing = False
-
-        def sync(self, handle: int, path: Path) -> None:
-            if self.failing:
-                raise StorageError("the disk said no", path=str(path), operation="sync")
-
-    disk = Broken()
-    disk.write_file(tmp_path / "journal", b"")
-    journal = Journal(disk, tmp_path / "journal", "always", 0)
-    journal.append(b"one")
-    disk.failing = True
-    with pytest.raises(StorageError, match="said no"):
-        journal.append(b"two")
-    disk.failing = False
-    with pytest.raises(StorageError, match="takes no more events"):
-        journal.append(b"three")
-    journal.close()
-    assert (tmp_path / "journal").read_bytes() == b"onetwo"

@@ -1,6 +1,7 @@
-"""Killed or without power at any moment: every acknowledged event counts exactly once.
+"""Killed, or on a disk that is full: every acknowledged event counts exactly once.
 
-A few of these moments here; `make kills` (BLOOMTIDE_KILLS=200) goes through all.
+A few kills here; `make kills` (BLOOMTIDE_KILLS=200) is the long proof. tests/durable ends a monitor
+at each of its writes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import os
 import random
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ from bloomtide.errors import (
 )
 from bloomtide.history import History
 from bloomtide.store import repair
+from tests.durable.faults import FailingDisk
 from tests.history_store.conftest import quick_disk  # noqa: F401 - a fixture for all tests here
-from tests.history_store.faults import FailingDisk, PowerCut
 from tests.monitor.streams import START, columns, events
 from tests.monitor.writer import SIZE
 
@@ -52,16 +52,6 @@ def open_monitor(path: Path, disk: FailingDisk | None = None, **settings: Any) -
     return Monitor.open(path, disk=disk, clock=clock, **words)
 
 
-def live(path: Path, disk: FailingDisk, acknowledged: list[int]) -> None:
-    """Batches and saves until the disk fails; notes which batches were acknowledged."""
-    with open_monitor(path, disk) as monitor:
-        for number, batch in enumerate(BATCHES):
-            monitor.add_many(*columns(batch))
-            acknowledged.append(number)
-            if number % 2 == 1:
-                monitor.save()
-
-
 def require_once(monitor: Monitor, acknowledged: list[int]) -> None:
     """These batches count once everywhere; the one behind them at most once, and everywhere."""
     counted = []
@@ -80,29 +70,6 @@ def require_once(monitor: Monitor, acknowledged: list[int]) -> None:
     assert monitor.stats().events == total
     assert monitor.history is not None
     assert monitor.history.total().upper == total
-
-
-@pytest.mark.timeout(900 if KILLS >= 100 else 120)
-def test_a_power_cut_at_every_single_write_counts_everything_once(tmp_path: Path) -> None:
-    whole, acknowledged = FailingDisk(), list[int]()
-    live(tmp_path / "whole", whole, acknowledged)
-    assert acknowledged == list(range(len(BATCHES)))
-    digests = set()
-    for number in range(3, whole.steps, 1 if KILLS >= 100 else 13):
-        path = tmp_path / str(number)
-        disk, acknowledged = FailingDisk(number), []
-        with suppress(PowerCut):
-            live(path, disk, acknowledged)
-        disk.lose_power(keep_names=number % 2 == 0)
-        with open_monitor(path) as monitor:
-            require_once(monitor, acknowledged)
-            for later in range(len(acknowledged), len(BATCHES)):
-                if not monitor.seen(BATCHES[later][0][0]):
-                    monitor.add_many(*columns(BATCHES[later]))
-            require_once(monitor, list(range(len(BATCHES))))
-            digests.add(monitor.digest())
-    # Whatever happened on the way, the end is the same in every structure, to the last bit.
-    assert len(digests) == 1
 
 
 def test_a_full_disk_stops_the_monitor_and_not_its_answers(tmp_path: Path) -> None:
@@ -247,9 +214,8 @@ def test_a_damaged_ledger_is_named_with_its_place_and_can_be_repaired(tmp_path: 
 
 def crash(monitor: Monitor) -> None:
     """Gives locks and threads back without saving anything."""
-    for thread in (monitor._syncer, monitor._measurer):
-        if thread is not None:
-            thread.stop()
+    if monitor._measurer is not None:
+        monitor._measurer.stop()
     assert monitor.history is not None
     assert monitor._ledger is not None
     monitor.history.close()

@@ -139,8 +139,8 @@ def test_serve_and_watch_are_refused_in_one_sentence(tmp_path: Path) -> None:
         ("a shared guard", "flock",
          "from bloomtide.guard.filter.files import SharedFiles", 'SharedFiles("store", {})'),
         ("a crawl with a JOBDIR", "flock",
-         "from pathlib import Path\nfrom bloomtide.integrations.scrapy.log import SeenLog",
-         'SeenLog(Path("store"), "never")'),
+         "from pathlib import Path\nfrom bloomtide.integrations.scrapy.seen import Seen, Options",
+         'Seen(Options(), Path("store"))'),
     ],
 )  # fmt: skip
 def test_what_is_posix_only_is_refused_and_leaves_nothing(

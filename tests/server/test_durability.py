@@ -20,7 +20,7 @@ from bloomtide.errors import StorageError
 from bloomtide.server.durability import Durability
 from bloomtide.server.settings import Settings
 from bloomtide.store import Ledger
-from tests.history_store.faults import FailingDisk
+from tests.durable.faults import FailingDisk
 from tests.server.process import request
 from tests.waiting import run_ready_tasks, until_async
 

@@ -7,18 +7,26 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomtide.errors import ClosedError, JournalError, LockedError, ParameterError, StorageError
+from bloomtide.durable.log import START
+from bloomtide.errors import (
+    ClosedError,
+    JournalError,
+    LockedError,
+    ParameterError,
+    SnapshotError,
+    StorageError,
+)
 from bloomtide.store import Ledger, repair
-from bloomtide.store.journal import OVERHEAD, START
-from tests.history_store.faults import FailingDisk, PowerCut
+from tests.durable.faults import FailingDisk
 
+OVERHEAD = 20
+"""Bytes of a record besides its payload."""
 PAYLOADS = [b"first", b"", b"x" * 40, b"\0" * 9, b"last"]
 
 
@@ -36,7 +44,6 @@ class Owner:
 
     def append(self, payload: bytes) -> None:
         self.ledger.append(payload)
-        self.ledger.sync()
         self.held.append(payload)
 
     def write(self, directory: Path) -> None:
@@ -133,107 +140,7 @@ def test_bytes_are_those_of_the_journals(tmp_path: Path) -> None:
         assert owner.ledger.bytes == START
 
 
-def work(owner: Owner) -> Iterator[None]:
-    """A life with every kind of write; each step is acknowledged by the next `yield`."""
-    for number in range(3):
-        owner.append(b"event %d" % number)
-        yield
-    owner.rewrite()
-    for number in range(3, 6):
-        owner.append(b"event %d" % number)
-        yield
-    owner.rewrite()
-    owner.append(b"event 6")
-    yield
-
-
-def live(path: Path, disk: FailingDisk) -> int:
-    """Lives until the disk fails: how many events were acknowledged."""
-    acknowledged = 0
-    owner = None
-    try:
-        owner = Owner(path, disk)
-        for _ in work(owner):
-            acknowledged += 1
-    except (PowerCut, StorageError):
-        pass
-    if owner is not None:
-        owner.die()
-    return acknowledged
-
-
-@pytest.mark.parametrize("keep_names", [False, True])
-def test_a_power_cut_at_any_write_loses_nothing_that_was_synced(
-    tmp_path: Path, keep_names: bool
-) -> None:
-    whole = FailingDisk()
-    assert live(tmp_path / "whole", whole) == 7
-    assert whole.steps > 60
-    for number in range(whole.steps):
-        path = tmp_path / str(number)
-        disk = FailingDisk(number)
-        acknowledged = live(path, disk)
-        disk.lose_power(keep_names=keep_names)
-        owner = Owner(path)
-        expected = [b"event %d" % event for event in range(7)]
-        assert owner.held in (expected[:acknowledged], expected[: acknowledged + 1]), number
-        require_tidy(path, owner.ledger)
-        owner.append(b"more")
-        held = owner.held
-        owner.ledger.close()
-        assert Owner(path).held == held
-
-
-def require_tidy(path: Path, ledger: Ledger) -> None:
-    """Nothing lies there that the manifest does not name."""
-    names = {found.name for found in path.iterdir()}
-    snapshots = {ledger.snapshot.name} if ledger.snapshot else set()
-    assert {name for name in names if name.startswith("snapshot-")} == snapshots
-    assert not [name for name in names if name.endswith(".tmp")]
-
-
-def test_a_full_disk_at_any_write_loses_nothing_that_was_synced(tmp_path: Path) -> None:
-    whole = FailingDisk()
-    live(tmp_path / "whole", whole)
-    for number in range(whole.steps):
-        path = tmp_path / str(number)
-        disk = FailingDisk(number, full=True)
-        acknowledged = live(path, disk)
-        owner = Owner(path)
-        expected = [b"event %d" % event for event in range(7)]
-        assert owner.held in (expected[:acknowledged], expected[: acknowledged + 1]), number
-
-
 # --- damage ---------------------------------------------------------------------------------------
-
-
-def test_a_file_cut_anywhere_keeps_its_whole_records(small: Path) -> None:
-    journal = journal_in(small)
-    data = journal.read_bytes()
-    for length in range(START, len(data) + 1):
-        journal.write_bytes(data[:length])
-        whole = sum(end <= length for end in ends())
-        assert payloads_in(small) == PAYLOADS[:whole], length
-        assert journal.stat().st_size == ([START, *ends()])[whole]
-
-
-@pytest.mark.parametrize("change", [1, 0xFF])
-def test_a_byte_changed_anywhere_is_refused_with_its_offset_or_was_the_last_record(
-    small: Path, change: int
-) -> None:
-    journal = journal_in(small)
-    data = journal.read_bytes()
-    begins = [START, *ends()[:-1]]
-    for offset in range(len(data)):
-        journal.write_bytes(data[:offset] + bytes([data[offset] ^ change]) + data[offset + 1 :])
-        if offset >= begins[-1]:
-            assert payloads_in(small) == PAYLOADS[:-1]
-            continue
-        with pytest.raises(JournalError) as caught:
-            Ledger.open(small, disk=FailingDisk())
-        assert caught.value.offset == max(b for b in [0, *begins] if b <= offset)
-        assert f"--repair {small}" in caught.value.hint
-        assert journal.read_bytes()[offset] != data[offset], "a refused journal was changed"
 
 
 def test_a_tail_of_zeros_is_torn(small: Path) -> None:
@@ -250,7 +157,7 @@ def test_a_record_that_comes_twice_is_refused(small: Path) -> None:
     data = journal.read_bytes()
     last = data[ends()[-2] :]
     journal.write_bytes(data + last)
-    with pytest.raises(JournalError, match="record 6 is not sound"):
+    with pytest.raises(JournalError, match="not sound"):
         Ledger.open(small, disk=FailingDisk())
 
 
@@ -282,8 +189,9 @@ def test_a_manifest_changed_anywhere_is_refused(small: Path) -> None:
     data = manifest.read_bytes()
     for offset in range(len(data)):
         manifest.write_bytes(data[:offset] + bytes([data[offset] ^ 1]) + data[offset + 1 :])
-        with pytest.raises(JournalError, match="cannot be trusted"):
+        with pytest.raises(SnapshotError, match="manifest") as caught:
             Ledger.open(small, disk=FailingDisk())
+        assert "restore" in caught.value.hint
 
 
 def test_repair_cuts_at_the_damage_and_keeps_what_it_cut(small: Path) -> None:
@@ -316,7 +224,7 @@ def test_repair_of_a_file_in_the_middle_also_cuts_those_behind_it(tmp_path: Path
     owner.ledger.close()
     _, middle, last = sorted(tmp_path.glob("journal-*"))
     middle.write_bytes(middle.read_bytes()[:-1])
-    with pytest.raises(JournalError, match="record 2"):
+    with pytest.raises(JournalError, match="not sound"):
         Ledger.open(tmp_path)
     report = repair(tmp_path)
     assert report.sequence == 1
@@ -330,20 +238,18 @@ def test_repair_of_a_file_in_the_middle_also_cuts_those_behind_it(tmp_path: Path
 # --- failing --------------------------------------------------------------------------------------
 
 
-def test_after_a_failed_sync_nothing_more_is_taken_and_all_can_be_read(tmp_path: Path) -> None:
+def test_a_ledger_that_failed_makes_no_snapshot_and_all_can_be_read(tmp_path: Path) -> None:
     owner = Owner(tmp_path)
     owner.append(b"safe")
     owner.disk.full = True
     owner.disk.fail_in(1)
-    owner.ledger.append(b"unsure")
     with pytest.raises(JournalError, match="takes no more records"):
-        owner.ledger.sync()
+        owner.ledger.append(b"unsure")
     owner.disk.make_room()
-    for refused in (owner.ledger.sync, lambda: owner.ledger.append(b"x"), owner.rewrite):
+    for refused in (owner.ledger.sync, owner.rewrite):
         with pytest.raises(JournalError, match="No space left") as caught:
             refused()
         assert caught.value.offset is None
-    assert owner.ledger.failed
     assert [payload for _, payload in owner.ledger.replay()] == [b"safe", b"unsure"]
     owner.ledger.close()
 
@@ -364,25 +270,6 @@ def test_a_closed_ledger_takes_nothing(tmp_path: Path) -> None:
         ledger.append(b"x")
     with pytest.raises(ParameterError):
         Ledger.open(tmp_path, sync="sometimes")  # type: ignore[arg-type]
-
-
-def test_a_sync_is_due_a_second_after_the_first_change(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path, sync="everysec", disk=FailingDisk()) as ledger:
-        assert not ledger.due(10.0)
-        ledger.append(b"x")
-        assert not ledger.due(10.9)
-        assert ledger.due(11.0)
-        assert ledger.due(9.0), "a clock that jumps back must not put it off"
-        ledger.sync()
-        assert not ledger.due(11.5)
-
-
-@pytest.mark.parametrize(("sync", "due"), [("always", True), ("no", False)])
-def test_the_other_modes_are_always_or_never_due(tmp_path: Path, sync: str, due: bool) -> None:
-    with Ledger.open(tmp_path, sync=sync, disk=FailingDisk()) as ledger:  # type: ignore[arg-type]
-        assert not ledger.due(0.0)
-        ledger.append(b"x")
-        assert ledger.due(5.0) is due
 
 
 # --- the child ------------------------------------------------------------------------------------

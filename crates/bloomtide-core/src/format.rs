@@ -97,8 +97,6 @@ kinds! {
     Partial = 40, "partial", "bloomtide.distributed.merge";
     /// A `RecentFilter`.
     Recent = 41, "recent", "RecentFilter.load";
-    /// The pages that a crawl has seen since its last snapshot.
-    SeenLog = 42, "seen log", "the crawl of its JOBDIR";
     /// What a ledger was given since its last snapshot.
     LedgerJournal = 43, "ledger journal", "the Ledger of its directory";
     /// A filter that decays and its hot list.

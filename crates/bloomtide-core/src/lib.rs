@@ -18,6 +18,7 @@ compile_error!(
 pub mod batch;
 pub mod cells;
 pub mod crew;
+pub mod durable;
 pub mod error;
 pub mod event_time;
 pub mod events;

@@ -20,7 +20,7 @@ fn with_bytes<T: Send>(data: &Object<'_>, act: impl FnOnce(&[u8]) -> T + Send) -
     Ok(if bytes.len() < LARGE { act(bytes) } else { py.detach(|| act(bytes)) })
 }
 
-fn kind_of(py: Python<'_>, name: &str) -> PyResult<Kind> {
+pub(crate) fn kind_of(py: Python<'_>, name: &str) -> PyResult<Kind> {
     let hint = "bloomtide.format.KINDS lists them";
     Kind::from_name(name).ok_or_else(|| parameter(py, "kind", name, "the name of a kind", hint))
 }

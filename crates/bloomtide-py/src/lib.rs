@@ -9,6 +9,7 @@ mod canonical;
 mod count;
 mod counting;
 mod decaying;
+mod durable;
 mod errors;
 mod events;
 mod files;
@@ -56,6 +57,8 @@ mod _core {
     use super::counting::CountingBloomFilter;
     #[pymodule_export]
     use super::decaying::TimeDecayingBloomFilter;
+    #[pymodule_export]
+    use super::durable::{RecordScan, pack_records};
     #[pymodule_export]
     use super::events::{Events, Intake};
     #[pymodule_export]

@@ -16,6 +16,9 @@ from bloomtide.errors import require
 Sync = Literal["always", "everysec", "no"]
 SYNCS: tuple[Sync, ...] = get_args(Sync)
 
+INTERVAL = 0.4
+"""Seconds between two syncs of `everysec`: a slow one still ends within the second."""
+
 
 def require_sync(sync: str, name: str = "sync") -> None:
     """Refuses any other word, under the name of the argument or setting."""

@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from bloomtide._core import HistoryBuffer
+from bloomtide._core import HistoryBuffer, RecordScan
+from bloomtide.durable.background import Background
+from bloomtide.durable.log import pack_file
 from bloomtide.errors import BloomtideError, IncompatibleError, require
-from bloomtide.history.background import Background
 from bloomtide.history.entry import Entry
+from bloomtide.history.journal import KIND
 from bloomtide.history.seal import write_sealed
 from bloomtide.history.settings import Settings
 from bloomtide.history.state import State
@@ -58,7 +60,7 @@ def add_batch(
         state.register(add=entries, positions={source: number})
     except BloomtideError:
         # If nobody knows whether the transaction went through the files must stay.
-        if state.journal is None or state.journal.failure is None:
+        if state.journal is None or state.journal.failed is None:
             for entry in entries:
                 state.remove_files([entry.file, *([entry.items] if entry.items else [])])
         raise
@@ -89,11 +91,11 @@ class BufferRecipe:
 def dump(buffer: HistoryBuffer) -> bytes:
     """Everything of a buffer, as records."""
     buffer.take_journal()
-    return buffer.dump()
+    return pack_file(KIND, buffer.dump())
 
 
 def replay_all(buffer: HistoryBuffer, dumps: Iterable[bytes]) -> None:
     """Adds what other buffers have."""
     buffer.take_journal()
     for data in dumps:
-        buffer.replay(data)
+        buffer.replay(RecordScan(data, KIND))

@@ -18,18 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from bloomtide import extras
-from bloomtide._core import HistoryBuffer
+from bloomtide._core import HistoryBuffer, RecordScan
 from bloomtide.durable.disk import TEMPORARY, Disk, storage_errors
+from bloomtide.durable.log import Log, pack_file, scan
+from bloomtide.durable.manifest import read_manifest, write_manifest
 from bloomtide.errors import (
     IncompatibleError,
     SnapshotError,
     StorageError,
 )
-from bloomtide.format import pack_json, read_json
 from bloomtide.history.catalogue import Catalogue
 from bloomtide.history.entry import Entry
 from bloomtide.history.forest import Forest
-from bloomtide.history.journal import Journal, begun_as, journal_path
+from bloomtide.history.journal import KIND, begin, begun_as, journal_path
 from bloomtide.history.places import open_place
 from bloomtide.history.settings import GIVEN, Settings
 from bloomtide.history.state import State, read_note
@@ -62,13 +63,13 @@ def open_state(
             )  # fmt: skip
         _require_new(directory, "store.json")
         about = {"store": uuid.uuid4().hex, "catalogue": shown(catalogue)}
-        disk.write_file(identity, pack_json("history", about))
+        write_manifest(disk, identity, "history", about)
     store = read_identity(identity, catalogue)
     rows = Catalogue(directory / "catalogue.sqlite" if catalogue is None else catalogue, store)
     try:
         if not rows.exists():
             _create(directory, given, secret, rows, writing, disk)
-        entries, settings, buffer, length, lost = _read(
+        entries, settings, buffer, found, lost = _read(
             directory, given, secret, rows, writing=writing, repair=repair
         )
         place = open_place(disk, directory, settings.location, store, CACHE)
@@ -76,7 +77,7 @@ def open_state(
         state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
         state.mark, state.keep = rows.mark, keep
         if writing:
-            _resume(state, length, damaged=lost is not None)
+            _resume(state, found if lost is None else None)
         else:
             state.lost = lost
         return state
@@ -103,9 +104,9 @@ def _read(
     *,
     writing: bool,
     repair: bool,
-) -> tuple[list[Entry], Settings, HistoryBuffer, int, str | None]:
-    """The catalogue and the buffer of one moment, how much of the journal is sound, and why the
-    rest is not. A reader reads again if the writer has begun a new journal meanwhile."""
+) -> tuple[list[Entry], Settings, HistoryBuffer, RecordScan | None, str | None]:
+    """The catalogue and the buffer of one moment, the journal, and why not all of it is sound. A
+    reader reads again if the writer has begun a new journal meanwhile."""
     for _ in range(_ATTEMPTS):
         entries = rows.load()
         if not repair and read_note(directory) > rows.revision:
@@ -118,16 +119,16 @@ def _read(
             )  # fmt: skip
         settings = Settings.create(given, secret, rows.settings)
         settings.levels()
-        buffer, length, lost = read_journal(directory, rows, settings, secret)
+        buffer, found, lost = read_journal(directory, rows, settings, secret)
         if lost is not None and not writing and rows.read_revision() != rows.revision:
             continue
         if lost is not None and writing and not repair:
             path = journal_path(directory, rows.generation)
             raise SnapshotError(
                 lost, hint="restore it, or open with repair=True to go on without what is lost",
-                path=str(path), offset=length,
+                path=str(path), offset=0 if found is None else found.damaged,
             )  # fmt: skip
-        return entries, settings, buffer, length, lost
+        return entries, settings, buffer, found, lost
     raise StorageError(
         f"{directory} changes faster than it can be read", hint="try again",
         path=str(directory), operation="read",
@@ -136,8 +137,8 @@ def _read(
 
 def read_journal(
     directory: Path, rows: Catalogue, settings: Settings, secret: bytes | None
-) -> tuple[HistoryBuffer, int, str | None]:
-    """What the journal has, up to where it is sound, and what is wrong: not a torn tail."""
+) -> tuple[HistoryBuffer, RecordScan | None, str | None]:
+    """What the journal has, and what is wrong with it: not a torn tail."""
     path = journal_path(directory, rows.generation)
     buffer = settings.buffer(secret)
     buffer.take_journal()
@@ -147,18 +148,19 @@ def read_journal(
     except StorageError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-        return buffer, 0, f"{path} is missing: what was in the open segments is lost"
-    report = buffer.replay(data)
-    if report.damaged is not None:
-        return buffer, report.damaged, f"{path} is damaged at byte {report.damaged}"
+        return buffer, None, f"{path} is missing: what was in the open segments is lost"
+    found = scan(path, KIND, data)
+    buffer.replay(found)
+    if found.damaged is not None:
+        return buffer, found, f"{path} is damaged at byte {found.damaged}"
     begun = rows.journal
     if begun_as(data)["head"] != begun["head"]:
         buffer = settings.buffer(secret)
         buffer.take_journal()
-        return buffer, 0, f"{path} is another journal than the one that was registered"
+        return buffer, None, f"{path} is another journal than the one that was registered"
     if begun_as(data[: begun["bytes"]]) != begun:
-        return buffer, report.valid_bytes, f"{path} was changed or cut before byte {begun['bytes']}"
-    return buffer, report.valid_bytes, None
+        return buffer, found, f"{path} was changed or cut before byte {begun['bytes']}"
+    return buffer, found, None
 
 
 def _create(
@@ -177,18 +179,17 @@ def _create(
         )  # fmt: skip
     settings = Settings.create(given, secret, None)
     settings.levels()
-    journal = settings.buffer(secret).take_journal()
-    _require_new(directory, "catalogue", len(journal))
+    payloads = settings.buffer(secret).take_journal()
+    _require_new(directory, "catalogue", len(pack_file(KIND, payloads)))
     open_place(disk, directory, settings.location, rows.store, CACHE)
-    disk.write_file(journal_path(directory, 0), journal)
-    disk.commit(lambda: rows.create(settings.as_dict(), begun_as(journal)))
+    journal, begun = begin(disk, journal_path(directory, 0), "no", payloads)
+    journal.close()
+    disk.commit(lambda: rows.create(settings.as_dict(), begun))
 
 
 def read_identity(path: Path, catalogue: str | None) -> str:
     """Which store this is, if its catalogue is the one that was given."""
-    with storage_errors(path, "read"):
-        data = path.read_bytes()
-    about = read_json(data, "history", path)
+    about = read_manifest(path, "history", hint="restore it from a backup") or {}
     store, told = about["store"], about["catalogue"]
     if told != shown(catalogue):
         raise IncompatibleError(
@@ -233,20 +234,21 @@ def shown(catalogue: str | None) -> str | None:
     return f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
 
 
-def _resume(state: State, length: int, *, damaged: bool) -> None:
+def _resume(state: State, found: RecordScan | None) -> None:
     """Goes on with the journal that was replayed, or with a sound copy of it."""
     settings = state.settings.as_dict()
     changed = settings if settings != state.catalogue.settings else None
-    generation = begun = None
-    path = journal_path(state.directory, state.catalogue.generation)
-    if damaged or not path.exists():
-        generation = state.catalogue.generation + 1
-        path = journal_path(state.directory, generation)
-        data = state.buffer.dump(without=[])
-        state.disk.write_file(path, data)
-        length = len(data)
-        begun = begun_as(data)
-    if changed is not None or generation is not None:
-        state.register(settings=changed, generation=generation, journal=begun)
+    if found is None:
+        journal, begun = state.begin_journal(without=[])
+        try:
+            generation = state.catalogue.generation + 1
+            state.register(settings=changed, generation=generation, journal=begun)
+        except BaseException:
+            journal.close()
+            raise
+    else:
+        if changed is not None:
+            state.register(settings=changed)
+        journal = Log.resume(state.disk, state.journal_path(), state.sync, found)
     state.collect_orphans()
-    state.journal = Journal(state.disk, path, state.settings.sync, length)
+    state.journal = journal

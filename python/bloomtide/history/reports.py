@@ -49,7 +49,7 @@ def store_stats(state: State) -> HistoryStats:
         levels=tuple(counts[level] for level in range(max(counts, default=-1) + 1)),
         events=sum(part.events for part in parts),
         bytes=sum(entry.bytes for entry in entries),
-        journal_bytes=state.journal.bytes if state.journal is not None else 0,
+        journal_bytes=state.journal.size if state.journal is not None else 0,
         open_segments=len(opened),
         entries=state.buffer.entries,
         first=min((part.first / MICRO for part in parts), default=None),
@@ -60,7 +60,7 @@ def store_stats(state: State) -> HistoryStats:
         aside=state.buffer.aside,
         clock_jumps=state.clock_jumps,
         damaged=(*state.forest.damaged.values(), *([state.lost] if state.lost else [])),
-        failure=state.failure,
+        failure=state.failure or (state.journal.failed if state.journal is not None else None),
     )
 
 

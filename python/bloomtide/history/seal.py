@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 
 from bloomtide._core import HistoryBuffer
+from bloomtide.durable.log import Log
 from bloomtide.errors import BloomtideError, StorageError
 from bloomtide.history.entry import Entry, checksum
-from bloomtide.history.journal import Journal, begun_as, journal_path
 from bloomtide.history.state import State
 
 
@@ -63,27 +62,21 @@ def begin_journal(state: State, chosen: list[int]) -> None:
             state.keep()
         there = {it.number for it in state.forest.entries.values() if it.level == 0}
         generation = state.catalogue.generation + 1
-        path = journal_path(state.directory, generation)
         entries: list[Entry] = []
-        following: Journal | None = None
+        following: Log | None = None
         try:
             for index in chosen:
                 entries.append(write_sealed(state, state.buffer, index))
-            rest = state.buffer.dump(without=chosen)
-            state.disk.write_file(path, rest)
-            following = Journal(state.disk, path, state.settings.sync, len(rest))
+            following, begun = state.begin_journal(without=chosen)
             state.register(
-                add=entries,
-                generation=generation,
-                journal=begun_as(rest),
-                mark=state.mark,
+                add=entries, generation=generation, journal=begun, mark=state.mark,
                 positions=state.positions,
-            )
+            )  # fmt: skip
         except BloomtideError:
             if following is not None:
                 following.close()
-            if journal.failure is None:  # else nobody knows which of both journals counts
-                _undo(state, entries, path)
+            if journal.failed is None:  # else nobody knows which of both journals counts
+                _undo(state, entries)
             raise
         state.late += sum(entry.events for entry in entries if entry.number in there)
         state.positions = {}
@@ -125,9 +118,9 @@ def write_sealed(state: State, buffer: HistoryBuffer, index: int) -> Entry:
     )
 
 
-def _undo(state: State, entries: list[Entry], path: Path) -> None:
+def _undo(state: State, entries: list[Entry]) -> None:
     """Removes what an attempt has written: there may be no room to leave it."""
     for entry in entries:
         state.remove_files([entry.file, *([entry.items] if entry.items else [])])
     with suppress(StorageError):
-        state.disk.unlink(path)
+        state.disk.unlink(state.journal_path(1))

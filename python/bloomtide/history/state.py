@@ -25,11 +25,13 @@ from typing import Any
 
 from bloomtide._core import HistoryBuffer, HistorySegment, parse_instant
 from bloomtide.durable.disk import Disk
+from bloomtide.durable.log import Log
+from bloomtide.durable.policy import Sync
 from bloomtide.errors import LockedError, StorageError
 from bloomtide.history.catalogue import Catalogue
 from bloomtide.history.entry import Entry, adopted, require_same, require_same_items
 from bloomtide.history.forest import Forest
-from bloomtide.history.journal import Journal, journal_path
+from bloomtide.history.journal import begin, journal_path
 from bloomtide.history.ladder import MICRO, Level
 from bloomtide.history.places import Place
 from bloomtide.history.settings import Settings
@@ -49,7 +51,7 @@ class State:
     place: Place
     forest: Forest
     buffer: HistoryBuffer
-    journal: Journal | None
+    journal: Log | None
     clock: Callable[[], Any] | None
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held while the buffer or the forest changes, and while questions are answered."""
@@ -99,6 +101,20 @@ class State:
         if self.buffer.newest is not None:
             times.append(self.buffer.newest)
         return max(times, default=None)
+
+    @property
+    def sync(self) -> Sync:
+        """Of the journal: what the caller keeps is brought to the disk by `keep`."""
+        return self.settings.sync if self.keep is None else "no"
+
+    def journal_path(self, later: int = 0) -> Path:
+        """Where the journal of the catalogue's generation lies, or of a later one."""
+        return journal_path(self.directory, self.catalogue.generation + later)
+
+    def begin_journal(self, without: list[int]) -> tuple[Log, dict[str, Any]]:
+        """That of the next generation: what is open now, but for some segments."""
+        payloads = self.buffer.dump(without=without)
+        return begin(self.disk, self.journal_path(1), self.sync, payloads)
 
     def write_file(self, kind: str, data: bytes) -> str:
         """A new file for a segment or its items, safe when this returns: its name."""
@@ -182,7 +198,7 @@ class State:
             return False
         finally:
             if unknown and self.journal is not None:
-                self.journal.failure = error
+                self.journal.failed = error.message
 
     def remove_files(self, names: Iterable[str]) -> None:
         """Removes files that nothing names. One that cannot be removed now is an orphan later."""
@@ -200,7 +216,7 @@ class State:
         orphans = [name for name in self.place.names() if name not in named]
         for name in orphans:
             self.place.remove(name)
-        current = journal_path(self.directory, self.catalogue.generation)
+        current = self.journal_path()
         for path in self.directory.glob("journal-*"):
             if path != current:
                 self.disk.unlink(path)

@@ -7,7 +7,7 @@ Answers  never below the true count; what could not be read is named in `missing
 
 1. An event is in one open segment or in one root, never in both, never in neither, whenever the
    process is killed (`seal.py`).
-2. What was acknowledged is as safe as `sync` says (`journal.py`).
+2. What was acknowledged is as safe as `sync` says (`durable/log.py`).
 3. A question changes nothing. Segment files never change.
 4. One process writes, many read. Within a process all threads may use one store.
 
@@ -24,15 +24,15 @@ from typing import Any, Self, TypeVar
 
 from bloomtide import system
 from bloomtide._core import HistoryBuffer, parse_count
+from bloomtide.durable.background import Background
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.lock import WriterLock
+from bloomtide.durable.log import Log
 from bloomtide.durable.policy import Sync
 from bloomtide.errors import BloomtideError, ClosedError, ReadOnlyError, require
 from bloomtide.history import batches, compact, merging, opening, verify
-from bloomtide.history.background import Background
 from bloomtide.history.decay import Decay
 from bloomtide.history.forest import Counts, Key
-from bloomtide.history.journal import Journal
 from bloomtide.history.ladder import MICRO, micros
 from bloomtide.history.records import (
     CompactionReport,
@@ -52,8 +52,6 @@ from bloomtide.history.view import FIRST, LAST, View
 from bloomtide.plain import plain
 
 T = TypeVar("T")
-_SYNC = 0.4
-"""Seconds between two syncs of `everysec`: a slow one still ends within the second."""
 _STEPS = 10_000_000
 """Steps of a series at most."""
 
@@ -67,14 +65,10 @@ class History:
         self._lock = lock
         self._view = View(state)
         self._closed, self._alarm = False, FIRST
-        self._syncer: Background | None = None
         self._compacter: Background | None = None
-        if lock is not None:
+        if lock is not None and background:
             report = self._note_failure
-            if state.settings.sync == "everysec" and state.keep is None:
-                self._syncer = Background("history-journal", self._sync_journal, report, _SYNC)
-            if background:
-                self._compacter = Background("history-compact", self._compact_now, report)
+            self._compacter = Background("history-compact", self._compact_now, report)
 
     @classmethod
     def open(
@@ -383,11 +377,10 @@ class History:
         if self._closed:
             return
         try:
-            for thread in (self._compacter, self._syncer):
-                if thread is not None:
-                    thread.stop()
+            if self._compacter is not None:
+                self._compacter.stop()
             if self._lock is not None and self._lock.held and self._state.journal is not None:
-                if self._state.journal.failure is None:
+                if self._state.journal.failed is None:
                     self._register_journal(self._state.journal)
                 self._state.journal.close()
         finally:
@@ -494,22 +487,15 @@ class History:
         if self._state.keep is None and self._state.journal is not None:
             self._state.journal.append(changes)
 
-    def _register_journal(self, journal: Journal) -> None:
+    def _register_journal(self, journal: Log) -> None:
         """Goes on in a new journal if anything was added: the catalogue knows all of it, so that
         no event can be taken away unnoticed."""
-        if journal.bytes != self._state.catalogue.journal["bytes"]:
+        if journal.size != self._state.catalogue.journal["bytes"]:
             with suppress(BloomtideError):
                 self.checkpoint()
                 return
-        if journal.failure is None:
+        if journal.failed is None:
             self.flush()
-
-    def _sync_journal(self) -> None:
-        """Each second: waits for the disk, without the lock."""
-        with self._state.lock:
-            journal = self._state.journal
-        if not self._closed and journal is not None and journal.failure is None:
-            journal.sync()
 
     def _compact_now(self) -> None:
         state = self._state

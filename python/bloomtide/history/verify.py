@@ -61,11 +61,12 @@ def _journal_problems(state: State) -> tuple[list[str], int]:
     """What is wrong with the journal now, and how many bytes of it are sound."""
     rows = state.catalogue
     try:
-        _, length, lost = read_journal(state.directory, rows, state.settings, state.secret)
+        _, found, lost = read_journal(state.directory, rows, state.settings, state.secret)
     except BloomtideError as error:
         return [str(error.message)], 0
-    if state.journal is not None and lost is None and length < state.journal.bytes:
-        lost = f"{state.journal.path} was changed or cut before byte {state.journal.bytes}"
+    length = 0 if found is None else found.end
+    if state.journal is not None and lost is None and length < state.journal.size:
+        lost = f"{state.journal.path} was changed or cut before byte {state.journal.size}"
     if state.journal is None and lost is not None and rows.read_revision() != rows.revision:
         lost = None  # the writer has begun another since this reader looked
     return ([] if lost is None else [lost]), length

@@ -30,10 +30,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from bloomtide._core import Events, parse_count
+from bloomtide.durable.background import Background
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.policy import Sync
 from bloomtide.errors import BloomtideError, ClosedError, JournalError, require
-from bloomtide.history.background import Background
 from bloomtide.monitor.answers import MICRO, Answers, Key, seconds_of
 from bloomtide.monitor.batches import in_parts
 from bloomtide.monitor.feed import LogFeed
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from bloomtide.history import History
 
 log = logging.getLogger("bloomtide.monitor")
-_SYNC = 0.25
-"""Seconds between two looks whether a sync is due."""
 _REWRITE = 256 << 20
 """Bytes of journal that make a new snapshot."""
 _FRESH = 5.0
@@ -89,7 +87,6 @@ class Monitor(Answers):
         self._rewrite_at = _REWRITE
         self._closed = False
         self._measured: tuple[float, list[StructureStats]] | None = None
-        self._syncer: Background | None = None
         self._measurer: Background | None = None
         self._saver: Background | None = None
         self._background = False
@@ -148,8 +145,6 @@ class Monitor(Answers):
             ledger.close()
             raise
         this._background = background
-        if sync == "everysec":
-            this._syncer = Background("monitor-ledger", this._sync_if_due, this._fail, _SYNC)
         return this
 
     # --- events -------------------------------------------------------------------------------
@@ -271,8 +266,8 @@ class Monitor(Answers):
     def close(self) -> None:
         """Saves everything and gives the directory back."""
         with self._lock:
-            threads = (self._syncer, self._measurer, self._saver)
-            self._syncer = self._measurer = self._saver = None
+            threads = (self._measurer, self._saver)
+            self._measurer = self._saver = None
         for thread in threads:
             if thread is not None:
                 thread.stop()
@@ -328,8 +323,6 @@ class Monitor(Answers):
         if self._ledger is None:
             return self._apply(block, 0)
         sequence = self._ledger.append(block)
-        if self._ledger.sync_mode == "always":
-            self._ledger.sync()
         applied = self._apply(block, sequence)
         if self._ledger.bytes > self._rewrite_at:
             if not self._background:
@@ -423,10 +416,6 @@ class Monitor(Answers):
 
     def _ignore(self, message: str) -> None:
         """A measure that failed is taken again."""
-
-    def _sync_if_due(self) -> None:
-        if self._ledger is not None and self._ledger.due(time.monotonic()):
-            self._ledger.sync()
 
     def _fail(self, message: str) -> None:
         self._failure = self._failure or message

@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -50,8 +51,6 @@ class Durability:
         self.settings = settings
         self.last_save = time.time()
         self.last_save_failed: str | None = None
-        self.syncs = 0
-        self.sync_seconds = 0.0
         self._keyspace = keyspace
         self._disk = disk
         self._ledger: Ledger | None = None
@@ -107,10 +106,10 @@ class Durability:
         changed = self._append()
         if self._failed() is not None and changed:
             _refuse(waiting, self._failed())
-        elif changed and self._ledger is not None and self._ledger.sync_mode == "always":
+        elif changed and self._ledger is not None and self._ledger.log.policy == "always":
             self._syncing = True
             done = self._loop.run_in_executor(self._thread, self._sync)
-            done.add_done_callback(lambda _: self._end_sync(waiting))
+            done.add_done_callback(lambda done: self._end_sync(waiting, done.exception()))
         else:
             for receiver, reply in waiting:
                 receiver.send(reply)
@@ -121,16 +120,16 @@ class Durability:
         if not changes:
             return False
         if self._ledger is not None:
-            try:
-                self._ledger.append(changes)
-            except BloomtideError as error:
-                self._note_failure(error)
+            with suppress(BloomtideError):
+                self._ledger.write(changes)
+            self._note_failure()
         return True
 
-    def _end_sync(self, waiting: list[tuple[Receiver, bytes]]) -> None:
+    def _end_sync(self, waiting: list[tuple[Receiver, bytes]], error: BaseException | None) -> None:
         self._syncing = False
-        if (reason := self._failed()) is not None:
-            _refuse(waiting, reason)
+        self._note_failure()
+        if (reason := self._failed()) is not None or error is not None:
+            _refuse(waiting, reason or repr(error))
         else:
             for receiver, reply in waiting:
                 receiver.send(reply)
@@ -142,21 +141,18 @@ class Durability:
     def _sync(self) -> None:
         """In the thread."""
         assert self._ledger is not None
-        begin = time.perf_counter()
-        try:
+        with suppress(BloomtideError):  # which the ledger remembers
             self._ledger.sync()
-        except BloomtideError as error:
-            self._loop.call_soon_threadsafe(self._note_failure, error)
-        self.syncs += 1
-        self.sync_seconds = time.perf_counter() - begin
 
     def _failed(self) -> str | None:
         return None if self._ledger is None else self._ledger.failed
 
-    def _note_failure(self, error: BloomtideError) -> None:
-        if self._keyspace.read_only is None:
-            log.error("the journal failed, so nothing more is written: %s", error.message)
-        self._keyspace.read_only = f"The journal takes no more changes: {error.message}"
+    def _note_failure(self) -> None:
+        """Once the ledger takes nothing more, neither does the keyspace."""
+        reason = self._failed()
+        if reason is not None and self._keyspace.read_only is None:
+            log.error("the journal failed, so nothing more is written: %s", reason)
+            self._keyspace.read_only = f"The journal takes no more changes: {reason}"
 
     async def _watch_clock(self) -> None:
         while True:
@@ -164,9 +160,7 @@ class Durability:
             ledger = self._ledger
             if ledger is None:
                 continue
-            if ledger.sync_mode == "everysec" and ledger.due(time.monotonic()):
-                # Not `_syncing`: under everysec no reply waits for the disk.
-                await self._loop.run_in_executor(self._thread, self._sync)
+            self._note_failure()  # of a sync that nobody waited for
             if self._rewriting is not None:
                 # In the thread: it removes the old files, which may be large.
                 await self._loop.run_in_executor(self._thread, self._poll_rewriting)
@@ -176,6 +170,16 @@ class Durability:
                 self._rewrite()
 
     # --- snapshots ------------------------------------------------------------------------------
+
+    @property
+    def syncs(self) -> int:
+        """How often the journal was brought to the disk."""
+        return 0 if self._ledger is None else self._ledger.log.syncs
+
+    @property
+    def sync_seconds(self) -> float:
+        """What the last time took."""
+        return 0.0 if self._ledger is None else self._ledger.log.sync_seconds
 
     @property
     def rewriting(self) -> bool:
@@ -259,7 +263,7 @@ class Durability:
         try:
             if ledger.failed is None:
                 if changes := self._keyspace.take_changes():
-                    ledger.append(changes)
+                    ledger.write(changes)
                 if self._rewriting is not None:
                     self._rewriting.cancel()
                 if snapshot and ledger.sequence > ledger.snapshot_sequence:
@@ -271,7 +275,7 @@ class Durability:
         """Takes other settings while it runs."""
         self.settings = settings
         if self._ledger is not None:
-            self._ledger.sync_mode = settings.appendfsync
+            self._ledger.log.policy = settings.appendfsync
 
     def about(self) -> dict[str, object]:
         """INFO persistence, under Redis's names."""

@@ -2,16 +2,16 @@
 
     manifest               which of the files below count; its rename is the commit point
     snapshot-<sequence>-…  a directory with what its owner wrote, complete
-    journal-<sequence>     the records behind it (see journal.py)
+    journal-<sequence>     the records behind it (see durable/log.py)
     lock                   held by the one process that has it open, with its id
 
-The owner replays the records on top of the snapshot, then appends a record for each change. Once
-`sync` has returned, what was appended before is there after a power cut; `replay` gives it back
-once and in order. `rewrite` makes a snapshot of what its owner holds now and forgets the records it
-replaces; the journal goes on in a new file meanwhile, so that a rewrite that fails loses nothing.
+The owner replays the records on top of the snapshot, then appends a record for each change. What
+was appended is there after a kill of the process, and as `sync` says after a power cut; `replay`
+gives it back once and in order. `rewrite` makes a snapshot of what its owner holds now and forgets
+the records it replaces; the journal goes on in a new file meanwhile, so that a rewrite that fails
+loses nothing.
 
-After a write or a sync that failed nobody knows what is on the disk, and asking again may answer
-"all is well" without it being so. So the first failure is the last word: `append` is refused from
+The first write or sync that fails is the last word, as for every log: `append` is refused from
 then on, until the directory is opened again and what is really there has been read.
 
 One thread appends; `sync`, the `poll` of a rewrite and the second step of one in two steps may run
@@ -22,20 +22,23 @@ from __future__ import annotations
 
 import os
 import secrets
-import threading
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from bloomtide import system
+from bloomtide._core import RecordScan
 from bloomtide.durable.disk import TEMPORARY, Disk
 from bloomtide.durable.lock import WriterLock
+from bloomtide.durable.log import START, Log, scan
+from bloomtide.durable.manifest import read_manifest, write_manifest
 from bloomtide.durable.policy import Sync, require_sync
 from bloomtide.errors import ClosedError, JournalError, StorageError
-from bloomtide.store import journal
-from bloomtide.store.manifest import Manifest
 from bloomtide.store.rewriting import Rewriting
+
+KIND = "ledger journal"
 
 Write = Callable[[Path], object]
 """Writes the files of a snapshot into a directory."""
@@ -43,25 +46,47 @@ Payload = bytes
 """What a record holds; a name of its own, since `Ledger.bytes` is a number."""
 
 
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a ledger consists of: files that it does not name do not exist."""
+
+    snapshot: str | None
+    """Name of the directory of the snapshot; None before the first one."""
+    sequence: int
+    """The number of the last record that the snapshot holds."""
+    journals: tuple[str, ...]
+    """Names of the journals behind it, oldest first."""
+
+    def write(self, directory: Path, disk: Disk) -> None:
+        """Replaces the manifest: the commit point of every change."""
+        write_manifest(disk, directory / "manifest", "ledger", asdict(self))
+
+    @classmethod
+    def read(cls, directory: Path) -> Manifest | None:
+        """The manifest of this directory; None if it has none."""
+        hint = "restore the directory from a backup"
+        fields = read_manifest(directory / "manifest", "ledger", hint=hint)
+        if fields is None:
+            return None
+        return cls(fields["snapshot"], fields["sequence"], tuple(fields["journals"]))
+
+
 class Ledger:
     """A directory of changes, open for writing."""
 
-    sync_mode: Sync
     path: Path
-    sequence: int
-    """The number of the last record; 0 before the first one."""
     cut: int
     """Bytes of a torn tail that were cut when it was opened."""
-    failed: str | None
-    """Why nothing more is taken; None while all is well."""
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], *, sync: Sync = "everysec", disk: Disk | None = None
-    ) -> Self:
+        cls, path: str | os.PathLike[str], *, sync: Sync = "everysec",
+        skip_damaged: bool = False, disk: Disk | None = None,
+    ) -> Self:  # fmt: skip
         """Opens the directory, or makes it; refuses one that another process has open.
 
-        A torn tail is cut. A journal that is damaged before its end is refused.
+        A torn tail is cut. A journal that is damaged before its end is refused, unless its owner
+        can do without a record: with `skip_damaged` it loses those that are not sound, and no more.
         """
         require_sync(sync)
         system.require_posix("a monitor or server with a directory", lacks="fork")
@@ -70,28 +95,37 @@ class Ledger:
         disk.make_directory(directory)
         lock = WriterLock(directory / "lock", hint="stop that process; a ledger has one writer")
         try:
-            return cls(directory, sync, disk, lock)
+            return cls(directory, sync, disk, lock, skip_damaged=skip_damaged)
         except BaseException:
             lock.release()
             raise
 
-    def __init__(self, path: Path, sync: Sync, disk: Disk, lock: WriterLock) -> None:
+    def __init__(
+        self, path: Path, sync: Sync, disk: Disk, lock: WriterLock, *, skip_damaged: bool
+    ) -> None:
         """Use `open`."""
-        self._handle = -1
         self.path = path
-        self.sync_mode = sync
-        self.failed = None
-        self.cut = 0
         self._disk = disk
         self._lock = lock
-        self._manifest = Manifest.read(path) or self._create()
         self._rewriting: Rewriting | None = None
-        self._unsynced = False
-        self._clean_at: float | None = None
-        # The handle is exchanged and closed only by who holds this; `append` does not wait for it.
-        self._syncing = threading.Lock()
+        self._manifest = Manifest.read(path) or self._create(sync)
         self._remove_others()
-        self._read_journals()
+        self._log = self._read_journals(sync, skip_damaged=skip_damaged)
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last record; 0 before the first one."""
+        return self._log.sequence
+
+    @property
+    def log(self) -> Log:
+        """The journal that is written now: its policy, its syncs, and whether it failed."""
+        return self._log
+
+    @property
+    def failed(self) -> str | None:
+        """Why nothing more is taken; None while all is well."""
+        return self._log.failed
 
     @property
     def snapshot(self) -> Path | None:
@@ -102,7 +136,7 @@ class Ledger:
     @property
     def bytes(self) -> int:
         """Bytes of the journals behind the snapshot."""
-        return self._older + self._newest
+        return self._older + self._log.size
 
     @property
     def snapshot_sequence(self) -> int:
@@ -112,33 +146,23 @@ class Ledger:
     def replay(self) -> Iterator[tuple[int, Payload]]:
         """The records behind the snapshot, with their numbers."""
         for name in self._manifest.journals:
-            path = self.path / name
-            yield from journal.records(path, journal.read(path), self._manifest.sequence)
+            for sequence, payload in scan(self.path / name, KIND):
+                if sequence > self._manifest.sequence:
+                    yield sequence, payload
 
     def append(self, payload: Payload) -> int:
-        """Writes a record and answers its number. It is safe only after a `sync`."""
-        self._require_sound()
-        record = journal.pack(self._mark, self.sequence + 1, payload)
-        with self._last_word():
-            self._disk.append(self._handle, self._journal, record)
-        self.sequence += 1
-        self._newest += len(record)
-        self._unsynced = True
-        return self.sequence
+        """Adds a record, as safe as the policy says when this returns; answers its number."""
+        self._require_open()
+        return self._log.append([payload])
+
+    def write(self, payload: Payload) -> int:
+        """The same, without a sync: `sync` may then cover many records at once."""
+        self._require_open()
+        return self._log.write([payload])
 
     def sync(self) -> None:
         """Everything appended before this call is on the disk when it returns."""
-        with self._syncing:
-            self._sync()
-
-    def due(self, now: float) -> bool:
-        """Must the owner call `sync` now? `now` is a clock in seconds, asked a few times each."""
-        if not self._unsynced or self.failed is not None or self.sync_mode == "no":
-            self._clean_at = now
-            return False
-        if self.sync_mode == "always" or self._clean_at is None:
-            return True
-        return not 0 <= now - self._clean_at < 1.0
+        self._log.sync()
 
     def rewrite(self, write: Write) -> None:
         """Makes a snapshot by `write(directory)`, of all that was appended; forgets the rest."""
@@ -175,17 +199,16 @@ class Ledger:
 
     def close(self) -> None:
         """Syncs, unless it failed before, and gives the directory back."""
-        if self._handle < 0:
+        if not self._lock.held:
+            self._lock.release()  # closed before, or a fork's copy, which may change nothing
             return
         if self._rewriting is not None:
             self._rewriting.cancel()
         try:
-            with self._syncing:
-                if self.failed is None and self._lock.held:
-                    self._sync()
+            if self._log.failed is None:
+                self._log.sync()
         finally:
-            os.close(self._handle)
-            self._handle = -1
+            self._log.close()
             self._lock.release()
 
     def __enter__(self) -> Self:
@@ -196,25 +219,21 @@ class Ledger:
 
     # --- opening ------------------------------------------------------------------------------
 
-    def _create(self) -> Manifest:
+    def _create(self, sync: Sync) -> Manifest:
         """The first journal, then the manifest that names it."""
         if any(self.path.glob("snapshot-*")) or any(
-            found.stat().st_size > journal.START for found in self.path.glob("journal-*")
+            found.stat().st_size > START for found in self.path.glob("journal-*")
         ):
             raise JournalError(
                 f"{self.path} has journals or snapshots but no manifest",
                 hint="restore the directory from a backup",
                 path=str(self.path), operation="open", offset=None,
             )  # fmt: skip
-        name = self._start_journal(1)
+        name = journal_name(1)
+        Log.create(self._disk, self.path / name, KIND, "no", []).close()
         manifest = Manifest(None, 0, (name,))
         manifest.write(self.path, self._disk)
         return manifest
-
-    def _start_journal(self, first: int) -> str:
-        name = f"journal-{first:020d}"
-        self._disk.write_file(self.path / name, journal.start_of_file(first))
-        return name
 
     def _remove_others(self) -> None:
         """What a crash left over: files that the manifest does not name."""
@@ -228,7 +247,7 @@ class Ledger:
             else:
                 self._disk.unlink(found)
 
-    def _read_journals(self) -> None:
+    def _read_journals(self, sync: Sync, *, skip_damaged: bool) -> Log:
         """Checks every record, cuts the torn tail, and opens the last file for appending."""
         if (snapshot := self.snapshot) is not None and not snapshot.is_dir():
             raise JournalError(
@@ -236,26 +255,21 @@ class Ledger:
                 hint="restore the directory from a backup",
                 path=str(snapshot), operation="open", offset=None,
             )  # fmt: skip
-        self.sequence = self._manifest.sequence
-        total = 0
-        for number, name in enumerate(self._manifest.journals, start=1):
-            path = self.path / name
-            found = check(path, self.sequence + 1, last=number == len(self._manifest.journals))
-            self.sequence = found.last
-            total += found.end
-        # Of the journal that is written now, and of those before it: a commit may happen in
-        # another thread than `append`, so each number has one writer.
-        self._newest, self._older = found.end, total - found.end
-        self.cut = found.torn
-        self._mark = found.mark
-        self._journal = path
-        self._handle = self._disk.reopen(path, found.end)
+        sequence, self._older = self._manifest.sequence, 0
+        *before, last = self._manifest.journals
+        for name in before:
+            found = check(self.path / name, sequence + 1, skip_damaged=skip_damaged)
+            sequence, self._older = (found.next or 1) - 1, self._older + found.size
+        found = check(self.path / last, sequence + 1, last=True, skip_damaged=skip_damaged)
+        self.cut = found.size - found.end
+        return Log.resume(self._disk, self.path / last, sync, found)
 
     # --- rewriting ----------------------------------------------------------------------------
 
     def _begin(self) -> tuple[Path, int]:
         """Goes on in a new journal; answers where the snapshot of all before it will be."""
-        self._require_sound()
+        self._require_open()
+        self._log.require_sound()
         if self._rewriting is not None and not self._rewriting.done:
             raise StorageError(
                 f"a rewrite of {self.path} is going on already",
@@ -265,38 +279,38 @@ class Ledger:
             )
         # A file of the middle has no torn tail, so it must be on the disk before there is a next.
         self.sync()
-        if self.sequence >= self._first_of_journal():
+        if self.sequence >= _first_of(self._log.path.name):
             self._rotate()
         # No two have one name, also if an earlier child still writes after its parent was killed.
         name = f"snapshot-{self.sequence:020d}-{secrets.token_hex(4)}"
         return self.path / name, self.sequence
 
-    def _first_of_journal(self) -> int:
-        return int(self._journal.name.rpartition("-")[2])
-
     def _rotate(self) -> None:
-        name = self._start_journal(self.sequence + 1)
-        manifest = self._manifest
-        journals = (*manifest.journals, name)
-        with self._syncing:
-            with self._last_word():
+        before, manifest = self._log, self._manifest
+        name = journal_name(self.sequence + 1)
+        following = Log.create(
+            self._disk, self.path / name, KIND, before.policy, [], first=self.sequence + 1
+        )
+        try:
+            with before.last_word():
+                journals = (*manifest.journals, name)
                 self._replace(Manifest(manifest.snapshot, manifest.sequence, journals))
-                path = self.path / name
-                handle = self._disk.reopen(path, journal.START)
-            os.close(self._handle)
-            self._handle, self._journal = handle, path
-            self._mark = journal.scan(path, journal.read(path)).mark
-            self._older += self._newest
-            self._newest = journal.START
+        except BaseException:
+            following.close()
+            raise
+        following.syncs, following.sync_seconds = before.syncs, before.sync_seconds
+        self._log = following
+        self._older += before.size
+        before.close()
 
     def _commit(self, directory: Path, sequence: int) -> None:
         """The snapshot counts, and the journals it replaces are gone."""
         old = self._manifest
-        kept = tuple(name for name in old.journals if int(name.rpartition("-")[2]) > sequence)
-        with self._last_word():
+        kept = tuple(name for name in old.journals if _first_of(name) > sequence)
+        with self._log.last_word():
             self._replace(Manifest(directory.name, sequence, kept))
         gone = [self.path / name for name in old.journals if name not in kept]
-        self._older -= sum(path.stat().st_size for path in gone if path != self._journal)
+        self._older -= sum(path.stat().st_size for path in gone if path != self._log.path)
         for path in gone:
             self._disk.unlink(path)
         if old.snapshot is not None:
@@ -306,54 +320,50 @@ class Ledger:
         manifest.write(self.path, self._disk)
         self._manifest = manifest
 
-    # --- failing ------------------------------------------------------------------------------
-
-    def _sync(self) -> None:
-        self._require_sound()
-        if self._unsynced:
-            # Cleared first: what is appended while the disk works is not covered by it.
-            self._unsynced = False
-            with self._last_word():
-                self._disk.sync(self._handle, self._journal)
-
-    def _require_sound(self) -> None:
-        if self._handle < 0 or not self._lock.held:
+    def _require_open(self) -> None:
+        """Not after `close`, and not in a process that was forked off."""
+        if not self._lock.held:
             raise ClosedError(
                 f"the ledger in {self.path} is closed", hint="open it again", path=str(self.path)
             )
-        if self.failed is not None:
-            raise JournalError(
-                f"{self.path} takes no more records: {self.failed}",
-                hint="everything can still be read; make room and open it again",
-                path=str(self.path), operation="write", offset=None,
-            )  # fmt: skip
-
-    def _last_word(self) -> _LastWord:
-        return _LastWord(self)
 
 
-class _LastWord:
-    """Around each write that must not fail: after one that did, the ledger takes nothing more."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, StorageError):
-            self._ledger.failed = self._ledger.failed or error.message
-            self._ledger._require_sound()
+def journal_name(first: int) -> str:
+    """The file whose first record has this number."""
+    return f"journal-{first:020d}"
 
 
-def check(path: Path, expected: int, *, last: bool) -> journal.Scan:
-    """What the file holds; refuses damage, a gap in the numbers, and a torn tail in the middle."""
+def _first_of(name: str) -> int:
+    return int(name.rpartition("-")[2])
+
+
+def check(
+    path: Path, expected: int, *, last: bool = False, skip_damaged: bool = False
+) -> RecordScan:
+    """Goes through the file; refuses damage, a gap in the numbers, a torn tail but of the last."""
     if not path.exists():
-        raise journal.damaged(path, 0, "this file is missing")
-    found = journal.scan(path, journal.read(path))
-    if found.first != expected:
-        raise journal.damaged(path, 0, f"it begins with record {found.first}, not {expected}")
-    if found.damaged or (found.torn and not last):
-        raise journal.damaged(path, found.end, f"record {found.last + 1} is not sound")
+        raise damaged(path, 0, "this file is missing")
+    found = scan(path, KIND)
+    first = found.next
+    found.finish()
+    if first is None:
+        raise damaged(path, 0, "the start of the file is not sound")
+    if skip_damaged:
+        return found
+    if first != expected:
+        raise damaged(path, 0, f"it begins with record {first}, not {expected}")
+    if found.damaged is not None or (found.end < found.size and not last):
+        offset = found.end if found.damaged is None else found.damaged
+        raise damaged(path, offset, "the record there is not sound")
     return found
+
+
+def damaged(path: Path, offset: int, what: str) -> JournalError:
+    """The error for a file that must not be trusted from this offset on."""
+    return JournalError(
+        f"{path} is damaged at offset {offset}: {what}",
+        hint=f"restore a backup, or cut it there: bloomtide serve --repair {path.parent}",
+        path=str(path),
+        operation="read",
+        offset=offset,
+    )

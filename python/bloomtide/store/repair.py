@@ -12,10 +12,9 @@ from pathlib import Path
 
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.lock import WriterLock
+from bloomtide.durable.log import Log, scan
 from bloomtide.errors import JournalError, StorageError
-from bloomtide.store import journal
-from bloomtide.store.ledger import check
-from bloomtide.store.manifest import Manifest
+from bloomtide.store.ledger import KIND, Manifest, check, journal_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def _repair(directory: Path, disk: Disk) -> RepairReport:
     for number, name in enumerate(manifest.journals):
         last = number + 1 == len(manifest.journals)
         try:
-            sequence = check(directory / name, sequence + 1, last=last).last
+            sequence = (check(directory / name, sequence + 1, last=last).next or 1) - 1
         except JournalError as error:
             rest = manifest.journals[number:]
             return _cut(directory, disk, manifest, rest, sequence, error.offset or 0)
@@ -71,26 +70,29 @@ def _cut(
     directory: Path, disk: Disk, manifest: Manifest, rest: tuple[str, ...], before: int, offset: int
 ) -> RepairReport:
     """Copies what will be cut, names a sound journal in the manifest, then removes the old ones."""
-    whole = b""
+    first = directory / rest[0]
+    whole = first.read_bytes()[:offset] if offset else b""
     cuts: list[Path] = []
     size = 0
     for name in rest:
-        path = directory / name
-        data = journal.read(path) if path.exists() else b""
-        begin = offset if name == rest[0] else 0
-        if name == rest[0]:
-            whole = data[:offset]
+        path, begin = directory / name, offset if name == rest[0] else 0
+        data = path.read_bytes()[begin:] if path.exists() else b""
         cut = directory / f"{name}.cut-{begin}"
         while cut.exists():  # of an earlier repair
             cut = cut.with_name(cut.name + "+")
-        disk.write_file(cut, data[begin:])
+        disk.write_file(cut, data)
         cuts.append(cut)
-        size += len(data) - begin
-    sequence = journal.scan(directory / rest[0], whole).last if offset else before
-    # The first damaged file is replaced in place if it keeps something; a rename, so at once.
+        size += len(data)
     keep = manifest.journals[: manifest.journals.index(rest[0])]
-    name = rest[0] if offset else f"journal-{sequence + 1:020d}"
-    disk.write_file(directory / name, whole or journal.start_of_file(sequence + 1))
+    # The first damaged file is replaced in place if it keeps something; a rename, so at once.
+    if offset:
+        found = scan(first, KIND, whole)
+        found.finish()
+        sequence, name = (found.next or 1) - 1, rest[0]
+        disk.write_file(first, whole)
+    else:
+        sequence, name = before, journal_name(before + 1)
+        Log.create(disk, directory / name, KIND, "no", [], first=before + 1).close()
     Manifest(manifest.snapshot, manifest.sequence, (*keep, name)).write(directory, disk)
     for old in rest:
         if old != name:

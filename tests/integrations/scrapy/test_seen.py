@@ -11,12 +11,20 @@ from typing import Any
 import pytest
 
 from bloomtide import BloomFilter
-from bloomtide.durable.policy import Sync
-from bloomtide.errors import IncompatibleError, NotASnapshotError, SnapshotError, StorageError
+from bloomtide.durable.log import START
+from bloomtide.errors import (
+    IncompatibleError,
+    JournalError,
+    LockedError,
+    NotASnapshotError,
+    SnapshotError,
+    StorageError,
+)
 from bloomtide.integrations.scrapy import seen as module
-from bloomtide.integrations.scrapy.log import SeenLog
 from bloomtide.integrations.scrapy.options import Options
 from bloomtide.integrations.scrapy.seen import Seen
+from tests.durable.faults import FailingDisk
+from tests.durable.users import kill_ledger
 
 MODES = {
     "plain": Options(capacity=1000),
@@ -32,8 +40,8 @@ def key(number: int) -> bytes:
 
 def killed(seen: Seen) -> None:
     """Lets go of the files as the system does for a killed process: nothing is saved."""
-    assert seen._log is not None
-    os.close(seen._log._file)
+    assert seen._ledger is not None
+    kill_ledger(seen._ledger)
     if seen._exact is not None:
         seen._exact._database.rollback()
         seen._exact._database.close()
@@ -60,27 +68,15 @@ def test_what_was_added_is_seen_after_any_end(tmp_path: Path, mode: str, end: An
     seen.close()
 
 
-def test_killed_between_snapshot_and_log_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
-    seen = filled(MODES["exact"], tmp_path, range(100))
-    log = (tmp_path / "seen.log").read_bytes()
-    seen.close()
-    (tmp_path / "seen.log").write_bytes(log)  # the snapshot is there, the log was not emptied yet
-    seen = Seen(MODES["exact"], tmp_path)
-    assert seen.replayed == 100
-    assert seen.stats().items == pytest.approx(100, abs=5)
-    assert all(key(number) in seen for number in range(100))
-    seen.close()
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_a_long_log_becomes_a_snapshot(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LEAST_LOG", 3200)
+    monkeypatch.setattr(module, "_LEAST_LOG", 4800)
     seen = filled(MODES[mode], tmp_path, range(1000))
     assert seen.snapshots >= 2
-    assert seen._log is not None
-    assert seen._log.size < 32_000
+    assert seen._ledger is not None
+    assert seen._ledger.bytes < 48_000
     killed(seen)
     seen = Seen(MODES[mode], tmp_path)
     assert seen.replayed < 1000
@@ -88,58 +84,60 @@ def test_a_long_log_becomes_a_snapshot(
     seen.close()
 
 
-def test_half_a_record_at_the_end_is_cut_off_wherever_it_ends(tmp_path: Path) -> None:
-    killed(filled(MODES["plain"], tmp_path, range(10)))
-    whole = (tmp_path / "seen.log").read_bytes()
-    assert len(whole) == 32 * 11
-    for length in range(0, len(whole) + 1, 5):
-        (tmp_path / "seen.log").write_bytes(whole[:length])
-        seen = Seen(MODES["plain"], tmp_path)
-        kept = max(length // 32 - 1, 0)
-        assert [key(number) in seen for number in range(10)] == [True] * kept + [False] * (
-            10 - kept
-        )
-        assert seen.add(key(99))
-        killed(seen)
-        seen = Seen(MODES["plain"], tmp_path)
-        assert key(99) in seen, "a record after the cut is whole"
-        assert seen.damaged_records == 0
-        killed(seen)
+def journal_in(path: Path) -> Path:
+    [found] = (path / "seen").glob("journal-*")
+    return found
 
 
 def test_a_damaged_record_is_skipped_and_its_page_is_new(tmp_path: Path) -> None:
     killed(filled(MODES["plain"], tmp_path, range(10)))
-    data = bytearray((tmp_path / "seen.log").read_bytes())
-    data[32 * 4 + 7] ^= 1  # in the fourth record
-    (tmp_path / "seen.log").write_bytes(data)
+    journal = journal_in(tmp_path)
+    data = bytearray(journal.read_bytes())
+    data[START + 48 * 3 + 30] ^= 1  # in the fourth record
+    journal.write_bytes(data)
+    for _ in range(2):
+        seen = Seen(MODES["plain"], tmp_path)
+        assert seen.damaged_records == 1
+        assert [number for number in range(10) if key(number) not in seen] == [3]
+        killed(seen)
     seen = Seen(MODES["plain"], tmp_path)
-    assert seen.damaged_records == 1
-    assert [number for number in range(10) if key(number) not in seen] == [3]
+    assert seen.add(key(3))
     seen.close()
+    again = Seen(MODES["plain"], tmp_path)
+    assert again.damaged_records == 0, "a snapshot takes the place of a damaged log"
+    assert all(key(number) in again for number in range(10))
+    again.close()
 
 
 def test_zeros_behind_the_log_are_no_pages(tmp_path: Path) -> None:
     killed(filled(MODES["plain"], tmp_path, range(5)))
-    with (tmp_path / "seen.log").open("ab") as file:
+    with journal_in(tmp_path).open("ab") as file:
         file.write(bytes(320))
     seen = Seen(MODES["plain"], tmp_path)
-    assert seen.damaged_records == 10
+    assert seen.damaged_records == 0, "a torn tail"
     assert bytes(20) not in seen
     assert seen.replayed == 5
     seen.close()
 
 
 def test_a_foreign_log_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "seen.log").write_bytes(b"http://example.org/\n" * 9)
-    with pytest.raises(NotASnapshotError, match=r"seen\.log"):
+    killed(filled(MODES["plain"], tmp_path, range(5)))
+    journal = journal_in(tmp_path)
+    journal.write_bytes(b"http://example.org/\n" * 9)
+    with pytest.raises(JournalError, match="journal-"):
         Seen(MODES["plain"], tmp_path)
-    assert (tmp_path / "seen.log").read_bytes() == b"http://example.org/\n" * 9
+    assert journal.read_bytes() == b"http://example.org/\n" * 9
+
+
+def snapshot_in(path: Path) -> Path:
+    [found] = (path / "seen").glob("snapshot-*")
+    return found / "seen.bloom"
 
 
 @pytest.mark.parametrize("mode", ["plain", "revisit", "revisit and exact"])
 def test_a_damaged_snapshot_is_refused_with_what_to_do(tmp_path: Path, mode: str) -> None:
     filled(MODES[mode], tmp_path, range(100)).close()
-    path = tmp_path / "seen.bloom"
+    path = snapshot_in(tmp_path)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -151,7 +149,7 @@ def test_a_damaged_snapshot_is_refused_with_what_to_do(tmp_path: Path, mode: str
 def test_the_set_on_disk_makes_a_damaged_or_missing_snapshot_again(tmp_path: Path) -> None:
     filled(MODES["exact"], tmp_path, range(100)).close()
     for damage in (b"x", b"BLOOMTID", None):
-        path = tmp_path / "seen.bloom"
+        path = snapshot_in(tmp_path)
         path.unlink()
         if damage is not None:
             path.write_bytes(damage)
@@ -237,8 +235,9 @@ def test_a_job_goes_on_as_it_was_begun(tmp_path: Path, before: str, after: str, 
 
 def test_two_crawls_cannot_use_one_job_directory(tmp_path: Path) -> None:
     first = Seen(MODES["plain"], tmp_path)
-    with pytest.raises(StorageError, match="another crawl"):
+    with pytest.raises(LockedError) as caught:
         Seen(MODES["plain"], tmp_path)
+    assert caught.value.pid == os.getpid()
     first.close()
     Seen(MODES["plain"], tmp_path).close()
 
@@ -272,44 +271,18 @@ def test_a_shared_file_has_the_size_it_was_made_with(tmp_path: Path) -> None:
     assert path.read_bytes() == b"something else"
 
 
-@pytest.mark.parametrize(("policy", "syncs"), [("always", 5), ("everysec", 0), ("no", 0)])
-def test_the_log_is_forced_to_disk_as_the_policy_says(
-    tmp_path: Path, policy: Sync, syncs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = SeenLog(tmp_path / "log", policy)
-    called: list[int] = []
-    monkeypatch.setattr(os, "fdatasync", called.append)
-    for number in range(5):
-        log.append(key(number), 0.0)
-    assert len(called) == syncs
-    log._synced -= 2
-    log.append(key(9), 0.0)
-    assert len(called) == {"always": 6, "everysec": 1, "no": 0}[policy]
-    log.close()
-
-
-def test_a_page_that_the_disk_refuses_is_not_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = Seen(MODES["exact"], tmp_path)
-    monkeypatch.setattr(os, "write", lambda file, data: 0)
-    with pytest.raises(StorageError):
-        seen.add(key(1))
-    monkeypatch.undo()
+@pytest.mark.parametrize("mode", ["plain", "exact"])
+def test_a_page_that_the_disk_refuses_is_not_seen(tmp_path: Path, mode: str) -> None:
+    disk = FailingDisk(full=True)
+    seen = Seen(MODES[mode], tmp_path, disk=disk)
+    disk.fail_in(0)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="No space left"):
+            seen.add(key(1))
+        disk.make_room()
+    assert key(1) not in seen
+    killed(seen)
+    seen = Seen(MODES[mode], tmp_path)
     assert key(1) not in seen
     assert seen.add(key(1))
     seen.close()
-
-
-def test_a_full_disk_leaves_whole_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = SeenLog(tmp_path / "log", "no")
-    log.append(key(1), 0.0)
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:10]))
-    with pytest.raises(StorageError):
-        log.append(key(2), 0.0)
-    monkeypatch.undo()
-    log.append(key(3), 0.0)
-    assert [keys for keys, _ in log.replay()] == [[key(1), key(3)]]
-    assert log.skipped == 0
-    log.close()

@@ -157,7 +157,7 @@ impl Buffer {
         let (open, journal) = (BTreeMap::new(), Journal::default());
         let time = StreamTime::new(plan.far());
         let mut this = Buffer { plan, open, journal, time, next_row: 0 };
-        this.journal.start(&this.state());
+        this.journal.state(&this.state());
         Ok(this)
     }
 

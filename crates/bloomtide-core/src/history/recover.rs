@@ -2,28 +2,13 @@
 
 use super::Item;
 use super::buffer::{Buffer, RowsBy};
-use super::journal::{Journal, Record, State, scan};
+use super::journal::{Journal, Record, State};
 use super::open::{OpenRows, Seen};
 use crate::error::{Error, Result, require_same};
 use crate::hash::Hasher;
 
 /// Pairs that `dump` writes into one record.
 const PIECE: usize = 1 << 12;
-
-/// What a journal had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JournalReport {
-    /// Sound records.
-    pub records: u64,
-    /// Events in them.
-    pub events: u64,
-    /// Where the last sound record ends; what follows is to be cut off.
-    pub valid_bytes: usize,
-    /// Whether anything follows.
-    pub torn: bool,
-    /// Where damage begins: a bad header, or something that has sound records behind it.
-    pub damaged: Option<usize>,
-}
 
 /// What a hash makes of a fixed key.
 pub(super) fn fingerprint(hasher: &Hasher) -> u64 {
@@ -41,14 +26,14 @@ impl Buffer {
         }
     }
 
-    /// The records of everything since the last time.
-    pub fn take_journal(&mut self) -> Vec<u8> {
+    /// The payloads of the records of everything since the last time.
+    pub fn take_journal(&mut self) -> Vec<Vec<u8>> {
         self.journal.take()
     }
 
-    /// The records of a new journal that starts with what is here, but for some segments. What was added
+    /// The same of a new journal that starts with what is here, but for some segments. What was added
     /// before must have been taken.
-    pub fn dump(&mut self, without: &[i64]) -> Result<Vec<u8>> {
+    pub fn dump(&mut self, without: &[i64]) -> Result<Vec<Vec<u8>>> {
         if !self.journal.is_empty() {
             let invariant = "a journal begins when the one before it has everything";
             return Err(Error::Invariant { invariant: invariant.to_owned() });
@@ -58,7 +43,7 @@ impl Buffer {
         if without.contains(&self.place(self.next_row).0) {
             state.next_row = (self.place(self.next_row).0 + 1) * i64::from(self.plan.rows);
         }
-        self.journal.start(&state);
+        self.journal.state(&state);
         for (index, open) in self.open.iter().filter(|(index, _)| !without.contains(index)) {
             let first = index * i64::from(self.plan.rows);
             write(&mut self.journal, first, open)?;
@@ -67,26 +52,15 @@ impl Buffer {
         Ok(self.journal.take())
     }
 
-    /// Adds what a journal has, in a buffer that has taken no events of its own since its records were
-    /// taken. Its own records go on where the journal's end.
-    pub fn replay(&mut self, data: &[u8]) -> Result<JournalReport> {
+    /// Adds what a record has, in a buffer that has taken no events of its own since its records were taken;
+    /// how many events that are. What was not taken before is forgotten.
+    pub fn replay(&mut self, payload: &[u8]) -> Result<u64> {
         if !self.open.is_empty() && !self.journal.is_empty() {
             let invariant = "a journal is read before the first event, or after the rest was taken";
             return Err(Error::Invariant { invariant: invariant.to_owned() });
         }
-        let mut report = JournalReport::default();
-        let mut scan = scan(data)?;
-        for record in scan.by_ref() {
-            report.records += 1;
-            report.events = report.events.saturating_add(self.apply(record)?);
-        }
-        report.valid_bytes = scan.sound_bytes();
-        report.torn = scan.sound_bytes() < data.len();
-        report.damaged = scan.damaged();
-        if let Some(last) = scan.last_number() {
-            self.journal.go_on(last);
-        }
-        Ok(report)
+        self.journal = Journal::default();
+        self.apply(Record::parse(payload)?)
     }
 
     /// The number of events in the record.

@@ -7,18 +7,18 @@ use super::digests::Digests;
 use super::naming::{self, Marks};
 use super::sealed;
 use super::segment::row_arrays;
+use crate::durable::RecordScan;
 use crate::errors::{OrRaise, parameter};
 use crate::instants::{Instants, micros};
 use crate::key::{hash_key, to_object, with_key};
 use crate::keys::{Options, to_numpy};
-use crate::logs::Chunk;
 use crate::python::*;
 use crate::records::new_record;
 use crate::structure::{by_words, getters};
 use crate::weights;
 use crate::words::Words;
 use bloomtide_core::Hasher;
-use bloomtide_core::history::{Buffer, BufferPlan, JournalReport, Mark, Moments, RowsBy, Seen};
+use bloomtide_core::history::{Buffer, BufferPlan, Mark, Moments, RowsBy, Seen};
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 use std::sync::{Mutex, MutexGuard};
 
@@ -120,26 +120,26 @@ impl HistoryBuffer {
 
     // ---- the journal
 
-    /// The records of everything since the last time, for a journal.
-    fn take_journal<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let taken = py.detach(|| self.write().take_journal());
-        PyBytes::new(py, &taken)
+    /// The payloads of the records of everything since the last time, for a journal.
+    fn take_journal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        payloads(py, self.write().take_journal())
     }
 
-    /// The records of a new journal that begins with what is here, but for segments that are being sealed.
+    /// The same of a new journal that begins with what is here, but for segments that are being sealed.
     #[pyo3(signature = (*, without=Vec::new()), text_signature = "($self, *, without=())")]
-    fn dump<'py>(&self, py: Python<'py>, without: Vec<i64>) -> PyResult<Bound<'py, PyBytes>> {
-        let dumped = py.detach(|| self.write().dump(&without)).or_raise(py)?;
-        Ok(PyBytes::new(py, &dumped))
+    fn dump<'py>(&self, py: Python<'py>, without: Vec<i64>) -> PyResult<Bound<'py, PyList>> {
+        payloads(py, py.detach(|| self.write().dump(&without)).or_raise(py)?)
     }
 
-    /// Adds what a journal has.
-    fn replay<'py>(&self, data: &Object<'py>) -> Answer<'py> {
-        let py = data.py();
-        let chunk = Chunk::of(data)?;
-        let report = py.detach(|| self.write().replay(chunk.bytes())).or_raise(py)?;
-        let JournalReport { records, events, valid_bytes, torn, damaged } = report;
-        new_record!(py, "JournalReport" => records, events, valid_bytes, torn, damaged)
+    /// Adds what the records of a journal have that the scan has not passed; how many events that are.
+    fn replay(&self, py: Python<'_>, scan: &RecordScan) -> PyResult<u64> {
+        let mut events = 0u64;
+        let replay = |payload: &[u8]| {
+            events = events.saturating_add(self.write().replay(payload)?);
+            Ok::<(), bloomtide_core::Error>(())
+        };
+        py.detach(|| scan.drain(replay)).or_raise(py)?;
+        Ok(events)
     }
 
     // ---- segments
@@ -262,6 +262,10 @@ impl HistoryBuffer {
         let BufferPlan { rows_by, rows, .. } = core.plan();
         format!("HistoryBuffer({rows_by}, rows={rows}, entries={})", core.entries())
     }
+}
+
+fn payloads(py: Python<'_>, all: Vec<Vec<u8>>) -> PyResult<Bound<'_, PyList>> {
+    PyList::new(py, all.iter().map(|payload| PyBytes::new(py, payload)))
 }
 
 /// Refuses instants that are not as many as keys.

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Self
 from scrapy.dupefilters import RFPDupeFilter
 from scrapy.utils.job import job_dir
 
-from bloomtide.integrations.scrapy.log import KEY
 from bloomtide.integrations.scrapy.options import Options, read_options
-from bloomtide.integrations.scrapy.seen import Seen
+from bloomtide.integrations.scrapy.seen import KEY, Seen
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -5,7 +5,7 @@ the requests on their way are gone. This list has each request from before its p
 until all that came of the page is scheduled. So after a kill it has what is still to be done.
 
 Every change is one transaction in the system's hands when it returns: a killed process loses none.
-For a machine that stops it is forced to the disk by the same policy as the log.
+For a machine that stops it is forced to the disk by the same policy as what was seen.
 Requests are kept as Scrapy keeps them, pickled: read no job directory that you do not trust.
 """
 
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bloomtide.durable.policy import Sync
+from bloomtide.durable.background import Background
+from bloomtide.durable.disk import storage_errors
+from bloomtide.durable.policy import INTERVAL, Sync
 from bloomtide.errors import SnapshotError, StorageError
 
 _APPLICATION = 0x424C4D46
@@ -38,8 +39,9 @@ class Frontier:
 
     def __init__(self, path: Path, sync: Sync = "everysec") -> None:
         self.path = path
-        self._policy = sync
-        self._synced = time.monotonic()
+        self._unsynced = False
+        self._failed: str | None = None
+        self._syncer: Background | None = None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._database = sqlite3.connect(path, isolation_level=None)
         try:
@@ -66,8 +68,16 @@ class Frontier:
             ) from error
         self.killed = bool(running)
         """Whether the last run ended without a word."""
+        if sync == "everysec":
+            self._syncer = Background("frontier", self._sync, self._fail, INTERVAL)
 
     def _change(self, statement: str, values: tuple[bytes, ...] = ()) -> None:
+        if self._failed is not None:
+            raise StorageError(
+                f"{self.path} takes no more changes: {self._failed}",
+                hint="make room, and resume the crawl", path=str(self.path), operation="write",
+            )  # fmt: skip
+        self._unsynced = True
         try:
             self._database.execute(statement, values)
         except sqlite3.Error as error:
@@ -82,17 +92,22 @@ class Frontier:
     def add(self, key: bytes, request: bytes) -> None:
         """Takes a request in; one of a key is enough."""
         self._change("INSERT OR IGNORE INTO pending (key, request) VALUES (?, ?)", (key, request))
-        if self._policy == "everysec" and time.monotonic() - self._synced >= 1:
-            self._sync()
 
     def _sync(self) -> None:
         """Forces all changes to the disk: they are in the file beside this one."""
-        file = os.open(f"{self.path}-wal", os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
-        self._synced = time.monotonic()
+        if not self._unsynced:
+            return
+        self._unsynced = False
+        path = f"{self.path}-wal"
+        with storage_errors(path, "bring to the disk"):
+            file = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+
+    def _fail(self, reason: str) -> None:
+        self._failed = reason
 
     def done(self, key: bytes) -> None:
         """Strikes a request off."""
@@ -114,11 +129,15 @@ class Frontier:
 
     def close(self, *, finished: bool) -> None:
         """Ends a run in order. Of a crawl that is finished nothing is left to do."""
-        if finished:
-            self._change("DELETE FROM pending")
-        self._change("UPDATE job SET running = 0")
-        self._database.close()
+        try:
+            if finished:
+                self._change("DELETE FROM pending")
+            self._change("UPDATE job SET running = 0")
+        finally:
+            self.release()
 
     def release(self) -> None:
         """Lets go of the file and leaves it as it is."""
+        if self._syncer is not None:
+            self._syncer.stop()
         self._database.close()

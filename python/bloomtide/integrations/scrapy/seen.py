@@ -2,32 +2,40 @@
 
     filter     a `ScalableBloomFilter`, a `RecentFilter` or a shared `BloomFilter`
     exact      an `ExactSet` that has the last word on what the filter calls seen, if asked for
-    log        every key since the last snapshot of the filter
+    ledger     a snapshot of the filter, and every key since then with the time it came
 
 Invariants:
 
-1. A key that `add` returned for is in the log or in the snapshot, and so survives a kill.
-2. The set on disk is committed before the log with its keys is emptied, so a replay fills it up.
-3. Whatever is lost or damaged makes a page new again. Nothing makes a page seen that was not added,
-   but the filter's own error; with `exact`, not even that.
+1. A key that `add` returned for is in the ledger, and so survives a kill.
+2. The set on disk is committed before a snapshot replaces its keys in the ledger, so a replay fills
+   it up.
+3. Whatever is lost or damaged makes a page new again: a damaged record is skipped. Nothing makes a
+   page seen that was not added, but the filter's own error; with `exact`, not even that.
 """
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from bloomtide import BloomFilter, RecentFilter, ScalableBloomFilter, Stats
-from bloomtide._core import replace_file
-from bloomtide.errors import IncompatibleError, SnapshotError
-from bloomtide.format import pack_json, read_json
-from bloomtide.integrations.scrapy.log import SeenLog
+from bloomtide import BloomFilter, RecentFilter, ScalableBloomFilter, Stats, system
+from bloomtide.durable.disk import Disk
+from bloomtide.durable.manifest import read_manifest, write_manifest
+from bloomtide.errors import IncompatibleError, SnapshotError, StorageError
 from bloomtide.integrations.scrapy.options import Options
-from bloomtide.store import ExactSet
+from bloomtide.store import ExactSet, Ledger
 
+KEY = 20
+_RECORD = struct.Struct("<20sd")
+"""A key, and when it came."""
+_CHUNK = 4096
+"""Records that are replayed at once."""
+_FILE = "seen.bloom"
 _LEAST_LOG = 1 << 20
 """A smaller log is not worth a snapshot."""
 _EXACT_CACHE = 64 << 10
@@ -38,29 +46,38 @@ class Seen:
     """The keys that were seen."""
 
     def __init__(
-        self, options: Options, directory: Path | None, clock: Callable[[], float] = time.time
-    ) -> None:
+        self, options: Options, directory: Path | None, clock: Callable[[], float] = time.time,
+        disk: Disk | None = None,
+    ) -> None:  # fmt: skip
         self.options = options
         self.replayed = 0
-        """Keys that the log brought back."""
+        """Keys that the ledger brought back."""
+        self.damaged_records = 0
+        """Records of it that had to be skipped."""
         self.rescued = 0
         """Pages that the filter called seen and the set on disk did not know."""
         self.snapshots = 0
         self._clock = clock
         self._full_log = _LEAST_LOG
-        self._log: SeenLog | None = None
+        self._disk = disk or Disk()
+        self._ledger: Ledger | None = None
         self._exact: ExactSet | None = None
         self._temporary: TemporaryDirectory[str] | None = None
         self._directory = None if options.shared else directory
         if self._directory is not None:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            system.require_posix("a crawl with a JOBDIR")
+            self._disk.make_directory(self._directory)
             self._agree(self._directory / "job.json")
         try:
             if options.verify:
                 self._exact = ExactSet(self._exact_path(), cache=_EXACT_CACHE)
-            self.filter = self._filter()
             if self._directory is not None:
-                self._replay(SeenLog(self._directory / "seen.log", options.sync))
+                self._ledger = Ledger.open(
+                    self._directory / "seen", sync=options.sync, skip_damaged=True, disk=self._disk
+                )
+            self.filter = self._filter()
+            if self._ledger is not None:
+                self._replay(self._ledger)
         except BaseException:
             self._release()
             raise
@@ -70,14 +87,11 @@ class Seen:
     def _agree(self, path: Path) -> None:
         """A job goes on as it was begun: a set made half-way would not know the first half."""
         mine = {"BLOOMTIDE_VERIFY": self.options.verify, "BLOOMTIDE_REVISIT": self.options.revisit}
-        if not path.exists():
-            replace_file(path, pack_json("crawl", mine))
+        hint = f"restore it, or remove {path.parent} to crawl its pages again"
+        theirs = read_manifest(path, "crawl", hint=hint)
+        if theirs is None:
+            write_manifest(self._disk, path, "crawl", mine)
             return
-        try:
-            theirs = read_json(path.read_bytes(), "crawl", path)
-        except SnapshotError as error:
-            error.hint = f"restore it, or remove {path.parent} to crawl its pages again"
-            raise
         for name, value in mine.items():
             if theirs.get(name) != value:
                 raise IncompatibleError(
@@ -92,24 +106,21 @@ class Seen:
         self._temporary = TemporaryDirectory(prefix="bloomtide-")
         return Path(self._temporary.name) / "exact.sqlite"
 
-    @property
-    def _snapshot(self) -> Path | None:
-        return None if self._directory is None else self._directory / "seen.bloom"
-
     def _filter(self) -> ScalableBloomFilter | RecentFilter | BloomFilter:
-        options, path = self.options, self._snapshot
+        options, ledger = self.options, self._ledger
         if options.shared is not None:
             return self._shared(options.shared)
-        if path is not None and path.exists():
+        if ledger is not None and ledger.snapshot is not None:
+            path = ledger.snapshot / _FILE
             try:
                 if options.revisit is None:
                     return ScalableBloomFilter.load(path)
                 return RecentFilter.load(path, clock=self._clock)
-            except SnapshotError as error:
+            except (SnapshotError, StorageError) as error:
                 if self._exact is None or options.revisit is not None:
                     raise SnapshotError(
                         f"{path} cannot be read: {error.message}",
-                        hint=f"restore it, or remove {path.parent} to crawl its pages again",
+                        hint=f"restore it, or remove {self._directory} to crawl its pages again",
                         path=str(path),
                     ) from error
                 # The set on disk has every key that the filter had.
@@ -141,21 +152,18 @@ class Seen:
             made.add_many(iter(self._exact))
         return made
 
-    def _replay(self, log: SeenLog) -> None:
-        self._log = log
-        for keys, times in log.replay():
+    def _replay(self, ledger: Ledger) -> None:
+        records = (_RECORD.unpack(payload) for _, payload in ledger.replay())
+        while chunk := list(islice(records, _CHUNK)):
+            keys = [key for key, _ in chunk]
             if isinstance(self.filter, RecentFilter):
-                self.filter.add_many(keys, times)
+                self.filter.add_many(keys, [at for _, at in chunk])
             else:
                 self.filter.add_many(keys)
             if self._exact is not None:
                 self._exact.add_many(keys)
             self.replayed += len(keys)
-
-    @property
-    def damaged_records(self) -> int:
-        """Records of the log that had to be skipped."""
-        return 0 if self._log is None else self._log.skipped
+        self.damaged_records = ledger.sequence - ledger.snapshot_sequence - self.replayed
 
     # --- asking and adding --------------------------------------------------------------------
 
@@ -171,8 +179,8 @@ class Seen:
         """Adds a key that was not seen; False if another crawl was faster."""
         at = self._clock()
         # What the disk refuses is not in the filter either, so the next link to it counts again.
-        if self._log is not None:
-            self._log.append(key, at)
+        if self._ledger is not None:
+            self._ledger.append(_RECORD.pack(key, at))
         if self._exact is not None:
             self._exact.add(key)
         if isinstance(self.filter, RecentFilter):
@@ -180,7 +188,7 @@ class Seen:
             new = True
         else:
             new = self.filter.add(key) or self.options.shared is None
-        if self._log is not None and self._log.size >= self._full_log:
+        if self._ledger is not None and self._ledger.bytes >= self._full_log:
             self.save()
         return new
 
@@ -191,16 +199,16 @@ class Seen:
     # --- saving -------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Writes a snapshot, and empties the log."""
+        """Makes a snapshot, which takes the place of all records."""
         if self._exact is not None:
             self._exact.flush()
-        if self._log is not None:
-            path = cast(Path, self._snapshot)
-            self.filter.save(path)
-            self._log.reset()
+        ledger = self._ledger
+        if ledger is not None:
+            ledger.rewrite(lambda directory: self.filter.save(directory / _FILE))
+            assert ledger.snapshot is not None
             self.snapshots += 1
             # A snapshot when the log is as large as the last one: each byte is written about twice.
-            self._full_log = max(_LEAST_LOG, path.stat().st_size)
+            self._full_log = max(_LEAST_LOG, (ledger.snapshot / _FILE).stat().st_size)
 
     def close(self) -> None:
         """Saves, and lets go of every file."""
@@ -212,8 +220,8 @@ class Seen:
     def _release(self) -> None:
         if self._exact is not None:
             self._exact.close()
-        if self._log is not None:
-            self._log.close()
+        if self._ledger is not None:
+            self._ledger.close()
         if self.options.shared is not None and hasattr(self, "filter"):
             cast(BloomFilter, self.filter).close()
         if self._temporary is not None:

@@ -74,7 +74,7 @@ class FailingDisk(Disk):
 
     def sync(self, handle: int, path: Path) -> None:
         self._step(path)
-        # What a sync would bring to the disk is known here; conftest.py says why it does not.
+        # What a sync would bring to the disk is known here; `quick_disk` says why it does not.
         self._synced[path] = os.fstat(handle).st_size
 
     def rename(self, old: Path, new: Path) -> None:
