@@ -43,9 +43,14 @@ class Reader:
     def round(self, pieces: int = 1 << 30) -> None:
         """Reads what is new; stops after so many pieces."""
         assert self.files is not None
+        amid: dict[str, bytes] = {}
         for piece in self.files.read():
-            if piece.position is not None:
-                self.lines.update(piece.data.splitlines())
+            if piece.position is None:
+                amid[piece.path] = amid.get(piece.path, b"") + piece.data
+            else:
+                if piece.data or piece.last:
+                    whole = amid.pop(piece.path, b"") + piece.data
+                    self.lines.update(whole.splitlines())
                 self.positions[piece.log.key] = piece.position
             pieces -= 1
             if not pieces:
@@ -59,7 +64,7 @@ class Reader:
 
 
 def numbered(number: int, draw: random.Random) -> bytes:
-    return b"%d %s\n" % (number, b"x" * draw.choice((0, 20, 200)))
+    return b"%d %s\n" % (number, b"x" * draw.choice((0, 20, 200, 200, 2000)))
 
 
 def require_once(reader: Reader, lines: list[bytes]) -> None:
@@ -346,6 +351,57 @@ def test_a_packed_log_that_is_known_is_not_unpacked_again(
     monkeypatch.setattr(log_files, "unpacked", None)
     reader.read(packed)
     require_once(reader, LINES)
+
+
+def test_a_file_that_lost_its_name_is_read_on_for_a_while_and_then_its_last_line_counts(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("bloomtide.cli.log_files.time.monotonic", lambda: now)
+    reader = Reader(follow=True)
+    log.write_bytes(b"".join(LINES[:10]))
+    old = log.with_name("old")  # which the name given does not mean
+    files = reader.read(log)
+    log.rename(old)
+    reader.round()
+    assert files.missing == {str(log)}
+    log.write_bytes(LINES[20])
+    with old.open("ab") as file:
+        file.write(LINES[10])
+    reader.round()
+    assert files.missing == set()
+    with old.open("ab") as file:
+        file.write(LINES[11][:-1])
+    reader.round()
+    require_once(reader, [*LINES[:11], LINES[20]])
+    now += log_files.GRACE
+    reader.round()
+    reader.round()
+    require_once(reader, [*LINES[:12], LINES[20]])
+    with old.open("ab") as file:
+        file.write(b"nobody reads this\n")
+    reader.round()
+    assert len(reader.lines) == 13
+    files.close()
+
+
+def test_more_files_are_followed_than_can_be_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_files, "OPEN", 3)
+    logs = [tmp_path / f"{n}.log" for n in range(9)]
+    logs[0].touch()
+    reader = Reader(follow=True)
+    files = reader.begin([str(tmp_path / "*.log")])
+    for n, line in enumerate(LINES):
+        with logs[n % 9].open("ab") as file:
+            file.write(line)
+        if n % 5 == 0:
+            reader.round()
+            assert len(files._open) <= 3
+    reader.round()
+    require_once(reader, LINES)
+    files.close()
 
 
 # ---- everything at once

@@ -25,9 +25,9 @@ KEYS = 300
 
 
 def hit(number: int, draw: random.Random) -> bytes:
-    """Twenty seconds behind the one before; one in ten is late, by up to three hours."""
+    """A minute and a half behind the one before; one in ten is late, by up to three hours."""
     late = draw.randrange(10_800) if draw.random() < 0.1 else 0
-    at = datetime.fromtimestamp(START + 20 * number - late, UTC)
+    at = datetime.fromtimestamp(START + 90 * number - late, UTC)
     stamp = f"{at:%d}/{MONTHS[at.month - 1]}/{at:%Y:%H:%M:%S} +0000"
     return f'::1 - - [{stamp}] "GET /{number % KEYS} HTTP/1.1" 200 5 "-" "test"\n'.encode()
 

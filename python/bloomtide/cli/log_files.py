@@ -8,8 +8,8 @@ ends after one round and one that follows files for months differ in the number 
    one step counts each line once, wherever it is stopped.
 2. A last line without its end waits until it is complete. If it cannot become complete it counts:
    in a packed file, and in one that we follow after another file has taken its name.
-3. Files that are known by their inodes are read first. So copies and packed forms of them are
-   compared with all that is in them.
+3. Files that are known by their inodes are read first, and those of which nobody can tell what
+   they are last. So copies and packed forms are compared with all that is there.
 4. A file is looked at again after it was read: one that is cut off meanwhile gives nothing of what
    it became.
 """
@@ -39,12 +39,18 @@ LOOK = 1 << 14
 """Bytes at the start of a log by which its format is found when reading begins further behind."""
 GRACE = 60.0
 """Seconds in which a file may be written on after another one has taken its name."""
+OPEN = 500
+"""Files that stay open while they are followed; those that changed last."""
 _FIELDS = b"\n#Fields:"
 """What begins the line with the columns of those behind it, in the W3C format."""
 
 
 def _nothing(count: int) -> None:
     """Nobody wants to see the progress."""
+
+
+class _UnsureError(Exception):
+    """Which log a file belongs to may be known when the others have been read."""
 
 
 @dataclass(slots=True)
@@ -132,15 +138,23 @@ class LogFiles:
         self._follow = follow
         self._advance = advance
         self._found: dict[FileId, str] = {}
+        self._decide = False
+        """Whether there are no other files any more that may tell what is in one."""
         self._open: dict[FileId, _File] = {}
 
     def read(self) -> Iterator[Piece]:
         """What is new since the last round."""
         found = self._found = self._find()
+        waiting: list[FileId] = []
+        self._decide = False
         for each in sorted(found, key=lambda each: not self._logs.in_file(each)):
-            with self._opened(each, found[each]) as file:
-                if file is not None:
-                    yield from self._read(file, ended=file.packed)
+            try:
+                yield from self._visit(each, found[each])
+            except _UnsureError:
+                waiting.append(each)
+        self._decide = True
+        for each in waiting:
+            yield from self._visit(each, found[each])
         for each in self._open.keys() - found.keys():
             # Renamed to a name that is not ours, or removed.
             file = self._open[each]
@@ -176,6 +190,12 @@ class LogFiles:
                 self.problems[path] = unreadable(path, odd, WHAT, FORM)
         return found
 
+    def _visit(self, each: FileId, path: str) -> Iterator[Piece]:
+        """What is new in a file."""
+        with self._opened(each, path) as file:
+            if file is not None:
+                yield from self._read(file, ended=file.packed)
+
     @contextlib.contextmanager
     def _opened(self, each: FileId, path: str) -> Iterator[_File | None]:
         """The file, which stays open if it is followed; None if it cannot be opened."""
@@ -196,6 +216,9 @@ class LogFiles:
             if held is not file:  # the name means another file by now
                 opened.close()
             yield held
+            if len(self._open) > OPEN:
+                quiet = min(self._open, key=lambda each: self._open[each].status.st_mtime_ns)
+                self._open.pop(quiet).file.close()
             return
         with opened:
             yield file
@@ -278,6 +301,8 @@ class LogFiles:
                     if start.offset == content.offset:
                         return start.crc == content.crc
         # None of its files can be asked. The marks agree, so at least the first half is the same.
+        if not self._decide:
+            raise _UnsureError
         return content.offset >= UNIT
 
     def _lines(

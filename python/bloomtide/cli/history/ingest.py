@@ -132,10 +132,13 @@ def ingest(
     logs = [name for name in names if name not in streams]
     begun = time.perf_counter()
     with run.stop.listening(), reading(names, what="logs") as advance:
-        if logs:
-            run.read_files(logs, again, advance)
-        if streams and not run.stopped:
-            run.read_streams(streams, advance)
+        try:
+            if logs:
+                run.read_files(logs, again, advance)
+            if streams and not run.stopped:
+                run.read_streams(streams, advance)
+        except StoppedError:  # while nothing was read
+            run.stopped = True
     return run.tell(json, time.perf_counter() - begun)
 
 
