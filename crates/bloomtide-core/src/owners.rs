@@ -3,7 +3,7 @@
 //! Additions must answer as if made one by one, in order ("was this key absent before?"). So a cell has one
 //! owner, who takes what falls on it in the order of the rows. Every thread does two things by turns:
 //!
-//!   deal    It takes the next piece of the rows, hashes it, and sorts it by owner (a counting sort): whole
+//!   deal    It takes the next piece of the rows, hashes it, and puts each item into a bucket of its owner: whole
 //!           digests where all cells of a key have one owner, single cells where they have many.
 //!   apply   It goes through its own share of the next piece that was dealt, in order.
 //!
@@ -12,7 +12,7 @@
 //! dealt the piece takes them to their rows, since many threads that wrote the answers of neighbouring rows
 //! would take the cache line from each other at every key.
 //!
-//! Two or three threads do not sort: each picks its own items out of all, which costs less as long as they are few,
+//! Two or three threads do not deal: each picks its own items out of all, which costs less as long as they are few,
 //! and writes their answers itself.
 //!
 //! The cost of dealing is in `docs/decisions/0025-one-seam.md`.
@@ -26,19 +26,25 @@ use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 /// Items that fall to each owner in a piece, on the average: enough that prefetching ahead pays, and few enough
 /// that the pieces of 16 threads stay in their caches.
-const SHARE: usize = 1 << 9;
+const SHARE: usize = 1 << 10;
 /// The same where items are picked. The memory of a piece should have left the other thread's cache before it is
 /// written again.
 const SHARE_OF_FEW: usize = 1 << 13;
 /// Items that a thread picks from at once: what it picks stays in the nearest cache.
 const HAND: usize = 1 << 10;
-/// Up to so many threads pick their items out of all instead of sorting them.
+/// Up to so many threads pick their items out of all instead of dealing them.
 const FEW: usize = 3;
+/// Places in the bucket of an owner, as a multiple of its average share.
+const SPARE: usize = 2;
+/// How far ahead of the item that is applied the next ones are asked for.
+const FAR: usize = 4 * GROUP;
+/// Rows that a thread hashes at once before it deals them.
+const HASHED: usize = 8 * GROUP;
 /// Pieces of one thread that wait for their owners.
 const WAITING: usize = 4;
-/// Items that one thread deals before other writers get a turn, some 15 milliseconds: at its end threads wait
+/// Items that one thread deals before other writers get a turn, some 17 milliseconds: at its end threads wait
 /// for each other.
-const TURN: usize = 1 << 19;
+const TURN: usize = 1 << 20;
 
 /// Who owns what: units from 0 up, in ranges of about the same length. A unit is what must have one writer: a
 /// cache line, a block, a partition.
@@ -84,33 +90,43 @@ impl<T> Piece<T> {
 
 /// The digests of a piece, its items by owner, and the answers.
 struct Dealt<T> {
+    /// Those of all rows where items are picked, else those that are dealt just now.
     digests: Vec<KeyHash>,
-    /// The first owner's items in the order of their rows, then the second's, and so on.
+    /// The bucket of the first owner, then that of the second, and so on; in each the order of the rows.
     items: Vec<T>,
-    /// Where each owner's items end; the last are nobody's.
+    /// Where each bucket begins; the last number is the end of all.
+    starts: Vec<u32>,
+    /// Where the items in each bucket end.
     ends: Vec<u32>,
-    /// Where the items of the first row are, then those of the second, and so on.
+    /// Where the items of the first row are, then those of the second, and so on. A row with fewer
+    /// items than others has `items.len()` for the rest.
     places: Vec<u32>,
-    /// Whether an item was new, by its place.
+    /// Whether an item was new, by its place. The last is nobody's, and false.
     new: Vec<AtomicBool>,
 }
 
 impl<T: Copy + Default> Dealt<T> {
-    /// Room for the items of so many rows, and for their digests unless the keys were `hashed` before.
-    fn new(threads: usize, rows: usize, per_key: usize, hashed: bool) -> Self {
-        let items = if threads <= FEW { 0 } else { rows * per_key };
+    /// Nothing yet: the thread that deals the first time takes the memory, near its own core.
+    fn none() -> Self {
+        let (digests, items, starts) = (Vec::new(), Vec::new(), Vec::new());
+        Dealt { digests, items, starts, ends: Vec::new(), places: Vec::new(), new: Vec::new() }
+    }
+
+    /// Room for the items of so many rows.
+    fn of(threads: usize, rows: usize, per_key: usize) -> Self {
+        let items = if threads <= FEW { 0 } else { SPARE * rows * per_key };
         Dealt {
-            digests: vec![KeyHash::default(); if hashed { 0 } else { rows }],
+            digests: vec![KeyHash::default(); if threads <= FEW { rows } else { HASHED }],
             items: vec![T::default(); items],
-            ends: vec![0; threads + 1],
-            places: vec![0; items],
-            new: falses(items),
+            starts: (0..=threads).map(|owner| (owner * items / threads) as u32).collect(),
+            ends: vec![0; threads],
+            places: vec![0; if threads <= FEW { 0 } else { rows * per_key }],
+            new: falses(items + 1),
         }
     }
 
     fn share(&self, owner: usize) -> Range<usize> {
-        let start = owner.checked_sub(1).map_or(0, |before| self.ends[before]);
-        start as usize..self.ends[owner] as usize
+        self.starts[owner] as usize..self.ends[owner] as usize
     }
 
     /// Takes the answers to their rows. A row with several items is new if one of them is.
@@ -140,6 +156,11 @@ impl<T: Copy> Part<'_, T> {
     pub(crate) fn add(self, prefetch: impl Fn(T), mut add: impl FnMut(&[T], &mut [bool])) {
         let mut new = [false; GROUP];
         batch::looking_ahead(self.items, prefetch, |start, items| {
+            // They are in the cache of the core that dealt them.
+            let far = self.items.get(start + FAR..start + FAR + items.len()).unwrap_or_default();
+            for line in far.chunks(64 / size_of::<T>()) {
+                batch::prefetch(line.as_ptr());
+            }
             let new = &mut new[..items.len()];
             add(items, new);
             self.new[start..].iter().zip(new).for_each(|(slot, new)| store(slot, *new));
@@ -187,15 +208,12 @@ where
     /// Deals and applies every row, as the head of this file says; `out[row]` tells whether an item of the row was
     /// new. `alone` is entered for some milliseconds at a time.
     pub(crate) fn run<G>(&self, out: &mut [bool], hands: &Hands<'_>, alone: impl Fn() -> G) {
-        out.fill(false);
         let threads = hands.count();
+        if threads <= FEW {
+            out.fill(false); // who deals writes every answer, who picks those of what was picked
+        }
         let per_turn = (TURN / self.per_key).max(GROUP) * threads;
-        let rows = self.rows_of_a_piece(threads);
-        let hashed = self.keys.digests().is_some();
-        let piece = |_| Piece {
-            dealt: RwLock::new(Dealt::new(threads, rows, self.per_key, hashed)),
-            left: AtomicUsize::new(0),
-        };
+        let piece = |_| Piece { dealt: RwLock::new(Dealt::none()), left: AtomicUsize::new(0) };
         let pieces: Vec<Vec<_>> = (0..threads).map(|_| (0..WAITING).map(piece).collect()).collect();
         for (turn, out) in out.chunks_mut(per_turn).enumerate() {
             let _entered = alone();
@@ -228,9 +246,6 @@ where
         hands.run(|thread| {
             let own = &pieces[thread];
             let mut hand = Hand::new();
-            // For sorting: whose each item is.
-            let sorted = if threads > FEW { rows * self.per_key } else { 0 };
-            let mut whose = vec![0; sorted];
             // The numbers of the pieces that this thread dealt and whose answers it has not taken.
             let mut numbers = [None; WAITING];
             let (mut next, mut spins) = (0, 0);
@@ -263,11 +278,13 @@ where
                     let mut piece = own[at].dealt.write().unwrap_or_else(PoisonError::into_inner);
                     let start = first + number * rows;
                     let mine = start..start + answers(number).len();
-                    if self.keys.digests().is_none() {
-                        self.keys.fill(self.hasher, start, &mut piece.digests[..mine.len()]);
+                    if piece.starts.is_empty() {
+                        *piece = Dealt::of(threads, rows, self.per_key);
                     }
                     if threads > FEW {
-                        self.sort(mine, threads as u32, &mut piece, &mut whose);
+                        self.deal(mine, &mut piece);
+                    } else {
+                        self.keys.fill(self.hasher, start, &mut piece.digests[..mine.len()]);
                     }
                     drop(piece);
                     own[at].left.store(threads, Ordering::Relaxed);
@@ -283,43 +300,56 @@ where
         });
     }
 
-    /// Sorts the items of a piece, which has these rows, by owner.
-    fn sort(&self, rows: Range<usize>, nobody: u32, piece: &mut Dealt<T>, whose: &mut [u32]) {
-        let start = rows.start;
-        let digests = match self.keys.digests() {
-            Some(all) => &all[rows.clone()],
-            None => &piece.digests[..rows.len()],
-        };
-        let owners = &mut whose[..rows.len() * self.per_key];
-        // A row with fewer items than others has some of nobody.
-        owners.fill(nobody);
-        for (row, digest) in rows.clone().zip(digests) {
-            let slots = owners[(row - start) * self.per_key..].iter_mut();
-            for (owner, (unit, _)) in slots.zip((self.items)(row, *digest)) {
-                *owner = self.owners.of(unit) as u32;
+    /// Puts the items of a piece, which has these rows, into the buckets of their owners.
+    fn deal(&self, rows: Range<usize>, piece: &mut Dealt<T>) {
+        let threads = piece.ends.len();
+        for (owner, start) in piece.starts.iter_mut().enumerate() {
+            *start = (owner * piece.items.len() / threads) as u32;
+        }
+        self.fill_buckets(rows.clone(), piece);
+        if piece.ends.iter().zip(&piece.starts[1..]).any(|(end, limit)| end > limit) {
+            // Many rows of one key. Now each bucket gets the size that it needs.
+            let mut first = 0;
+            for (start, end) in piece.starts.iter_mut().zip(&piece.ends) {
+                first += end - std::mem::replace(start, first);
             }
+            piece.starts[threads] = first;
+            self.fill_buckets(rows, piece);
         }
-        piece.ends.fill(0);
-        owners.iter().for_each(|owner| piece.ends[*owner as usize] += 1);
-        let mut first = 0;
-        for end in &mut piece.ends {
-            first += std::mem::replace(end, first);
-        }
-        let mut slots = owners.iter().zip(&mut piece.places);
-        for (row, digest) in rows.zip(digests) {
-            // Made a second time, which costs less than keeping them.
-            let mut items = (self.items)(row, *digest);
-            for (owner, place) in slots.by_ref().take(self.per_key) {
-                let end = &mut piece.ends[*owner as usize];
-                *place = *end;
-                if let Some((_, item)) = items.next() {
-                    piece.items[*end as usize] = item;
+    }
+
+    /// The same with the buckets as they are. One that is too small loses items and ends where it should.
+    #[inline(always)]
+    fn fill_buckets(&self, rows: Range<usize>, piece: &mut Dealt<T>) {
+        let Dealt { digests, items, starts, ends, places, .. } = piece;
+        let (starts, limits) = (&starts[..ends.len()], &starts[1..]);
+        ends.copy_from_slice(starts);
+        let nobody = items.len() as u32;
+        let mut places = places.chunks_exact_mut(self.per_key);
+        for first in rows.clone().step_by(HASHED) {
+            let rows = first..rows.end.min(first + HASHED);
+            let digests = match self.keys.digests() {
+                Some(all) => &all[rows.clone()],
+                None => {
+                    self.keys.fill(self.hasher, first, &mut digests[..rows.len()]);
+                    &digests[..rows.len()]
                 }
-                *end += 1;
+            };
+            for ((row, digest), places) in rows.zip(digests).zip(&mut places) {
+                let mut row_items = (self.items)(row, *digest);
+                for place in places {
+                    *place = nobody;
+                    if let Some((unit, item)) = row_items.next() {
+                        let owner = self.owners.of(unit);
+                        *place = ends[owner];
+                        ends[owner] += 1;
+                        if *place < limits[owner] {
+                            items[*place as usize] = item;
+                        }
+                    }
+                }
             }
         }
-        // Nobody answers for the items of nobody.
-        piece.new[piece.share(nobody as usize)].iter().for_each(|new| store(new, false));
     }
 
     /// Picks the thread's own items of a piece, which begins with the row `start`, applies them and answers.
@@ -399,13 +429,17 @@ mod tests {
         }
     }
 
-    struct Numbers(usize);
+    /// So many rows of so many keys, in turns.
+    struct Numbers(usize, usize);
     impl KeySource for Numbers {
         fn len(&self) -> usize {
             self.0
         }
         fn hash(&self, _: &Hasher, row: usize) -> KeyHash {
-            KeyHash { h1: (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15), h2: row as u64 }
+            KeyHash {
+                h1: ((row % self.1) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+                h2: row as u64,
+            }
         }
     }
 
@@ -433,19 +467,23 @@ mod tests {
     #[test]
     fn owners_see_their_items_once_in_order_and_every_row_gets_its_answer() {
         let hasher = Hasher::Xxh3 { seed: 0 };
-        for (rows, per_key, threads, hashed) in [
-            (0, 1, 2, false),
-            (1, 1, 2, true),
-            (1000, 3, 4, false),
-            (100_000, 1, 3, false),
-            (90_001, 1, 3, true),
-            (70_001, 5, 3, false),
-            (50_000, 2, 4, true),
-            (50_000, 1, 5, false),
+        for (rows, distinct, per_key, threads, hashed) in [
+            (0, 1, 1, 2, false),
+            (1, 1, 1, 2, true),
+            (1000, 1000, 3, 4, false),
+            (100_000, 100_000, 1, 3, false),
+            (90_001, 90_001, 1, 3, true),
+            (70_001, 70_001, 5, 3, false),
+            (50_000, 50_000, 2, 4, true),
+            (50_000, 50_000, 1, 5, false),
+            // So few keys that a bucket is too small.
+            (50_000, 3, 3, 8, false),
+            (50_000, 2, 1, 5, true),
         ] {
-            let digests: Vec<_> = (0..rows).map(|row| Numbers(rows).hash(&hasher, row)).collect();
+            let numbers = Numbers(rows, distinct);
+            let digests: Vec<_> = (0..rows).map(|row| numbers.hash(&hasher, row)).collect();
             let digests = digests.as_slice();
-            let keys: &dyn KeySource = if hashed { &digests } else { &Numbers(rows) };
+            let keys: &dyn KeySource = if hashed { &digests } else { &numbers };
             let mut seen = HashSet::new();
             let expected: Vec<bool> = (0..rows)
                 .map(|row| {
@@ -475,7 +513,7 @@ mod tests {
             let dealing =
                 Dealing { keys, hasher: &hasher, owners, per_key: per_key as usize, items, apply };
             dealing.run(&mut out, &crew.muster(usize::MAX), || ());
-            assert_eq!(out, expected, "{rows} rows, {per_key} items, {threads} threads");
+            assert_eq!(out, expected, "{rows} rows, {distinct} keys, {threads} threads");
         }
     }
 }
