@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 
 from bloomtide.errors import ParameterError
-from bloomtide.guard.table import is_in_memory
-from bloomtide.guard.writes.engine import OWN
+from bloomtide.guard.table import is_in_memory, separate
 
 log = logging.getLogger("bloomtide.guard")
 Answer = TypeVar("Answer")
@@ -44,11 +43,7 @@ class BackgroundQueries:
             )  # fmt: skip
         self._is_async = is_async
         self._of = engine
-        self._own = self._engine()
-
-    def _engine(self) -> Engine:
-        of = self._of
-        return Engine(of.pool.recreate(), of.dialect, of.url, execution_options={OWN: True})
+        self._own = separate(engine)
 
     def run(self, work: Callable[[Connection], Answer]) -> Answer:
         """What `work` answers; it commits what it wants to keep."""
@@ -60,7 +55,7 @@ class BackgroundQueries:
 
         async def in_loop() -> Answer:
             # A connection belongs to the loop it was made in, and loops come and go.
-            engine = AsyncEngine(self._engine())
+            engine = AsyncEngine(separate(self._of))
             try:
                 async with engine.connect() as connection:
                     return await connection.run_sync(work)

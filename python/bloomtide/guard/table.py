@@ -26,7 +26,7 @@ from bloomtide.guard.schema.facts import (
 from bloomtide.guard.schema.mapping import check_columns, runner
 from bloomtide.guard.stats import State
 from bloomtide.guard.values import KeyMaker
-from bloomtide.guard.writes.engine import EngineWrites
+from bloomtide.guard.writes.engine import OWN, EngineWrites
 from bloomtide.guard.writes.transaction import Key
 
 _BATCH = 10_000
@@ -36,6 +36,12 @@ _BATCH = 10_000
 def is_in_memory(engine: Engine) -> bool:
     """Whether only its own connection can see the database."""
     return isinstance(engine.pool, (SingletonThreadPool, StaticPool))
+
+
+def separate(engine: Engine) -> Engine:
+    """An engine to the same place with a pool of its own, whose statements a guard lets be."""
+    pool = engine.pool.recreate()
+    return Engine(pool, engine.dialect, engine.url, execution_options={OWN: True})
 
 
 class GuardedTable:
@@ -67,14 +73,14 @@ class GuardedTable:
         """Raises if the table cannot be guarded, as far as the database can be asked now."""
         if self._engine.dialect.is_async or is_in_memory(self._engine):
             return
-        pool = self._engine.pool.recreate()
+        engine = separate(self._engine)
         try:
-            with Engine(pool, self._engine.dialect, self._engine.url).connect() as connection:
+            with engine.connect() as connection:
                 self.check(connection)
         except SQLAlchemyError:
             return  # it is away, and a build will tell
         finally:
-            pool.dispose()
+            engine.pool.dispose()
 
     def _read(self, run: Run, schema: str | None) -> TableFacts | None:
         names = [column.name for column in self._columns]
