@@ -232,6 +232,7 @@ def test_a_key_written_after_an_end_that_nobody_has_noticed_is_added() -> None:
     keys = built()
     driver = sqlite3.connect(":memory:")
     writer = keys.begin(driver)
+    writer.write(["before"])
     writer.see_nothing("text()")
     assert keys.rebuild(scan_of(KEYS)), "the driver says that it has ended"
     assert not keys.may_exist("next")
