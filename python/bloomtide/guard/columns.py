@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlalchemy import Column, Engine, Table, UniqueConstraint
 from sqlalchemy.orm import QueryableAttribute
@@ -12,15 +12,12 @@ from bloomtide.errors import ParameterError
 from bloomtide.guard.filter.files import FOLLOWS, file_of
 
 
-def _refuse(got: object, hint: str) -> ParameterError:
+def _refuse(got: object, hint: str) -> NoReturn:
     allowed = "a column of a table, or several of one table"
-    return ParameterError(
+    raise ParameterError(
         f"`column` must be {allowed}, got: {got!r}",
-        hint=hint,
-        name="column",
-        got=repr(got),
-        allowed=allowed,
-    )
+        hint=hint, name="column", got=repr(got), allowed=allowed,
+    )  # fmt: skip
 
 
 def _one(given: Any) -> Column[Any]:
@@ -28,12 +25,12 @@ def _one(given: Any) -> Column[Any]:
     if isinstance(given, QueryableAttribute):
         columns = getattr(given.property, "columns", None)
         if not columns:
-            raise _refuse(given, "a relationship has no value of its own: take its foreign key")
+            _refuse(given, "a relationship has no value of its own: take its foreign key")
         column = columns[0]
     if not isinstance(column, Column):
-        raise _refuse(given, "for example `Basket.customer_id` or `basket.c.customer_id`")
+        _refuse(given, "for example `Basket.customer_id` or `basket.c.customer_id`")
     if not isinstance(column.table, Table):
-        raise _refuse(given, "a column must belong to a table that can be written to")
+        _refuse(given, "a column must belong to a table that can be written to")
     return column
 
 
@@ -41,10 +38,10 @@ def find_columns(given: Any) -> tuple[tuple[Column[Any], ...], Any]:
     """The columns, and what a query selects: the mapped class, or else the table."""
     several = list(given) if isinstance(given, (tuple, list)) else [given]
     if not several:
-        raise _refuse(given, "name at least one column")
+        _refuse(given, "name at least one column")
     columns = tuple(_one(each) for each in several)
     if len({column.table for column in columns}) > 1 or len(set(columns)) < len(columns):
-        raise _refuse(given, "the parts of a key are different columns of one table")
+        _refuse(given, "the parts of a key are different columns of one table")
     first = several[0]
     entity = first.class_ if isinstance(first, QueryableAttribute) else columns[0].table
     return columns, entity

@@ -44,7 +44,7 @@ from bloomtide.guard.filter.keys import KeyFilter, Progress
 from bloomtide.guard.key_parts import Normalizer, Unseen
 from bloomtide.guard.stats import GuardStats, Mode, QuestionCounts, State
 from bloomtide.guard.table import GuardedTable, is_in_memory
-from bloomtide.guard.upkeep import Upkeep, follow, refuse_removals
+from bloomtide.guard.upkeep import Follow, Upkeep, refuse_removals
 from bloomtide.guard.values import KeyMaker
 from bloomtide.guard.writes.transaction import Key
 
@@ -115,7 +115,7 @@ class DatabaseGuard:
         self._counts = QuestionCounts(mode)
         self._auto = mode == "auto"
         self._shadow = mode == "shadow"
-        self._follow = follow(
+        self._follow = Follow(
             self.engine, self.columns, normal, refresh=refresh, outbox=outbox, notify=notify,
             removals=removals,
         )  # fmt: skip
@@ -391,13 +391,11 @@ class DatabaseGuard:
 
     def _with_outbox(self) -> Upkeep:
         self._refuse_closed()
-        others = self._upkeep
-        if others is None or not others.reads_changes:
-            raise ParameterError(
-                "`outbox` must be on for that",
-                hint="DatabaseGuard(..., outbox=True)", name="outbox", got=False, allowed="True",
-            )  # fmt: skip
-        return others
+        upkeep = self._upkeep if self._follow.outbox else None
+        hint = "DatabaseGuard(..., outbox=True)"
+        require("outbox", upkeep is not None, "on for that", upkeep is not None, hint=hint)
+        assert upkeep is not None
+        return upkeep
 
     # --- the guard itself ---------------------------------------------------------------------
 

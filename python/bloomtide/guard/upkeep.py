@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Column, Connection, Engine
@@ -46,14 +45,22 @@ _SHARE = 20
 """And this many times as long as a build takes: it reads all of the column."""
 
 
-@dataclass(frozen=True, slots=True)
 class Follow:
     """How other writers are followed, as the options of a guard say."""
 
-    refresh: float | None = None
-    outbox: Outbox | None = None
-    every: float = _EVERY
-    notify: bool = False
+    def __init__(
+        self, engine: Engine, columns: Sequence[Column[Any]], normal: Normalizer | None, *,
+        refresh: Any, outbox: Any, notify: bool, removals: str,
+    ) -> None:  # fmt: skip
+        require("notify", notify, "left out without `outbox`", not notify or bool(outbox))
+        self.notify = notify
+        self.refresh = None if refresh is None else parse_duration(refresh, "refresh")
+        self.every = _EVERY
+        self.outbox: Outbox | None = None
+        if outbox:
+            refuse_removals("outbox", removals)
+            self.every = _EVERY if outbox is True else parse_duration(outbox, "outbox")
+            self.outbox = Outbox(columns, engine.dialect, normal, notify=notify)
 
     def __bool__(self) -> bool:
         return self.refresh is not None or self.outbox is not None
@@ -62,20 +69,6 @@ class Follow:
     def bound(self) -> float:
         """Seconds that an answer may be old."""
         return self.every * _READINGS if self.outbox else (self.refresh or 0.0) * _REBUILDS
-
-
-def follow(
-    engine: Engine, columns: Sequence[Column[Any]], normal: Normalizer | None, *,
-    refresh: Any, outbox: Any, notify: bool, removals: str,
-) -> Follow:  # fmt: skip
-    """What a guard's options ask for."""
-    require("notify", notify, "left out without `outbox`", not notify or bool(outbox))
-    seconds = None if refresh is None else parse_duration(refresh, "refresh")
-    if not outbox:
-        return Follow(seconds)
-    refuse_removals("outbox", removals)
-    every = _EVERY if outbox is True else parse_duration(outbox, "outbox")
-    return Follow(seconds, Outbox(columns, engine.dialect, normal, notify=notify), every, notify)
 
 
 def refuse_removals(name: str, removals: str) -> None:
@@ -201,10 +194,6 @@ class Upkeep:
             self._renew(began)
 
     # --- on demand ----------------------------------------------------------------------------
-
-    @property
-    def reads_changes(self) -> bool:
-        return self._how.outbox is not None
 
     def catch_up(self) -> None:
         """Reads the changes before it returns."""
