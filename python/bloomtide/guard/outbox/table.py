@@ -168,14 +168,18 @@ class Outbox:
             connection.execution_options(**{OWN: was})
 
     def _is_complete(self, connection: Connection) -> bool:
+        if not self._is_there(connection):
+            return False
         state, triggers = self._state(connection), self._triggers(connection)
         has_bell = any(row[0] == f"{self.name}_wake" for row in triggers)
         return (
             state is not None
-            and self._has_table(connection, self.name)
             and state.triggers == fingerprint_of(triggers)
             and (has_bell or not self._notify)
         )
+
+    def _is_there(self, connection: Connection) -> bool:
+        return all(self._has_table(connection, name) for name in (_STATES, self.name))
 
     def _begin(self, connection: Connection) -> None:
         if not self._is_sqlite or is_open(connection.connection.driver_connection) is False:
@@ -220,8 +224,6 @@ class Outbox:
 
     def _state(self, connection: Connection) -> Any:
         """The row of this change table; None if there is none."""
-        if not self._has_table(connection, _STATES):
-            return None
         query = sql(f"SELECT * FROM {self._path(_STATES)} WHERE name = :name")
         return connection.execute(query, {"name": self.name}).first()
 
@@ -272,7 +274,7 @@ class Outbox:
         if not self._is_sqlite:
             # The snapshot that is the next position and the rows must be of one moment.
             connection.execution_options(isolation_level="REPEATABLE READ")
-        if self._state(connection) is None or not self._has_table(connection, self.name):
+        if not self._is_there(connection):
             return None
         now = self._now(connection)
         unseen = sql(self._texts.unseen).bindparams(since=since.at)
