@@ -20,7 +20,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # one virtual environment, one installer at a time
-.PHONY: help run build wheel test test-all test-portable test-sqlalchemy20 test-package lint bench proof crawl spark kills shop oracle histories equal experiments docs plots pictures fuzz lock clean
+.PHONY: help run build wheel test test-all test-portable test-sqlalchemy20 test-package lint bench proof crawl spark kills damage shop oracle histories equal experiments docs plots pictures fuzz lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ kills: $(VENV)/.build $(VENV)/.dev $(VENV)/.spark ## a history's writer and a lo
 	BLOOMTIDE_KILLS=100 $(BIN)/python -m pytest --timeout=3600 tests/server/test_kill.py tests/monitor/test_crashes.py tests/monitor/test_watch_kills.py tests/durable
 	BLOOMTIDE_KILLS=3 $(BIN)/python -m pytest --timeout=3600 tests/integrations/spark/test_processes.py
 	BLOOMTIDE_CLIENTS=10000 $(BIN)/python -m pytest tests/server/test_bad_input.py -k ten_thousand
+
+damage: $(VENV)/.build $(VENV)/.dev ## 12 000 times one file of a history damaged in some way, then everything asked of it by readers and writers (minutes)
+	BLOOMTIDE_TRIALS=12000 $(BIN)/python -m pytest --timeout=3600 -n 2 tests/history_store/test_matrix.py
 
 shop: $(VENV)/.build $(VENV)/.dev ## the example shop on http://127.0.0.1:8000, with and without the guard by a switch
 	$(BIN)/python examples/shop

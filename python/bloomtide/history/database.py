@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from bloomtide import extras
 from bloomtide.errors import SnapshotError, StorageError
@@ -39,11 +40,11 @@ class SqliteFile:
     def begin(self, use: Use) -> Iterator[Execute]:
         """One transaction."""
         try:
-            with closing(self._connect()) as connection:
+            with closing(self._connect(use)) as connection:
                 connection.execute("BEGIN IMMEDIATE" if use == "write" else "BEGIN")
                 with connection:
                     yield lambda statement, **words: connection.execute(statement, words)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a reason may have damaged names
             raise _refused(
                 self.shown, use, error, type(error) is sqlite3.OperationalError
             ) from error
@@ -65,8 +66,10 @@ class SqliteFile:
     def close(self) -> None:
         """Nothing is open."""
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None)
+    def _connect(self, use: Use) -> sqlite3.Connection:
+        mode = "rwc" if use == "write" else "rw"  # who reads makes no file
+        url = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
+        connection = sqlite3.connect(url, timeout=_BUSY, isolation_level=None, uri=True)
         connection.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
         return connection
 

@@ -109,7 +109,7 @@ def _read(
     reader reads again if the writer has begun a new journal meanwhile."""
     for _ in range(_ATTEMPTS):
         entries = rows.load()
-        if not repair and read_note(directory) > rows.revision:
+        if not repair and read_note(directory, rows.store) > rows.revision:
             if not writing and rows.read_revision() != rows.revision:
                 continue
             raise SnapshotError(

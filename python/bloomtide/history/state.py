@@ -29,7 +29,7 @@ from bloomtide.durable.log import Log
 from bloomtide.durable.policy import Sync
 from bloomtide.errors import LockedError, StorageError
 from bloomtide.history.catalogue import Catalogue
-from bloomtide.history.entry import Entry, adopted, require_same, require_same_items
+from bloomtide.history.entry import Entry, adopted, checksum, require_same, require_same_items
 from bloomtide.history.forest import Forest
 from bloomtide.history.journal import begin, journal_path
 from bloomtide.history.ladder import MICRO, Level
@@ -182,7 +182,7 @@ class State:
         """Writes beside the catalogue how far it is. Not durably: a note that is behind says
         nothing, but one that is ahead tells that the catalogue is an older copy."""
         with suppress(OSError):
-            (self.directory / NOTE).write_text(str(self.catalogue.revision))
+            (self.directory / NOTE).write_text(_note(self.catalogue.store, self.catalogue.revision))
 
     def _is_committed(self, error: StorageError) -> bool:
         """Whether a transaction went through although its answer was lost.
@@ -223,12 +223,19 @@ class State:
         return orphans
 
 
-def read_note(directory: Path) -> int:
-    """The revision that the catalogue had at least; 0 if nothing says so."""
+def read_note(directory: Path, store: str) -> int:
+    """The revision that the catalogue had at least; 0 if nothing says so. A note that is damaged,
+    or another store's, says nothing."""
     try:
-        return int((directory / NOTE).read_text())
+        text = (directory / NOTE).read_text()
+        revision = int(text.partition(" ")[0])
     except (OSError, ValueError):
         return 0
+    return revision if text == _note(store, revision) else 0
+
+
+def _note(store: str, revision: int) -> str:
+    return f"{revision} {checksum(f'{store} {revision}'.encode())}"
 
 
 def to_micros(value: Any, name: str) -> int:
