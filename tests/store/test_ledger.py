@@ -23,6 +23,7 @@ from bloomtide.errors import (
     StorageError,
 )
 from bloomtide.store import Ledger, repair
+from bloomtide.system import fork
 from tests.durable.faults import FailingDisk
 
 OVERHEAD = 20
@@ -260,6 +261,25 @@ def test_a_second_writer_is_refused_with_the_process_id(tmp_path: Path) -> None:
     assert caught.value.pid == os.getpid()
     with pytest.raises(LockedError), Ledger.open(tmp_path):
         repair(tmp_path)
+
+
+def test_a_forked_process_changes_nothing(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path, sync="no", disk=FailingDisk()) as ledger:
+        ledger.append(b"x")
+        if (pid := fork()) == 0:
+            code = 1
+            try:
+                ledger.append(b"y")
+            except ClosedError:
+                ledger.close()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0
+        ledger.append(b"z")
+        with pytest.raises(LockedError):
+            Ledger.open(tmp_path)
+    assert payloads_in(tmp_path) == [b"x", b"z"]
 
 
 def test_a_closed_ledger_takes_nothing(tmp_path: Path) -> None:

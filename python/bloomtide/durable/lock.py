@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from weakref import WeakSet
 
 from bloomtide import system
 from bloomtide.durable.disk import storage_errors
@@ -39,15 +40,23 @@ class WriterLock:
         with storage_errors(path, "write"):
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, str(os.getpid()).encode(), 0)
-        self._pid = os.getpid()
-
-    @property
-    def held(self) -> bool:
+        self.held = True
         """Not after `release`, and not in a process that was forked off."""
-        return self._handle >= 0 and self._pid == os.getpid()
+        _held.add(self)
 
     def release(self) -> None:
         """Lets another process write. A forked process only closes its copy."""
         if self._handle >= 0:
             os.close(self._handle)
-            self._handle = -1
+            self._handle, self.held = -1, False
+
+
+_held: WeakSet[WriterLock] = WeakSet()
+
+
+def _forget_all() -> None:
+    for lock in _held:
+        lock.held = False
+
+
+system.after_fork_in_child(_forget_all)

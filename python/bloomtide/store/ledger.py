@@ -152,7 +152,8 @@ class Ledger:
 
     def append(self, payload: Payload) -> int:
         """Adds a record, as safe as the policy says when this returns; answers its number."""
-        self._require_open()
+        if not self._lock.held:
+            self._require_open()
         return self._log.append([payload])
 
     def write(self, payload: Payload) -> int:

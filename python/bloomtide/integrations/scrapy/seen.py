@@ -33,6 +33,8 @@ from bloomtide.store import ExactSet, Ledger
 KEY = 20
 _RECORD = struct.Struct("<20sd")
 """A key, and when it came."""
+_BYTES = 48
+"""What it takes in the journal."""
 _CHUNK = 4096
 """Records that are replayed at once."""
 _FILE = "seen.bloom"
@@ -58,7 +60,8 @@ class Seen:
         """Pages that the filter called seen and the set on disk did not know."""
         self.snapshots = 0
         self._clock = clock
-        self._full_log = _LEAST_LOG
+        self._full_at = 0
+        """The record that makes a new snapshot."""
         self._disk = disk or Disk()
         self._ledger: Ledger | None = None
         self._exact: ExactSet | None = None
@@ -163,6 +166,7 @@ class Seen:
             if self._exact is not None:
                 self._exact.add_many(keys)
             self.replayed += len(keys)
+        self._plan_snapshot(ledger)
         self.damaged_records = ledger.sequence - ledger.snapshot_sequence - self.replayed
 
     # --- asking and adding --------------------------------------------------------------------
@@ -179,8 +183,7 @@ class Seen:
         """Adds a key that was not seen; False if another crawl was faster."""
         at = self._clock()
         # What the disk refuses is not in the filter either, so the next link to it counts again.
-        if self._ledger is not None:
-            self._ledger.append(_RECORD.pack(key, at))
+        number = -1 if self._ledger is None else self._ledger.append(_RECORD.pack(key, at))
         if self._exact is not None:
             self._exact.add(key)
         if isinstance(self.filter, RecentFilter):
@@ -188,7 +191,7 @@ class Seen:
             new = True
         else:
             new = self.filter.add(key) or self.options.shared is None
-        if self._ledger is not None and self._ledger.bytes >= self._full_log:
+        if number >= self._full_at:
             self.save()
         return new
 
@@ -205,10 +208,14 @@ class Seen:
         ledger = self._ledger
         if ledger is not None:
             ledger.rewrite(lambda directory: self.filter.save(directory / _FILE))
-            assert ledger.snapshot is not None
             self.snapshots += 1
-            # A snapshot when the log is as large as the last one: each byte is written about twice.
-            self._full_log = max(_LEAST_LOG, (ledger.snapshot / _FILE).stat().st_size)
+            self._plan_snapshot(ledger)
+
+    def _plan_snapshot(self, ledger: Ledger) -> None:
+        """When the journal is as large as the last one: each byte is written about twice."""
+        path = None if ledger.snapshot is None else ledger.snapshot / _FILE
+        size = path.stat().st_size if path is not None and path.exists() else 0
+        self._full_at = ledger.snapshot_sequence + max(_LEAST_LOG, size) // _BYTES
 
     def close(self) -> None:
         """Saves, and lets go of every file."""
