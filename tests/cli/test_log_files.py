@@ -20,7 +20,7 @@ from bloomtide.cli.log_files import LogFiles, _File
 from bloomtide.cli.positions import Log, Logs
 from tests.rotation import Rotation
 
-HISTORIES = int(os.environ.get("BLOOMTIDE_KILLS", "0")) * 20 or 20
+HISTORIES = int(os.environ.get("BLOOMTIDE_KILLS", "0")) * 5 or 20
 
 
 class Reader:
