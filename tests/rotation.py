@@ -158,11 +158,8 @@ class Rotation:
         """Rotated files get the next number; answers the first one, which is free then."""
         moved = []
         for path in self._old:
-            stem, number, *ending = path.name.removeprefix("access.log.").partition(".")
-            del number
-            rest = ending[0] if ending and ending[0] else ""
-            target = self.folder / f"access.log.{int(stem) + 1}{'.' + rest if rest else ''}"
-            moved.append((path, target))
+            number, dot, ending = path.name.removeprefix("access.log.").partition(".")
+            moved.append((path, self.folder / f"access.log.{int(number) + 1}{dot}{ending}"))
         # The oldest first, so that none is written over.
         for path, target in moved:
             path.rename(target)
