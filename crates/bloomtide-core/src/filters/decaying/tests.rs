@@ -1,4 +1,5 @@
-//! Laws of the core's time-decaying filter; the comparison with the model is in Python.
+//! Laws of the core's time-decaying filter beside threads and over centuries. That values are the exact ones is tested
+//! from Python, in `tests/test_fading_values.py`.
 
 use super::*;
 use crate::cells::Rounding;
@@ -33,51 +34,6 @@ fn at(epoch: i64) -> When {
 
 fn key(number: u64) -> KeyHash {
     HASHER.unsigned(number)
-}
-
-#[test]
-fn a_count_halves_every_epoch_and_a_question_changes_nothing() {
-    for layout in [Layout::Blocked, Layout::Classic] {
-        let filled = filter(plan(layout, 0.5));
-        assert!(filled.add(key(1), 64, at(100)));
-        let before = to_bytes(&filled.freeze().unwrap()).unwrap();
-        let counts: Vec<f64> = (100..108).map(|epoch| filled.count(key(1), epoch)).collect();
-        assert_eq!(counts, [64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5]);
-        // An earlier moment is the filter's own.
-        assert_eq!(filled.count(key(1), 3), 64.0);
-        assert_eq!(to_bytes(&filled.freeze().unwrap()).unwrap(), before);
-        assert!(!filled.add(key(1), 1, at(103)));
-        assert_eq!(filled.count(key(1), 103), 9.0);
-    }
-}
-
-#[test]
-fn late_events_count_by_their_age_and_a_clock_behind_is_not_late() {
-    let filled = filter(plan(Layout::Blocked, 0.5));
-    // Until a clock confirms it or others agree, the time of the first event is in doubt.
-    filled.add(key(1), 1, When { epoch: 10, by_clock: true });
-    filled.add(key(1), 8, at(7));
-    assert_eq!(filled.count(key(1), 10), 2.0);
-    filled.add(key(1), 8, When { epoch: 7, by_clock: true });
-    assert_eq!(filled.count(key(1), 10), 10.0);
-    let odd = filled.oddities();
-    assert_eq!((odd.late, odd.clock_jumps), (1, 1));
-    assert_eq!(filled.now(), Some(10));
-}
-
-#[test]
-fn a_full_cell_is_flagged_and_a_merge_keeps_the_flag() {
-    let small = DecayingPlan { counter_bits: 16, ..plan(Layout::Blocked, 0.5) };
-    let (filled, other) = (filter(small), filter(small));
-    filled.add(key(1), 255, at(0));
-    assert!(!filled.estimate(key(1), 0, 0.9).saturated);
-    filled.add(key(1), 1, at(0));
-    assert_eq!(filled.units(key(1), 0), 65_535);
-    filled.advance(at(20));
-    assert!(filled.estimate(key(1), 20, 0.9).saturated);
-    other.merge(&filled).unwrap();
-    assert!(other.estimate(key(1), 20, 0.9).saturated);
-    assert_eq!(other.measure(20).saturated, 1);
 }
 
 #[test]
