@@ -41,13 +41,8 @@ impl Counters {
     }
 
     /// Number of counters.
-    pub fn len(&self) -> u64 {
+    pub fn cells(&self) -> u64 {
         self.cells
-    }
-
-    /// Whether there is no counter at all.
-    pub fn is_empty(&self) -> bool {
-        self.cells == 0
     }
 
     /// The largest value, at which a counter sticks.

@@ -61,13 +61,8 @@ impl Events {
     }
 
     /// How many.
-    pub fn len(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.rows
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.rows == 0
     }
 
     /// Keys of logs that are no URLs, ever since.
@@ -200,16 +195,6 @@ impl<'a> Block<'a> {
         let rows = reader.number()?;
         let first = arrived.wrapping_add(reader.signed()?);
         Ok(Block { arrived, note, rows, first, body: reader.rest() })
-    }
-
-    /// Events in it.
-    pub fn len(&self) -> u64 {
-        self.rows
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.rows == 0
     }
 
     /// Reads every event, before the first one counts.

@@ -3,6 +3,7 @@
 
 use super::csv::{self, Quotes};
 use crate::logs::{json, time};
+use crate::named::named;
 use crate::url::{Canon, canonical};
 use crate::{Error, Result};
 use memchr::{memchr, memrchr};
@@ -20,22 +21,9 @@ pub enum Form {
     Json,
 }
 
-impl Form {
-    /// The form of that name.
-    pub fn parse(name: &str) -> Result<Self> {
-        match name {
-            "lines" => Ok(Form::Lines),
-            "csv" => Ok(Form::Csv),
-            "tsv" => Ok(Form::Tsv),
-            "json" => Ok(Form::Json),
-            _ => Err(Error::parameter(
-                "format",
-                name,
-                "lines, csv, tsv or json",
-                "`json` is one object a line",
-            )),
-        }
-    }
+named! {
+    Form: "format", "lines, csv, tsv or json", "`json` is one object a line";
+    Lines = "lines", Csv = "csv", Tsv = "tsv", Json = "json"
 }
 
 /// A field that was asked for.

@@ -35,7 +35,7 @@ pub use lines::MAX_LINE;
 pub use parser::Format;
 pub use reader::{BadLine, LogReader, Reason, Report};
 
-use crate::{Error, Result};
+use crate::named::named;
 
 /// What one line says. A field that the format lacks, or that was logged as `-`, is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -69,21 +69,9 @@ pub enum Field {
     Referer,
 }
 
-impl Field {
-    /// The field of that name.
-    pub fn parse(name: &str) -> Result<Self> {
-        match name {
-            "host" => Ok(Field::Host),
-            "ip" => Ok(Field::Ip),
-            "path" => Ok(Field::Path),
-            "status" => Ok(Field::Status),
-            "referer" => Ok(Field::Referer),
-            _ => {
-                let allowed = "path, host, ip, status or referer";
-                Err(Error::parameter("by", name, allowed, "`path` counts pages"))
-            }
-        }
-    }
+named! {
+    Field: "by", "path, host, ip, status or referer", "`path` counts pages";
+    Host = "host", Ip = "ip", Path = "path", Status = "status", Referer = "referer"
 }
 
 impl<'a> Record<'a> {

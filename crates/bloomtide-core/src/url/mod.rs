@@ -18,6 +18,7 @@ mod tests;
 pub use names::{Names, SESSIONS, TRACKING};
 pub use segments::{Cut, Cutter};
 
+use crate::named::named;
 use crate::{Error, Result};
 
 /// The longest URL, before and after: no browser and no server takes one that long.
@@ -48,20 +49,9 @@ pub enum Slash {
     Drop,
 }
 
-impl Slash {
-    /// From its name.
-    pub fn parse(name: &str) -> Result<Self> {
-        match name {
-            "keep" => Ok(Slash::Keep),
-            "drop" => Ok(Slash::Drop),
-            _ => Err(Error::parameter(
-                "trailing_slash",
-                name,
-                "\"keep\" or \"drop\"",
-                "\"drop\" makes /a/ and /a one address",
-            )),
-        }
-    }
+named! {
+    Slash: "trailing_slash", "\"keep\" or \"drop\"", "\"drop\" makes /a/ and /a one address";
+    Keep = "keep", Drop = "drop"
 }
 
 impl Canon {

@@ -10,9 +10,9 @@ use crate::structure::prelude::*;
 use bloomtide_core::cells::{
     DynamicCells, DynamicShape, GrowingCells, Rebuilds, SpectralCells, SpectralShape,
 };
-use bloomtide_core::filters::{CountFilter as Core, Measure, Overfull};
+use bloomtide_core::filters::{CountFilter as Core, CountPlan, Measure, Overfull};
 use bloomtide_core::snapshot::Frozen;
-use bloomtide_core::{Error, Estimate, KeyHash, KeySource, Placement, Policy, epoch};
+use bloomtide_core::{Error, Estimate, KeyHash, KeySource, epoch};
 use plan::{AnyPlan, plan_of, plan_record};
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -141,16 +141,6 @@ impl Any {
     }
 }
 
-/// What both plans have.
-struct Common {
-    placement: Placement,
-    policy: Policy,
-    partitions: u64,
-    total: u64,
-    capacity: Option<u64>,
-    error_rate: Option<f64>,
-}
-
 /// How many partitions `"auto"` makes of a filter.
 fn usual_of<C: GrowingCells>(filter: &Core<C>) -> u64 {
     let plan = filter.plan();
@@ -258,18 +248,9 @@ impl CountFilter {
         Ok(new)
     }
 
-    fn common(&self) -> Common {
-        each!(&self.core, filter => {
-            let plan = filter.plan();
-            Common {
-                placement: plan.placement,
-                policy: plan.policy,
-                partitions: plan.cut().partitions(),
-                total: plan.total,
-                capacity: plan.capacity,
-                error_rate: plan.error_rate,
-            }
-        })
+    /// What the plans of both storages have.
+    fn common(&self) -> CountPlan<()> {
+        each!(&self.core, filter => filter.plan().with_shape(()))
     }
 }
 

@@ -126,13 +126,12 @@ fn sizes(words: &Words<'_>, partitioned: bool) -> PyResult<(CountPlan<()>, u64)>
         expected = goal.expected(&placement);
         total = goal.total(expected).or_raise(py)?;
     }
-    let (policy, shape, partitions) = (words.policy()?, (), 1);
     let plan = CountPlan {
         placement,
-        policy,
-        shape,
+        policy: words.policy()?,
+        shape: (),
         partitioned,
-        partitions,
+        partitions: 1,
         total,
         capacity,
         error_rate,
@@ -146,24 +145,13 @@ fn with_shape<C: GrowingCells>(
     base: &CountPlan<()>,
     shape: C::Shape,
 ) -> PyResult<CountPlan<C::Shape>> {
-    let CountPlan { placement, policy, partitioned, total, capacity, error_rate, .. } = *base;
-    let usual = C::usual_partitions(placement.cells, &shape);
-    let partitions = match (partitioned, words.word("partitions")?) {
+    let usual = C::usual_partitions(base.cells(), &shape);
+    let partitions = match (base.partitioned, words.word("partitions")?) {
         (false, _) => 1,
         (true, None) => usual,
-        (true, Some(given)) => partitions(&given, placement.cells, usual)?,
+        (true, Some(given)) => partitions(&given, base.cells(), usual)?,
     };
-    let plan = CountPlan {
-        placement,
-        policy,
-        shape,
-        partitioned,
-        partitions,
-        total,
-        capacity,
-        error_rate,
-    };
-    plan.checked().or_raise(words.py)
+    CountPlan { partitions, ..base.with_shape(shape) }.checked().or_raise(words.py)
 }
 
 /// How many partitions are meant: a number, "auto", which is `usual`, or a model of `bloomtide.partitions`.

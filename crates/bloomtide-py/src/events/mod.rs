@@ -105,7 +105,7 @@ impl Events {
     }
 
     fn __len__(&self) -> usize {
-        usize::try_from(self.write().len()).unwrap_or(usize::MAX)
+        usize::try_from(self.write().rows()).unwrap_or(usize::MAX)
     }
 
     /// Lines of logs whose key no structure takes.

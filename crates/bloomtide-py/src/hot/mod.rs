@@ -133,13 +133,8 @@ fn require_countable(py: Python<'_>, counts: &[u64]) -> PyResult<()> {
         Some(row) => {
             let got =
                 if counts.len() > 1 { format!("more in row {row}") } else { "more".to_owned() };
-            Err(parameter(
-                py,
-                "count",
-                got,
-                "below 2**64 - 1",
-                "leave events that did not happen out",
-            ))
+            let hint = "leave events that did not happen out";
+            Err(parameter(py, "count", got, "below 2**64 - 1", hint))
         }
         None => Ok(()),
     }

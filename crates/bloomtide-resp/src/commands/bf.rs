@@ -25,7 +25,7 @@ pub const TABLE: &[Command] = &[
     Command::new("BF.INFO", -2, READ | is::FAST, Keys::FIRST, info),
     Command::new("BF.DEBUG", 2, READ | is::FAST, Keys::FIRST, debug),
     Command::new("BF.SCANDUMP", 3, READ, Keys::FIRST, scandump),
-    Command::new("BF.LOADCHUNK", 4, WRITE, Keys::FIRST, loadchunk),
+    Command::new("BF.LOADCHUNK", 4, WRITE, Keys::FIRST, sets::load::<Bloom>),
 ];
 
 const FULL: Failure = Failure::new("ERR non scaling filter is full");
@@ -230,7 +230,7 @@ fn info(call: &mut Call<'_>) -> Answer {
             call.reply.array(1);
             words::value(call.reply, value);
         }
-        _ => words::map(call.reply, wanted),
+        _ => words::map(call.reply, wanted)?,
     }
     Ok(())
 }
@@ -257,8 +257,4 @@ fn debug(call: &mut Call<'_>) -> Answer {
 
 fn scandump(call: &mut Call<'_>) -> Answer {
     sets::dump::<Bloom>(call, |reply| reply.bulk(b""))
-}
-
-fn loadchunk(call: &mut Call<'_>) -> Answer {
-    sets::load::<Bloom>(call)
 }

@@ -27,7 +27,7 @@ pub const TABLE: &[Command] = &[
     Command::new("CF.COMPACT", 2, READ, Keys::FIRST, compact),
     Command::new("CF.INFO", 2, READ | is::FAST, Keys::FIRST, info),
     Command::new("CF.SCANDUMP", 3, READ, Keys::FIRST, scandump),
-    Command::new("CF.LOADCHUNK", 4, WRITE, Keys::FIRST, loadchunk),
+    Command::new("CF.LOADCHUNK", 4, WRITE, Keys::FIRST, sets::load::<Cuckoo>),
 ];
 
 const FULL: Failure = Failure::new("Filter is full");
@@ -184,8 +184,7 @@ fn del(call: &mut Call<'_>) -> Answer {
 /// Counting filters have nothing to compact.
 fn compact(call: &mut Call<'_>) -> Answer {
     call.store.get::<Cuckoo>(call.args.at(1))?.ok_or(NOT_FOUND)?;
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 // ---- asking
@@ -209,16 +208,11 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("Expansion rate", Field::Count(goal.expansion)),
         ("Max iterations", Field::Count(goal.iterations)),
     ];
-    words::map(call.reply, &fields);
-    Ok(())
+    words::map(call.reply, &fields)
 }
 
 // ---- chunks
 
 fn scandump(call: &mut Call<'_>) -> Answer {
     sets::dump::<Cuckoo>(call, |reply| reply.null())
-}
-
-fn loadchunk(call: &mut Call<'_>) -> Answer {
-    sets::load::<Cuckoo>(call)
 }

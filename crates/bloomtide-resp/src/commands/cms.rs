@@ -125,8 +125,7 @@ fn merge(call: &mut Call<'_>) -> Answer {
     })?;
     *call.store.at_mut::<CountMin>(target)? = merged;
     note(call);
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 fn info(call: &mut Call<'_>) -> Answer {
@@ -137,6 +136,5 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("depth", Field::Count(depth)),
         ("count", Field::Count(sketch.total)),
     ];
-    words::map(call.reply, &fields);
-    Ok(())
+    words::map(call.reply, &fields)
 }

@@ -1,5 +1,6 @@
 //! Commands about the connection: who is there, and how both talk.
 
+use super::words;
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::wire::number;
@@ -34,8 +35,7 @@ fn echo(call: &mut Call<'_>) -> Answer {
 
 fn quit(call: &mut Call<'_>) -> Answer {
     call.session.closing = true;
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 fn reset(call: &mut Call<'_>) -> Answer {
@@ -77,8 +77,7 @@ fn auth(call: &mut Call<'_>) -> Answer {
         3 => log_in(call, call.args.at(1), call.args.at(2))?,
         _ => return Err(Failure::SYNTAX),
     }
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 fn hello(call: &mut Call<'_>) -> Answer {

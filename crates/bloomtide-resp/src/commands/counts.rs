@@ -10,6 +10,7 @@ use crate::structure::Structure;
 use crate::structures::{COUNT_KINDS, Counts, CountsPlan, HASHER};
 use crate::wire::number;
 use crate::wire::reply::Reply;
+use crate::wire::request::Args;
 use bloomtide_core::Error;
 
 /// The family.
@@ -50,13 +51,18 @@ fn reserve(call: &mut Call<'_>) -> Answer {
 
 // ---- changing
 
+/// How often, if the request for one item says it.
+fn times(args: Args<'_>, name: &str) -> Result<u64, Failure> {
+    match args.len() {
+        3 => Ok(1),
+        4 => Ok(words::count(args.at(3))?),
+        _ => Err(words::wrong_number(name)),
+    }
+}
+
 fn add(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let count = match args.len() {
-        3 => 1,
-        4 => words::count(args.at(3))?,
-        _ => return Err(words::wrong_number("count.add")),
-    };
+    let count = times(args, "count.add")?;
     let slot = changing(call)?;
     let counts = call.store.at_mut::<Counts>(slot)?;
     let new = counts.add(HASHER.bytes(args.at(2)), count)?;
@@ -109,11 +115,7 @@ fn increase(call: &mut Call<'_>) -> Answer {
 
 fn remove(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let count = match args.len() {
-        3 => 1,
-        4 => words::count(args.at(3))?,
-        _ => return Err(words::wrong_number("count.remove")),
-    };
+    let count = times(args, "count.remove")?;
     let slot = call.store.find(args.at(1)).ok_or(NOT_FOUND)?;
     let counts = call.store.at_mut::<Counts>(slot)?;
     let left = counts.remove(HASHER.bytes(args.at(2)), count).map_err(absent)?;
@@ -143,8 +145,7 @@ fn merge(call: &mut Call<'_>) -> Answer {
     *call.store.at_mut::<Counts>(target)? = merged;
     call.store.recount(target);
     note(call);
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 // ---- asking
@@ -208,8 +209,7 @@ fn estimate(call: &mut Call<'_>) -> Answer {
         ("confidence", Field::Number(confidence)),
         ("saturated", Field::Bool(found.saturated)),
     ];
-    words::map(call.reply, &fields);
-    Ok(())
+    words::map(call.reply, &fields)
 }
 
 fn info(call: &mut Call<'_>) -> Answer {
@@ -226,6 +226,5 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("Count of all keys", Field::Count(counts.total)),
         ("Expected error", Field::Number(counts.summary().error)),
     ];
-    words::map(call.reply, &fields);
-    Ok(())
+    words::map(call.reply, &fields)
 }

@@ -192,6 +192,5 @@ fn info(call: &mut Call<'_>) -> Answer {
             hot.as_ref().map_or(Field::Nothing, |hot| Field::Count(hot.plan().k)),
         ),
     ];
-    words::map(call.reply, &fields);
-    Ok(())
+    words::map(call.reply, &fields)
 }

@@ -1,6 +1,6 @@
 //! Commands about names, of whatever they stand for, and small texts.
 
-use super::words::Options;
+use super::words::{self, Options};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::pattern;
@@ -149,8 +149,7 @@ fn flush(call: &mut Call<'_>) -> Answer {
         call.store.clear();
         call.changes.note(call.now, &[b"FLUSHALL"]);
     }
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 fn rename(call: &mut Call<'_>) -> Answer {
@@ -164,8 +163,7 @@ fn rename(call: &mut Call<'_>) -> Answer {
         call.store.insert(new, structure);
         call.changes.note(call.now, &[b"RENAME", old, new]);
     }
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 // ---- texts
@@ -190,8 +188,7 @@ fn set(call: &mut Call<'_>) -> Answer {
     call.store.admit_as(name, value.len() as u64)?;
     call.store.insert(name, Box::new(Text(value.to_vec())));
     call.changes.note(call.now, &[b"SET", name, value]);
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 fn get(call: &mut Call<'_>) -> Answer {

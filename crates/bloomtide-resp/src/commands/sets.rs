@@ -4,7 +4,7 @@
 //! on until the number 0. LOADCHUNK takes each chunk with the number that came with it. A dump that was
 //! changed on the way, or taken while keys came in, is refused at its last chunk.
 
-use super::words::{NOT_FOUND, note};
+use super::words::{self, NOT_FOUND, note};
 use crate::command::Call;
 use crate::failure::{Answer, Failure};
 use crate::structure::{self, Kind, Structure};
@@ -114,6 +114,5 @@ pub(super) fn load<T: Structure>(call: &mut Call<'_>) -> Answer {
         }
     }
     note(call);
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }

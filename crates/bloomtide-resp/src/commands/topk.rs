@@ -143,6 +143,5 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("depth", Field::Count(depth)),
         ("decay", Field::Number(decay)),
     ];
-    words::map(reply, &fields);
-    Ok(())
+    words::map(reply, &fields)
 }

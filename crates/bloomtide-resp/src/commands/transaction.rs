@@ -3,6 +3,7 @@
 //! The keyspace itself runs a queue (`keyspace.rs`); here is what is said without one. There is no WATCH: what it
 //! guards against can be had by commands that add and answer in one step.
 
+use super::words;
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::session::Queue;
@@ -21,8 +22,7 @@ fn multi(call: &mut Call<'_>) -> Answer {
         return Err(Failure::new("ERR MULTI calls can not be nested"));
     }
     call.session.queue = Some(Box::new(Queue::default()));
-    call.reply.ok();
-    Ok(())
+    words::ok(call)
 }
 
 /// Only without a queue: the keyspace does it otherwise.

@@ -146,6 +146,5 @@ fn info(call: &mut Call<'_>) -> Answer {
         ("Most layers", Field::Count(plan.max_layers.into())),
         ("Expected error", Field::Number(urls.summary().error)),
     ];
-    words::map(call.reply, &fields);
-    Ok(())
+    words::map(call.reply, &fields)
 }

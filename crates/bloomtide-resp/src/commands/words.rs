@@ -93,8 +93,7 @@ pub(super) fn reserve<T: Structure>(
     call.store.admit_as(name, bytes)?;
     call.store.insert(name, Box::new(make()?));
     note(call);
-    call.reply.ok();
-    Ok(())
+    ok(call)
 }
 
 /// Where the structure is that is about to change, if there is memory for more.
@@ -179,12 +178,19 @@ pub(super) enum Field<'a> {
 }
 
 /// Writes names with their values.
-pub(super) fn map(reply: &mut Reply, fields: &[(&str, Field<'_>)]) {
+pub(super) fn map(reply: &mut Reply, fields: &[(&str, Field<'_>)]) -> Answer {
     reply.map(fields.len());
     for (name, field) in fields {
         reply.simple(name);
         value(reply, field);
     }
+    Ok(())
+}
+
+/// Answers that it was done.
+pub(super) fn ok(call: &mut Call<'_>) -> Answer {
+    call.reply.ok();
+    Ok(())
 }
 
 /// Writes one value.

@@ -51,13 +51,8 @@ impl Stamps {
     }
 
     /// Number of blocks.
-    pub fn len(&self) -> u64 {
+    pub fn blocks(&self) -> u64 {
         self.blocks
-    }
-
-    /// Whether there is no block at all.
-    pub fn is_empty(&self) -> bool {
-        self.blocks == 0
     }
 
     /// Memory in bytes.

@@ -1,8 +1,8 @@
 //! Goals in, sizes out: the plan of a filter whose counters grow. Allocates nothing.
 
 use crate::cells::Cut;
-use crate::error::{Error, Result};
-use crate::filters::{Policy, check_capacity, check_error_rate, check_hashes};
+use crate::error::{Error, Result, require, require_same};
+use crate::filters::{Policy, check_capacity, check_error_rate, check_goal, check_hashes};
 use crate::placement::{BLOCK_CELLS, Layout, Placement};
 use crate::positions::{Derivation, MAX_HASHES};
 use crate::sizing;
@@ -126,34 +126,34 @@ fn total_refused(total: u64) -> Error {
 impl<S: Copy + PartialEq> CountPlan<S> {
     /// The plan, if every field that does not belong to the shape can be built.
     pub fn checked(self) -> Result<Self> {
-        if let Some(capacity) = self.capacity {
-            check_capacity(capacity)?;
-        }
-        if let Some(error_rate) = self.error_rate {
-            check_error_rate(error_rate)?;
-        }
+        check_goal(self.capacity, self.error_rate)?;
         self.placement.checked()?;
-        if self.partitions < 1 || self.partitions > self.placement.cells {
-            return Err(Error::parameter(
-                "partitions",
-                self.partitions,
-                "between 1 and the number of counters",
-                "\"auto\" is right for most streams",
-            ));
-        }
+        let right = (1..=self.placement.cells).contains(&self.partitions);
+        let (cut, hint) = (self.partitions, "\"auto\" is right for most streams");
+        require(right, "partitions", cut, "between 1 and the number of counters", hint)?;
         if self.total < self.capacity.unwrap_or(1) {
             return Err(total_refused(self.total));
         }
-        if !self.partitioned && self.partitions != 1 {
-            return Err(Error::parameter(
-                "partitions",
-                self.partitions,
-                "1 in a filter that is not partitioned",
-                "make the filter with partitions=\"auto\", or with a number of them",
-            ));
-        }
+        let hint = "make the filter with partitions=\"auto\", or with a number of them";
+        let whole = "1 in a filter that is not partitioned";
+        require(self.partitioned || cut == 1, "partitions", cut, whole, hint)?;
         // Blocks are not cut, so there may be fewer than were asked for.
         Ok(CountPlan { partitions: self.cut().partitions(), ..self })
+    }
+
+    /// The same sizes for counters that are like this.
+    pub fn with_shape<T>(self, shape: T) -> CountPlan<T> {
+        let CountPlan {
+            placement,
+            policy,
+            partitioned,
+            partitions,
+            total,
+            capacity,
+            error_rate,
+            ..
+        } = self;
+        CountPlan { placement, policy, shape, partitioned, partitions, total, capacity, error_rate }
     }
 
     /// Number of counters, m.
@@ -180,14 +180,8 @@ impl<S: Copy + PartialEq> CountPlan<S> {
     /// Refuses to go on when `other` counts elsewhere or otherwise.
     pub fn require_same(&self, other: &CountPlan<S>) -> Result<()> {
         self.placement.require_same(&other.placement)?;
-        if self.policy != other.policy {
-            return Err(Error::incompatible("policy", self.policy.name(), other.policy.name()));
-        }
-        let (ours, theirs) = (self.cut().partitions(), other.cut().partitions());
-        if ours != theirs {
-            return Err(Error::incompatible("partitions", ours, theirs));
-        }
-        Ok(())
+        require_same("policy", self.policy.name(), other.policy.name())?;
+        require_same("partitions", self.cut().partitions(), other.cut().partitions())
     }
 }
 
@@ -216,26 +210,12 @@ pub fn base_bits(total: u64, expected: u64) -> u32 {
 
 /// Refuses widths that a base counter cannot have.
 pub fn check_base_bits(bits: u32) -> Result<()> {
-    if (1..=32).contains(&bits) {
-        return Ok(());
-    }
-    Err(Error::parameter(
-        "counter_bits",
-        bits,
-        "between 1 and 32",
-        "leave it out to have it chosen from `total` / `capacity`",
-    ))
+    let hint = "leave it out to have it chosen from `total` / `capacity`";
+    require((1..=32).contains(&bits), "counter_bits", bits, "between 1 and 32", hint)
 }
 
 /// Refuses a shrink hysteresis outside of 0..=1.
 pub fn check_shrink(shrink: f64) -> Result<()> {
-    if (0.0..=1.0).contains(&shrink) {
-        return Ok(());
-    }
-    Err(Error::parameter(
-        "shrink",
-        shrink,
-        "between 0 and 1",
-        "1 gives memory back as soon as it can, 0.5 avoids rebuilding again and again",
-    ))
+    let hint = "1 gives memory back as soon as it can, 0.5 avoids rebuilding again and again";
+    require((0.0..=1.0).contains(&shrink), "shrink", shrink, "between 0 and 1", hint)
 }

@@ -129,13 +129,13 @@ impl<C: DecayingCells> Level<C> {
     /// Brings the blocks of this epoch up to date.
     pub(super) fn sweep_many(&self, time: &Time) {
         let start = time.now().wrapping_mul(SWEPT_BY_ADVANCE as i64);
-        for i in 0..SWEPT_BY_ADVANCE.min(self.stamps.len()) {
+        for i in 0..SWEPT_BY_ADVANCE.min(self.stamps.blocks()) {
             self.settle(self.wrapped(start.wrapping_add(i as i64)), time);
         }
     }
 
     fn wrapped(&self, block: i64) -> u64 {
-        block.rem_euclid(self.stamps.len() as i64) as u64
+        block.rem_euclid(self.stamps.blocks() as i64) as u64
     }
 
     #[inline(always)]
@@ -238,7 +238,7 @@ impl<C: DecayingCells> Level<C> {
     }
 
     pub(super) fn clear(&self) {
-        for block in 0..self.stamps.len() {
+        for block in 0..self.stamps.blocks() {
             let _changing = self.stamps.change(block, 0);
             self.cells.clear(block);
         }
@@ -249,7 +249,7 @@ impl<C: DecayingCells> Level<C> {
     /// date need not be rounded again. The time is that of both filters.
     pub(super) fn merge(&self, other: &Self, time: &Time) {
         let (now, decay) = (time.now(), &time.decay);
-        for block in 0..self.stamps.len() {
+        for block in 0..self.stamps.blocks() {
             if other.stamps.is_full(block) {
                 self.stamps.set_full(block);
             }
@@ -277,7 +277,7 @@ impl<C: DecayingCells> Level<C> {
     /// Whether both hold the same at their time: the stamp of an empty block says nothing.
     pub(super) fn same_as(&self, other: &Self, time: &Time) -> bool {
         let (ours, theirs) = (self.frozen(time), other.frozen(time));
-        (0..self.stamps.len()).all(|block| {
+        (0..self.stamps.blocks()).all(|block| {
             (ours.stored)(block) == (theirs.stored)(block)
                 && (ours.values)(block) == (theirs.values)(block)
         })
@@ -288,7 +288,7 @@ impl<C: DecayingCells> Level<C> {
     }
 
     pub(super) fn full_blocks(&self) -> u64 {
-        (0..self.stamps.len()).filter(|block| self.stamps.is_full(*block)).count() as u64
+        (0..self.stamps.blocks()).filter(|block| self.stamps.is_full(*block)).count() as u64
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -298,7 +298,7 @@ impl<C: DecayingCells> Level<C> {
     /// Whether the cells are sound, and how old the oldest block is that holds something.
     pub(super) fn validate(&self, time: &Time) -> Result<Option<u64>> {
         self.cells.validate()?;
-        let filled = (0..self.stamps.len()).filter(|block| !self.is_empty(*block));
+        let filled = (0..self.stamps.blocks()).filter(|block| !self.is_empty(*block));
         Ok(filled.map(|block| self.stamps.age(block, time.now())).max())
     }
 
@@ -325,7 +325,7 @@ impl<C: DecayingCells> Level<C> {
         if kept.cells != self.placement.cells {
             return wrong("another number of them");
         }
-        for block in 0..self.stamps.len() {
+        for block in 0..self.stamps.blocks() {
             let values = (kept.values)(block);
             let largest = values.iter().fold(0, |largest, value| (*value).max(largest));
             if largest > self.max {
