@@ -266,6 +266,7 @@ def test_a_lost_catalogue_is_not_replaced_by_an_empty_one(store: History, tmp_pa
 
 
 def test_a_torn_tail_of_the_journal_is_cut(store: History, tmp_path: Path) -> None:
+    store.compact()
     path = journal_of(tmp_path / "store")
     before = path.stat().st_size
     store.add("a", at=START + 2 * HOUR + 30)

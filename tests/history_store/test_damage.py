@@ -100,7 +100,7 @@ def sealed(tmp_path: Path) -> Path:
         for hour in range(3):
             for number in range(50):
                 made.add(f"key {hour} {number}", at=START + hour * HOUR + number)
-        made.seal()
+            made.seal()
     return path
 
 

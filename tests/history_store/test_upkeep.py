@@ -32,20 +32,24 @@ def opened(tmp_path: Path) -> Any:
         store.close()
 
 
-def fill(store: History, days: int, shift: float = 0.0) -> ExactHistory:
-    """Every hour one event of the key `often`, and one of the hour's own key."""
+def fill(store: History, days: int, shift: float = 0.0, *, apart: bool = False) -> ExactHistory:
+    """Every hour one event of the key `often`, and one of the hour's own key. `apart`: each hour is
+    sealed into files of its own."""
     exact = ExactHistory()
     for hour in range(days * 24):
         for key in ("often", f"at {hour % 24}"):
             at = START + hour * HOUR + shift
             store.add(key, at=at)
             exact.add(key, at)
+        if apart:
+            store.seal()
     return exact
 
 
 def test_retention_drops_fine_rows_and_keeps_every_count(opened: Opener) -> None:
     store = opened(window="1m", retention="1m for 1d, 1h for 3d, 1d for 10y")
     exact = fill(store, 35)
+    store.seal()
     before = {key: store.count(key).upper for key in exact.all_keys()}
     report = store.compact()
     assert report.dropped > 32 * 24
@@ -108,9 +112,9 @@ def test_events_of_the_future_wait_for_the_clock_and_nothing_is_looked_for_meanw
     looks: list[int] = []
     due = seal.due_segments
 
-    def look(state: State, now: int) -> list[int]:
+    def look(state: State, now: int, **words: bool) -> list[int]:
         looks.append(now)
-        return due(state, now)
+        return due(state, now, **words)
 
     monkeypatch.setattr(store_module, "due_segments", look)
     now = [START + 0.0]
@@ -203,8 +207,9 @@ def test_a_missing_or_damaged_file_is_named_and_the_rest_still_answers(
     opened: Opener, tmp_path: Path
 ) -> None:
     store = opened(window="1m")
-    exact = fill(store, 3)
-    store.compact()
+    exact = fill(store, 3, apart=True)
+    for day in (1, 2, 3):
+        store.compact(now=START + day * DAY)
     roots = [
         r for r in store.segments() if r.parent is None and r.file is not None and r.level == 1
     ]
@@ -234,7 +239,7 @@ def test_a_missing_or_damaged_file_is_named_and_the_rest_still_answers(
 
 def test_damage_in_a_child_is_covered_by_its_parent(opened: Opener, tmp_path: Path) -> None:
     store = opened(window="1m")
-    exact = fill(store, 2)
+    exact = fill(store, 2, apart=True)
     store.add("often", at=START + 1800)
     exact.add("often", START + 1800)
     store.seal()
@@ -256,7 +261,7 @@ def test_a_segment_whose_items_are_lost_stays_a_root_and_the_others_are_rolled_u
     opened: Opener, tmp_path: Path, lost: bool
 ) -> None:
     store = opened(window="1m")
-    exact = fill(store, 2)
+    exact = fill(store, 2, apart=True)
     first = min(store._state.forest.entries.values(), key=lambda entry: entry.begin)
     file = tmp_path / "store" / "segments" / (first.items or "")
     data = bytearray(file.read_bytes())

@@ -21,7 +21,7 @@ from bloomtide.durable.log import pack_file
 from bloomtide.errors import BloomtideError, IncompatibleError, require
 from bloomtide.history.entry import Entry
 from bloomtide.history.journal import KIND
-from bloomtide.history.seal import write_sealed
+from bloomtide.history.seal import forget, seal_parts, write_segments
 from bloomtide.history.settings import Settings
 from bloomtide.history.state import State
 from bloomtide.plain import plain
@@ -55,14 +55,13 @@ def add_batch(
     buffer.take_journal()  # its events are safe as files, before anybody is told of them
     entries: list[Entry] = []
     try:
-        for segment in buffer.segments():
-            entries.append(write_sealed(state, buffer, segment.index))
+        chosen = [segment.index for segment in buffer.segments()]
+        entries = write_segments(state, seal_parts(state, buffer, chosen), "sealed")
         state.register(add=entries, positions={source: number})
     except BloomtideError:
         # If nobody knows whether the transaction went through the files must stay.
         if state.journal is None or state.journal.failed is None:
-            for entry in entries:
-                state.remove_files([entry.file, *([entry.items] if entry.items else [])])
+            forget(state, entries)
         raise
     if compacter is not None:
         compacter.wake()

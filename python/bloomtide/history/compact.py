@@ -5,7 +5,8 @@ from their exact items, so it is sized for its own load and its error does not g
 children and their items files go. Retention then drops children whose time to be kept is over, and
 at last whole roots.
 
-What is built lies outside of every lock; each step is one transaction.
+What is built lies outside of every lock; the roll-ups of a level are written together, and one
+transaction registers them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,14 @@ from functools import partial
 
 from bloomtide._core import history_roll_up
 from bloomtide.errors import BloomtideError, ParameterError
-from bloomtide.history.entry import Entry, checksum
+from bloomtide.history.entry import Entry
 from bloomtide.history.ladder import parse_retention
+from bloomtide.history.seal import write_segments
 from bloomtide.history.state import State
+from bloomtide.records import SealedSegment
+
+_FILE = 1 << 26
+"""Bytes of roll-ups that are written together."""
 
 
 def roll_up(state: State, now: int, max_error: float | None) -> int:
@@ -27,8 +33,13 @@ def roll_up(state: State, now: int, max_error: float | None) -> int:
     level = 0
     while True:
         groups = list(_groups(state, level, now))
+        made: list[tuple[int, SealedSegment, list[int]]] = []
         for number, entries in groups:
-            children += _roll_up_group(state, level + 1, number, entries, max_error)
+            made += _roll_up_group(state, level + 1, number, entries, max_error)
+            if sum(len(part.segment) + len(part.items) for _, part, _ in made) > _FILE:
+                children += _register(state, made)
+                made = []
+        children += _register(state, made)
         level += 1
         with state.lock:
             if level > max((entry.level for entry in state.forest.roots), default=0):
@@ -94,7 +105,8 @@ def _groups(state: State, level: int, now: int) -> Iterator[tuple[int, list[Entr
 
 def _roll_up_group(
     state: State, level: int, number: int, entries: Sequence[Entry], max_error: float | None
-) -> int:
+) -> Iterator[tuple[int, SealedSegment, list[int]]]:
+    """The segment of a group with its number and its children, if any of these can be read."""
     levels = state.levels
     if levels:
         begin, end = number * levels[level].span, (number + 1) * levels[level].span
@@ -107,7 +119,7 @@ def _roll_up_group(
         end=end,
         level=level,
         row_span=levels[level].window if levels else None,
-        error_rate=state.settings.error_rate,
+        error_rate=state.settings.error_of(level),
         gate_error=state.settings.gate_error,
         names=state.settings.names,
         hash=state.settings.hash,
@@ -115,37 +127,26 @@ def _roll_up_group(
         secret=state.secret,
     )
     sound = _read_items(state, entries)
-    if not sound:
+    if sound:
+        built = build([items for _, items in sound])
+        if max_error is not None and built.predicted_error > max_error:
+            _refuse_error(max_error, built.predicted_error)
+        yield number, built, [child.id for child, _ in sound]
+
+
+def _register(state: State, made: Sequence[tuple[int, SealedSegment, list[int]]]) -> int:
+    """Writes segments of one level and makes them the parents of what they were built from; how
+    many children these are."""
+    if not made:
         return 0
-    built = build([items for _, items in sound])
-    if max_error is not None and built.predicted_error > max_error:
-        _refuse_error(max_error, built.predicted_error)
-    file = state.write_file("segment", built.segment)
-    is_top = bool(levels) and level + 1 == len(levels)
+    is_top = bool(state.levels) and made[0][1].level + 1 == len(state.levels)
+    parts = [(number, part) for number, part, _ in made]
     with state.lock:
-        entry = Entry(
-            id=state.catalogue.allocate(),
-            level=level,
-            number=number,
-            begin=begin,
-            end=end,
-            first=begin if built.first is None else built.first,
-            last=begin if built.last is None else built.last,
-            rows=built.rows,
-            events=built.events,
-            file=file,
-            items=None if is_top else state.write_file("items", built.items),
-            items_checksum=None if is_top else checksum(built.items),
-            bytes=len(built.segment),
-            checksum=checksum(built.front),
-            predicted_error=built.predicted_error,
-            parameters=built.parameters,
-            state="rolled up",
-            parent=None,
-            created=state.now(),
-        )
-        state.register(add=[entry], adopt={child.id: entry.id for child, _ in sound})
-    return len(sound)
+        entries = write_segments(state, parts, "rolled up", items=not is_top)
+        pairs = zip(entries, made, strict=True)
+        adopt = {child: entry.id for entry, (_, _, family) in pairs for child in family}
+        state.register(add=entries, adopt=adopt)
+    return len(adopt)
 
 
 def _read_items(state: State, entries: Sequence[Entry]) -> list[tuple[Entry, bytes]]:

@@ -30,10 +30,15 @@ class Entry:
     rows: int
     events: int
     file: str
+    """It may hold other segments, too."""
+    at: int
+    """Where it begins in its file."""
+    bytes: int
     items: str | None
     """The file of its exact contents, until its parent has taken them."""
+    items_at: int
+    items_bytes: int
     items_checksum: str | None
-    bytes: int
     checksum: str
     """Of the front of its file, which has the checksums of the rest."""
     predicted_error: float

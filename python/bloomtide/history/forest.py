@@ -101,7 +101,7 @@ class Forest:
         """The mapped file, for the core."""
         entry = self.entries[number]
         try:
-            segment = HistorySegment.open(self._place.local(entry.file))
+            segment = HistorySegment.open(self._place.local(entry.file), entry.at, entry.bytes)
             require_same(entry, segment)
             return segment
         except (OSError, BloomtideError) as error:

@@ -9,16 +9,19 @@ by one transaction, or nothing.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bloomtide.errors import IncompatibleError
 from bloomtide.history.entry import Entry
-from bloomtide.history.seal import write_sealed
+from bloomtide.history.seal import seal_parts, write_segments
 from bloomtide.history.state import State
 
 SAME = ("window", "arrivals", "ladder", "hash", "seed", "fingerprint")
 """What must agree, in the order in which a difference is reported."""
 
+_TOGETHER = 64
+"""Segments in one file of copies."""
 _MERGING = threading.Lock()
 """One merge at a time: two stores that merge each other would wait for each other's lock."""
 
@@ -47,24 +50,32 @@ def merge_store(here: State, there: State) -> int:
         )  # fmt: skip
     with _MERGING, there.lock:
         entries = list(there.forest.entries.values())
-        copies: list[Entry] = []
         with here.lock:
             ids = {entry.id: here.catalogue.allocate() for entry in entries}
-        for entry in entries:
-            copies.append(_copy(here, there, entry, ids))
-        for segment in there.buffer.segments():
-            copies.append(replace(write_sealed(here, there.buffer, segment.index), state="copied"))
+        copies: list[Entry] = []
+        for start in range(0, len(entries), _TOGETHER):
+            copies += _copy(here, there, entries[start : start + _TOGETHER], ids)
+        opened = [segment.index for segment in there.buffer.segments()]
+        copies += write_segments(here, seal_parts(here, there.buffer, opened), "copied")
     here.register(add=copies)
     return len(copies)
 
 
-def _copy(here: State, there: State, entry: Entry, ids: dict[int, int]) -> Entry:
-    return replace(
-        entry,
-        id=ids[entry.id],
-        file=here.write_file("segment", there.read_segment(entry)),
-        items=None if entry.items is None else here.write_file("items", there.read_items(entry)),
-        parent=None if entry.parent is None else ids[entry.parent],
-        state="copied",
-        created=here.now(),
-    )
+def _copy(
+    here: State, there: State, entries: Sequence[Entry], ids: dict[int, int]
+) -> Iterator[Entry]:
+    file, at = here.write_file("segment", [there.read_segment(entry) for entry in entries])
+    parts = [b"" if entry.items is None else there.read_items(entry) for entry in entries]
+    items, items_at = here.write_file("items", parts) if any(parts) else (None, [0] * len(parts))
+    for place, entry in enumerate(entries):
+        yield replace(
+            entry,
+            id=ids[entry.id],
+            file=file,
+            at=at[place],
+            items=None if entry.items is None else items,
+            items_at=items_at[place],
+            parent=None if entry.parent is None else ids[entry.parent],
+            state="copied",
+            created=here.now(),
+        )

@@ -22,8 +22,8 @@ class Place(Protocol):
     def write(self, name: str, data: bytes) -> None:
         """The file is whole and safe when this returns."""
 
-    def read(self, name: str) -> bytes:
-        """Its bytes; FileNotFoundError if it is not there."""
+    def read(self, name: str, at: int, length: int) -> bytes:
+        """So many of its bytes, or those that are there; FileNotFoundError if it is not."""
 
     def local(self, name: str) -> Path:
         """A local path of the file; FileNotFoundError if it is not there."""
@@ -48,9 +48,11 @@ class Directory:
         self._disk.make_directory(self.path)
         self._disk.write_file(self.path / name, data)
 
-    def read(self, name: str) -> bytes:
-        """Its bytes."""
-        return (self.path / name).read_bytes()
+    def read(self, name: str, at: int, length: int) -> bytes:
+        """A part of it."""
+        with (self.path / name).open("rb") as file:
+            file.seek(at)
+            return file.read(length)
 
     def local(self, name: str) -> Path:
         """The file itself."""
@@ -104,16 +106,16 @@ class ObjectStore:
 
         self._disk.put(upload)
 
-    def read(self, name: str) -> bytes:
-        """Its bytes, from the object store itself."""
-        data: bytes = self._files.cat_file(f"{self._root}/{name}")
+    def read(self, name: str, at: int, length: int) -> bytes:
+        """A part of it, from the object store itself."""
+        data: bytes = self._files.cat_file(f"{self._root}/{name}", start=at, end=at + length)
         return data
 
     def local(self, name: str) -> Path:
         """Its copy in the cache, made now if it is not there."""
         path = self._cache / name
         if not path.is_file():
-            data = self.read(name)
+            data: bytes = self._files.cat_file(f"{self._root}/{name}")
             self._make_room(len(data))
             # Not durable: a cache may be lost, but a file in it must be whole.
             self._cache.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Sealing: open segments become files, and a new journal begins without them.
 
-    1. the segment and its exact items are written and brought to the disk
+    1. one file of all these segments and one of their exact items are written and brought to the
+       disk
     2. the journal of the next generation is written with all that stays open, and brought there
     3. one transaction registers the segments and names that journal
     4. memory follows; the journal before is removed
@@ -12,18 +13,28 @@ neither.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from bloomtide._core import HistoryBuffer
 from bloomtide.durable.log import Log
 from bloomtide.errors import BloomtideError, StorageError
 from bloomtide.history.entry import Entry, checksum
+from bloomtide.history.ladder import Level
+from bloomtide.history.settings import Settings
 from bloomtide.history.state import State
+from bloomtide.records import SealedSegment
+
+SMALL = 512
+"""Pairs of key and row of late events that get a segment of their own."""
+MOST_ROWS = 1 << 16
+"""Rows of a segment at most."""
 
 
-def due_segments(state: State, now: int) -> list[int]:
-    """Open segments that no event is expected for any more.
+def due_segments(state: State, now: int, *, late: bool = True) -> list[int]:
+    """Open segments that no event is expected for any more; those of late events if wanted.
 
     Time is that of the latest event but never after the clock: an event that claims to be from the
     future does not seal the present.
@@ -34,7 +45,16 @@ def due_segments(state: State, now: int) -> list[int]:
     if newest is None:
         return []
     closed = min(newest, now) - state.settings.lateness
-    return [open_.index for open_ in state.buffer.segments() if open_.end <= closed]
+    due = [open_.index for open_ in state.buffer.segments() if open_.end <= closed]
+    if late or not due:
+        return due
+    there = sealed_windows(state)
+    return [index for index in due if index not in there]
+
+
+def sealed_windows(state: State) -> set[int]:
+    """The numbers of windows that have a segment of their own: what comes for them is late."""
+    return {it.number for it in state.forest.entries.values() if it.level == 0}
 
 
 def seal_segments(state: State, indexes: Iterable[int]) -> int:
@@ -60,13 +80,13 @@ def begin_journal(state: State, chosen: list[int]) -> None:
             journal.append(changes)
         else:
             state.keep()
-        there = {it.number for it in state.forest.entries.values() if it.level == 0}
+        there = sealed_windows(state)
         generation = state.catalogue.generation + 1
         entries: list[Entry] = []
         following: Log | None = None
         try:
-            for index in chosen:
-                entries.append(write_sealed(state, state.buffer, index))
+            parts = seal_parts(state, state.buffer, chosen)
+            entries = write_segments(state, parts, "sealed")
             following, begun = state.begin_journal(without=chosen)
             state.register(
                 add=entries, generation=generation, journal=begun, mark=state.mark,
@@ -76,9 +96,12 @@ def begin_journal(state: State, chosen: list[int]) -> None:
             if following is not None:
                 following.close()
             if journal.failed is None:  # else nobody knows which of both journals counts
-                _undo(state, entries)
+                forget(state, entries)
+                with suppress(StorageError):
+                    state.disk.unlink(state.journal_path(1))
             raise
-        state.late += sum(entry.events for entry in entries if entry.number in there)
+        opened = {it.index: it for it in state.buffer.segments()}
+        state.late += sum(opened[index].events for index in chosen if index in there)
         state.positions = {}
         for index in chosen:
             state.buffer.drop(index)
@@ -87,40 +110,87 @@ def begin_journal(state: State, chosen: list[int]) -> None:
     state.disk.unlink(journal.path)
 
 
-def write_sealed(state: State, buffer: HistoryBuffer, index: int) -> Entry:
-    """Writes one open segment as files of this store, and says how to register it."""
+def seal_parts(
+    state: State, buffer: HistoryBuffer, chosen: Iterable[int]
+) -> list[tuple[int, SealedSegment]]:
+    """Segments of these open ones, each with its number. Late events of few counts become one
+    segment with those of windows near theirs: one for each window would be thousands."""
     settings = state.settings
-    sealed = buffer.seal(
-        index,
-        error_rate=settings.error_rate,
-        gate_error=settings.gate_error,
-    )
-    return Entry(
-        id=state.catalogue.allocate(),
-        level=0,
-        number=index,
-        begin=sealed.begin,
-        end=sealed.end,
-        first=sealed.begin if sealed.first is None else sealed.first,
-        last=sealed.begin if sealed.last is None else sealed.last,
-        rows=sealed.rows,
-        events=sealed.events,
-        file=state.write_file("segment", sealed.segment),
-        items=state.write_file("items", sealed.items),
-        items_checksum=checksum(sealed.items),
-        bytes=len(sealed.segment),
-        checksum=checksum(sealed.front),
-        predicted_error=sealed.predicted_error,
-        parameters=sealed.parameters,
-        state="sealed",
-        parent=None,
-        created=state.now(),
-    )
+    goal = {"error_rate": settings.error_of(0), "gate_error": settings.gate_error}
+    wanted = set(chosen)
+    opened = [one for one in buffer.segments() if one.index in wanted]
+    near: defaultdict[int, list[Any]] = defaultdict(list)
+    widest = _widest(settings)
+    if widest is not None:
+        there = sealed_windows(state)
+        for one in opened:
+            if one.index in there and one.entries < SMALL:
+                near[one.begin // widest.span].append(one)
+    parts: list[tuple[int, SealedSegment]] = []
+    for group in near.values():
+        if len(group) == 1:
+            continue
+        begin, last = group[0].begin, group[-1].end - 1
+        level = next(it for it in settings.levels() if begin // it.span == last // it.span)
+        indexes = [one.index for one in group]
+        goal_of_level = goal | {"error_rate": settings.error_of(level.number)}
+        made = buffer.seal_together(indexes, level.number, **goal_of_level)
+        parts.append((begin // level.span, made))
+        wanted -= set(indexes)
+    parts += [(one.index, buffer.seal(one.index, **goal)) for one in opened if one.index in wanted]
+    return parts
 
 
-def _undo(state: State, entries: list[Entry]) -> None:
+def _widest(settings: Settings) -> Level | None:
+    """The level in whose span windows may lie together: as many rows as a segment may have, not
+    longer than the finest rows are kept, and with a level above."""
+    levels = settings.levels()
+    rows = MOST_ROWS * (settings.window or 0)
+    most = rows if not levels or levels[0].keep is None else min(rows, levels[0].keep)
+    fit = [level for level in levels[1:-1] if level.span <= most]
+    return fit[-1] if fit else None
+
+
+def write_segments(
+    state: State, parts: Sequence[tuple[int, SealedSegment]], word: str, *, items: bool = True
+) -> list[Entry]:
+    """Writes these as one file, and their exact items as another one. How to register them."""
+    if not parts:
+        return []
+    file, at = state.write_file("segment", [made.segment for _, made in parts])
+    contents, items_at = None, [0] * len(parts)
+    if items:
+        contents, items_at = state.write_file("items", [made.items for _, made in parts])
+    now = state.now()
+    return [
+        Entry(
+            id=state.catalogue.allocate(),
+            level=made.level,
+            number=number,
+            begin=made.begin,
+            end=made.end,
+            first=made.begin if made.first is None else made.first,
+            last=made.begin if made.last is None else made.last,
+            rows=made.rows,
+            events=made.events,
+            file=file,
+            at=at[place],
+            bytes=len(made.segment),
+            checksum=checksum(made.front),
+            items=contents,
+            items_at=items_at[place],
+            items_bytes=len(made.items),
+            items_checksum=checksum(made.items) if items else None,
+            predicted_error=made.predicted_error,
+            parameters=made.parameters,
+            state=word,
+            parent=None,
+            created=now,
+        )
+        for place, (number, made) in enumerate(parts)
+    ]
+
+
+def forget(state: State, entries: Iterable[Entry]) -> None:
     """Removes what an attempt has written: there may be no room to leave it."""
-    for entry in entries:
-        state.remove_files([entry.file, *([entry.items] if entry.items else [])])
-    with suppress(StorageError):
-        state.disk.unlink(state.journal_path(1))
+    state.remove_files({name for it in entries for name in (it.file, it.items) if name})

@@ -91,6 +91,11 @@ class Settings:
         made.setdefault("gate_error", made["error_rate"])
         return cls(**made)
 
+    def error_of(self, level: int) -> float:
+        """What a segment of a level is sized for. A range reads two segments of each level at its
+        edges; all of these together keep `error_rate`."""
+        return self.error_rate * 0.5 ** (level + 2)
+
     def levels(self) -> tuple[Level, ...]:
         """The levels by time; none by arrivals."""
         return levels_of(self.ladder, parse_retention(self.retention)) if self.ladder else ()

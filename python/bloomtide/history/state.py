@@ -17,9 +17,10 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +117,16 @@ class State:
         payloads = self.buffer.dump(without=without)
         return begin(self.disk, self.journal_path(1), self.sync, payloads)
 
-    def write_file(self, kind: str, data: bytes) -> str:
-        """A new file for a segment or its items, safe when this returns: its name."""
+    def write_file(self, kind: str, parts: Sequence[bytes]) -> tuple[str, list[int]]:
+        """A new file of segments or of their items, safe when this returns: its name, and where
+        each part begins."""
         name = f"{uuid.uuid4().hex}.{kind}"
-        self.place.write(name, data)
-        return name
+        self.place.write(name, b"".join(parts))
+        return name, [0, *accumulate(len(part) for part in parts)]
 
     def read_segment(self, entry: Entry) -> bytes:
-        """The file of a segment, if every byte of it is as it was registered."""
-        data = self.place.read(entry.file)
+        """A segment, if every byte of it is as it was registered."""
+        data = self.place.read(entry.file, entry.at, entry.bytes)
         segment = HistorySegment.from_bytes(data)
         require_same(entry, segment)
         segment.validate()
@@ -132,7 +134,7 @@ class State:
 
     def read_items(self, entry: Entry) -> bytes:
         """The exact contents of a segment, if they are those that were registered."""
-        data = self.place.read(entry.items or "")
+        data = self.place.read(entry.items or "", entry.items_at, entry.items_bytes)
         require_same_items(entry, data)
         return data
 
@@ -154,10 +156,6 @@ class State:
         with self.lock:
             gone = [self.forest.entries[number] for number in removed]
             taken = [self.forest.entries[number] for number in parents]
-            leftovers = {entry.file for entry in gone}
-            leftovers |= {entry.items for entry in [*gone, *taken] if entry.items}
-            leftovers -= {entry.items for entry in added if entry.items}
-
             moved = [adopted(entry, parents[entry.id]) for entry in taken]
 
             def transaction() -> None:
@@ -176,7 +174,13 @@ class State:
                 self.catalogue.load()
             self._note_revision()
             self.forest.change(add=added, remove=removed, adopt=parents)
+            leftovers = {name for it in [*gone, *taken] for name in (it.file, it.items) if name}
+            leftovers -= self._files()
         self.remove_files(leftovers)
+
+    def _files(self) -> set[str | None]:
+        """Every file that the catalogue names; many segments may lie in one."""
+        return {name for it in self.forest.entries.values() for name in (it.file, it.items)}
 
     def _note_revision(self) -> None:
         """Writes beside the catalogue how far it is. Not durably: a note that is behind says
@@ -210,9 +214,7 @@ class State:
 
     def collect_orphans(self) -> list[str]:
         """Removes every file that the catalogue does not name: what a crash left behind."""
-        named: set[str | None] = set()
-        for entry in self.forest.entries.values():
-            named |= {entry.file, entry.items}
+        named = self._files()
         orphans = [name for name in self.place.names() if name not in named]
         for name in orphans:
             self.place.remove(name)

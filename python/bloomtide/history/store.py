@@ -52,6 +52,8 @@ from bloomtide.history.view import FIRST, LAST, View
 from bloomtide.plain import plain
 
 T = TypeVar("T")
+_TOGETHER = 1_000_000
+"""Pairs of key and row in memory that make the store seal what is due before the clock says so."""
 _STEPS = 10_000_000
 """Steps of a series at most."""
 
@@ -64,7 +66,8 @@ class History:
         self._state = state
         self._lock = lock
         self._view = View(state)
-        self._closed, self._alarm = False, FIRST
+        self._closed = False
+        self._alarm = self._next_seal = self._next_late = FIRST
         self._compacter: Background | None = None
         if lock is not None and background:
             report = self._note_failure
@@ -452,29 +455,45 @@ class History:
         return self._state.now() if now is None else to_micros(now, "now")
 
     def _acknowledge(self, newest: int | None) -> None:
-        """After some events went into the buffer: makes them safe, and seals what is due."""
+        """After some events went into the buffer: makes them safe, and seals what is due.
+
+        Where events are as old as the clock says, a window is sealed when it is over. Old logs
+        bring one window after the other: those are sealed together, each time that a window of
+        the clock is over or that many counts are in memory. So are late events, which wait for
+        each other through a window of the next level, a day where windows are minutes.
+        """
         self._drain()
-        by_arrivals = self._state.settings.window is None
-        full = self._state.buffer.entries > self._state.settings.entries
-        due = newest is not None and newest >= self._alarm
+        state = self._state
+        by_arrivals = state.settings.window is None
+        entries = state.buffer.entries
+        full = entries > state.settings.entries
+        if not (by_arrivals or full or (newest is not None and newest >= self._alarm)):
+            return
         # Events from the future wait for the clock, and nothing is looked for until it is there.
-        if by_arrivals or full or (due and self._state.now() >= self._alarm):
+        now = state.now()
+        many = now >= self._alarm and (now >= self._next_seal or entries > _TOGETHER)
+        if by_arrivals or full or many:
             try:
                 if full:
                     self.seal()
-                self._seal_due(self._state.now())
+                late = now >= self._next_late
+                self._seal_due(now, late=late)
+                if late and not by_arrivals:
+                    day = state.levels[min(1, len(state.levels) - 1)]
+                    self._next_late = day.begin(now) + day.span
             except BloomtideError as error:
                 # The events are safe in the journal, so this is no failure of theirs.
                 self._note_failure(error.message)
 
-    def _seal_due(self, now: int) -> int:
+    def _seal_due(self, now: int, *, late: bool = True) -> int:
         state = self._state
-        sealed = seal_segments(state, due_segments(state, now))
+        sealed = seal_segments(state, due_segments(state, now, late=late))
         newest = state.buffer.newest
         if state.settings.window is not None and newest is not None:
             span = state.settings.ladder[1]
             closed = min(newest, now) - state.settings.lateness
             self._alarm = closed - closed % span + span + state.settings.lateness
+            self._next_seal = now - now % span + span
         if sealed:
             state.failure = None
             if self._compacter is not None:

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::{END, u32_at};
 use crate::system::MappedFile;
 use crc32c::crc32c;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,28 +17,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(super) enum Bytes {
     Owned(Vec<u8>),
-    Mapped(MappedFile),
+    /// A part of a file, which has other segments before and behind it.
+    Mapped(MappedFile, Range<usize>),
 }
 
 impl Bytes {
-    /// A segment's file, which is written under another name, then renamed, and never changed again.
-    pub(super) fn map(path: &Path) -> Result<Self> {
+    /// A part of a file, which is written under another name, then renamed, and never changed again; all from
+    /// `offset` on if there is no length.
+    pub(super) fn map(path: &Path, offset: u64, length: Option<u64>) -> Result<Self> {
         let map = MappedFile::open(path)?;
         map.read_at_random();
-        Ok(Bytes::Mapped(map))
+        let there = map.len() as u64;
+        let end = length.map_or(Some(there), |length| offset.checked_add(length));
+        match end.filter(|end| offset <= *end && *end <= there) {
+            Some(end) => Ok(Bytes::Mapped(map, offset as usize..end as usize)),
+            None => Err(Error::Truncated { expected: end.unwrap_or(u64::MAX), got: there }),
+        }
     }
 
     pub(super) fn all(&self) -> &[u8] {
         match self {
             Bytes::Owned(bytes) => bytes,
-            Bytes::Mapped(map) => map,
+            Bytes::Mapped(map, part) => &map[part.clone()],
         }
     }
 
     fn require_whole(&self) -> Result<()> {
         match self {
             Bytes::Owned(_) => Ok(()),
-            Bytes::Mapped(map) => map.require_whole(),
+            Bytes::Mapped(map, _) => map.require_whole(),
         }
     }
 }

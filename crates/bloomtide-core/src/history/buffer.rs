@@ -14,8 +14,9 @@
 use super::journal::Journal;
 use super::names::affordable;
 use super::open::{OpenRows, Seen};
+use super::rollup::top;
 use super::walk::OpenCount;
-use super::{Contents, MAX_ROWS, Mark, RowRecord};
+use super::{Contents, Item, MAX_ROWS, Mark, RowRecord};
 use crate::error::{Error, Result};
 use crate::event_time::{ClockView, FAR, Oddities, StreamTime};
 use crate::hash::Hasher;
@@ -148,6 +149,8 @@ pub struct Buffer {
     pub(super) time: StreamTime,
     /// The row of the next arrival; not used by time.
     pub(super) next_row: i64,
+    /// Pairs of key and row in all open segments.
+    pub(super) entries: usize,
 }
 
 impl Buffer {
@@ -156,7 +159,7 @@ impl Buffer {
         let plan = plan.checked()?;
         let (open, journal) = (BTreeMap::new(), Journal::default());
         let time = StreamTime::new(plan.far());
-        let mut this = Buffer { plan, open, journal, time, next_row: 0 };
+        let mut this = Buffer { plan, open, journal, time, next_row: 0, entries: 0 };
         this.journal.state(&this.state());
         Ok(this)
     }
@@ -313,6 +316,7 @@ impl Buffer {
     ) -> Result<()> {
         let (segment, within) = self.place(row);
         let open = self.open.entry(segment).or_insert_with(|| OpenRows::new(self.plan.names));
+        let before = open.entries();
         let mut seen = batch.times(rows.clone());
         self.journal.events(row, seen, rows.size_hint().0);
         let mut ahead = rows.clone();
@@ -329,6 +333,7 @@ impl Buffer {
             seen.events = seen.events.saturating_add(count);
             Ok(())
         });
+        self.entries += open.entries() - before;
         // What went in before an error is seen, too.
         open.see(within, seen).and(outcome)
     }
@@ -371,7 +376,7 @@ impl Buffer {
 
     /// Pairs of key and row that are held.
     pub fn entries(&self) -> usize {
-        self.open.values().map(OpenRows::entries).sum()
+        self.entries
     }
 
     /// Bytes on the heap, about.
@@ -460,10 +465,38 @@ impl Buffer {
         Ok(Contents { level: self.plan.level, begin, end, rows, items, names, unlisted })
     }
 
+    /// The same of several segments as one, of that level. It has no rows that saw nothing.
+    pub fn contents_of(&self, indexes: &[i64], level: u8) -> Result<Contents> {
+        let mut all = Contents { level, begin: i64::MAX, end: i64::MIN, ..Contents::default() };
+        let mut keys: Vec<Key<'_>> = Vec::new();
+        let mut sorted = indexes.to_vec();
+        sorted.sort_unstable();
+        for index in sorted {
+            let (open, (begin, end)) = (self.segment(index)?, self.span(index)?);
+            (all.begin, all.end) = (all.begin.min(begin), all.end.max(end));
+            let mut places = Vec::new();
+            for record in self.row_records(index)? {
+                places.push(all.rows.len() as u32);
+                if record.seen.events > 0 {
+                    all.rows.push(record);
+                }
+            }
+            let placed = |item: Item| Item { row: places[item.row as usize], ..item };
+            all.items.extend(open.items()?.into_iter().map(placed));
+            keys.extend(open.names.keys().map(OwnedKey::view));
+        }
+        all.items.sort_unstable_by_key(|item| (item.mark, item.row));
+        let (names, unlisted) =
+            top(keys.into_iter(), &all.items, self.plan.names, &self.plan.hasher)?;
+        (all.names, all.unlisted) = affordable(names, unlisted, all.items.len());
+        Ok(all)
+    }
+
     /// Forgets a segment: it was sealed.
     pub fn drop_segment(&mut self, index: i64) -> Result<()> {
         self.segment(index)?;
-        self.open.remove(&index);
+        let dropped = self.open.remove(&index);
+        self.entries -= dropped.as_ref().map_or(0, OpenRows::entries);
         // By arrivals a segment that was sealed before it was full is not taken up again.
         if self.place(self.next_row).0 == index {
             self.next_row = (index + 1) * i64::from(self.plan.rows);

@@ -74,9 +74,11 @@ impl Buffer {
                 let (segment, within) = self.place(row);
                 let names = self.plan.names;
                 let open = self.open.entry(segment).or_insert_with(|| OpenRows::new(names));
+                let before = open.entries();
                 for (mark, count) in &pairs {
                     open.table.add(*mark, within, *count)?;
                 }
+                self.entries += open.entries() - before;
                 open.see(within, seen)?;
                 self.time.note(seen.last as f64);
                 self.next_row = self.next_row.max(row);

@@ -33,7 +33,8 @@ pub fn roll_up(
     let mut children = opened.collect::<Result<Vec<_>>>()?;
     let (rows, places) = rows(&children, span, row_of)?;
     let items = merge(&mut children, &places)?;
-    let (names, unlisted) = top(&children, &items, names, hasher)?;
+    let keys = children.iter().flat_map(|child| child.names.iter().copied());
+    let (names, unlisted) = top(keys, &items, names, hasher)?;
     let (names, unlisted) = affordable(names, unlisted, items.len());
     let contents = Contents { level, begin: span.0, end: span.1, rows, items, names, unlisted };
     contents.check().map(|()| contents)
@@ -120,16 +121,15 @@ fn merge(children: &mut [Items<'_>], places: &[u32]) -> Result<Vec<Item>> {
     Ok(items)
 }
 
-/// The most frequent of the children's names with their counts, which are exact, and the largest count of
+/// The most frequent of the segments' names with their counts, which are exact, and the largest count of
 /// all other keys.
-fn top(
-    children: &[Items<'_>],
+pub(super) fn top<'a>(
+    keys: impl Iterator<Item = Key<'a>>,
     items: &[Item],
     wanted: usize,
     hasher: &Hasher,
 ) -> Result<(Vec<Named>, u64)> {
-    let keys = children.iter().flat_map(|child| child.names.iter());
-    let mut keys: Vec<(Mark, Key<'_>)> = keys.map(|key| (key.hash(hasher).mark(), *key)).collect();
+    let mut keys: Vec<(Mark, Key<'_>)> = keys.map(|key| (key.hash(hasher).mark(), key)).collect();
     keys.sort_by_key(|(mark, _)| *mark);
     keys.dedup_by_key(|(mark, _)| *mark);
     let mut keys = keys.into_iter().peekable();

@@ -49,9 +49,9 @@ struct Place {
 }
 
 impl Segment {
-    /// Maps a file. Only its front is read.
-    pub fn open(path: &Path) -> Result<Self> {
-        Segment::over(Bytes::map(path)?)
+    /// Maps the part of a file that is `length` bytes from `offset` on, or the rest of it. Only its front is read.
+    pub fn open(path: &Path, offset: u64, length: Option<u64>) -> Result<Self> {
+        Segment::over(Bytes::map(path, offset, length)?)
     }
 
     /// The same from memory.

@@ -161,6 +161,20 @@ impl HistoryBuffer {
         made.collect()
     }
 
+    /// The files of several segments as one, of that level. They stay as they are until they are dropped.
+    #[pyo3(signature = (indexes, level, *, error_rate, gate_error=None))]
+    fn seal_together<'py>(
+        &self,
+        py: Python<'py>,
+        indexes: Vec<i64>,
+        level: u8,
+        error_rate: f64,
+        gate_error: Option<f64>,
+    ) -> Answer<'py> {
+        let goal = sealed::goal(error_rate, gate_error, self.hasher);
+        sealed::seal(py, &goal, || self.write().contents_of(&indexes, level))
+    }
+
     /// The files of a segment. It stays as it is until it is dropped; meanwhile events may come.
     #[pyo3(signature = (index, *, error_rate, gate_error=None))]
     fn seal<'py>(

@@ -67,12 +67,13 @@ pub(super) fn row_arrays<'py>(py: Python<'py>, rows: &[RowRecord]) -> PyResult<B
 
 #[pymethods]
 impl HistorySegment {
-    /// Maps a segment's file. Only its header, its rows and its checksums are read.
+    /// Maps a segment's file, or the part of one. Only its header, its rows and its checksums are read.
     #[staticmethod]
-    fn open(path: &Object<'_>) -> PyResult<Self> {
+    #[pyo3(signature = (path, offset=0, length=None))]
+    fn open(path: &Object<'_>, offset: u64, length: Option<u64>) -> PyResult<Self> {
         let py = path.py();
         let path = params::path(path)?;
-        let opened = py.detach(|| Segment::open(&path));
+        let opened = py.detach(|| Segment::open(&path, offset, length));
         let core = opened.map_err(|error| with_path(py, to_python(py, error), &path))?;
         Ok(HistorySegment { core: Arc::new(core), path: Some(path) })
     }
