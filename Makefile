@@ -127,7 +127,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 plots: $(VENV)/.build $(VENV)/.docs ## draw the plots of the documentation again and print their numbers
-	for plot in bloom_error bloom_memory derivations counting_memory counting_zipf skew_memory policies fading hot_decay url_layers history_segments; do \
+	for plot in bloom_error bloom_memory derivations counting_memory counting_zipf skew_memory policies fading hot_decay url_layers history_segments history_errors; do \
 		$(BIN)/python -m docs.plots.$$plot || exit 1; done
 
 pictures: $(VENV)/.build $(VENV)/.dev ## take the pictures of the monitor's page again (five minutes, needs Chromium)

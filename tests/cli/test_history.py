@@ -74,8 +74,9 @@ def test_json_has_the_bounds_and_a_range_that_cuts_a_row_says_so(store: Path) ->
     [answer] = objects("count", store, "--key", "/a", "--end", at(60))
     assert answer == {
         "key": "/a", "upper": 4, "inner": 4, "estimate": 4.0, "rows": answer["rows"],
-        "partial": 0, "missing": [],
+        "partial": 0, "predicted_error": answer["predicted_error"], "missing": [],
     }  # fmt: skip
+    assert 0 <= answer["predicted_error"] < 0.01
     twice = hit("/a", 0.25) + hit("/a", 0.75)
     path = store.with_name("cut")
     run("history", "ingest", path, stdin=twice)

@@ -81,6 +81,7 @@ def test_segments_that_cannot_be_asked_are_gone_round_or_told_as_missing(filled:
     for start, end in _ranges(3, 60):
         # Small trouble and large: a few of the leaves, a coarse one, now and then a root.
         broken = draw.sample(list(trees.entries.values()), draw.choice((1, 3, 40)))
+        broken += draw.sample(trees.roots, draw.choice((0, 0, 1)))
         for entry in broken:
             trees.set_damaged(entry, "a test says so")
         for key in KEYS:

@@ -57,7 +57,7 @@ def add_batch(
     try:
         chosen = [segment.index for segment in buffer.segments()]
         entries = write_segments(state, seal_parts(state, buffer, chosen), "sealed")
-        state.register(add=entries, positions={source: number})
+        state.register(put=entries, positions={source: number})
     except BloomtideError:
         # If nobody knows whether the transaction went through the files must stay.
         if state.journal is None or state.journal.failed is None:

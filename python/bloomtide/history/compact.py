@@ -2,8 +2,9 @@
 
 A roll-up makes one segment of the next level from all complete segments in its span. It is built
 from their exact items, so it is sized for its own load and its error does not grow; they become its
-children and their items files go. Retention then drops children whose time to be kept is over, and
-at last whole roots.
+children and their items go. Where some are there and others will follow, a roll-up is made already,
+and made anew with those; until then its children keep their items. Retention drops children whose
+time to be kept is over, and at last whole roots.
 
 What is built lies outside of every lock; the roll-ups of a level are written together, and one
 transaction registers them.
@@ -13,33 +14,42 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from bloomtide._core import history_roll_up
 from bloomtide.errors import BloomtideError, ParameterError
-from bloomtide.history.entry import Entry
+from bloomtide.history.entry import Entry, adopted
 from bloomtide.history.ladder import parse_retention
 from bloomtide.history.seal import write_segments
 from bloomtide.history.state import State
 from bloomtide.records import SealedSegment
 
+Made = tuple[int, SealedSegment, list[Entry]]
+"""The number of a roll-up, what it is, and what it was built from."""
 _FILE = 1 << 26
 """Bytes of roll-ups that are written together."""
+_FEW = 4
+"""Segments that are rolled up before all of their time is over, so that a range reads few."""
 
 
 def roll_up(state: State, now: int, max_error: float | None) -> int:
     """Rolls up everything that is complete, level by level; how many segments became children."""
+    closed = _closed(state, now)
+    if closed is None:
+        return 0
+    _let_go(state, closed)
     children = 0
     level = 0
     while True:
-        groups = list(_groups(state, level, now))
-        made: list[tuple[int, SealedSegment, list[int]]] = []
+        groups = list(_groups(state, level, closed))
+        made: list[Made] = []
         for number, entries in groups:
             made += _roll_up_group(state, level + 1, number, entries, max_error)
             if sum(len(part.segment) + len(part.items) for _, part, _ in made) > _FILE:
-                children += _register(state, made)
+                children += _register(state, made, closed)
                 made = []
-        children += _register(state, made)
+        children += _register(state, made, closed)
         level += 1
         with state.lock:
             if level > max((entry.level for entry in state.forest.roots), default=0):
@@ -61,6 +71,8 @@ def drop_expired(state: State, now: int) -> int:
         horizon = state.catalogue.horizon
         # A parent comes before its children: nothing is wider than what is above it.
         for entry in sorted(state.forest.entries.values(), key=lambda it: -it.level):
+            if entry.items and entry.parent is not None:
+                continue  # its parent is made anew from it
             kept = last if entry.parent is None else keep.get(entry.level, last)
             if entry.parent in gone:
                 gone.add(entry.id)
@@ -74,11 +86,8 @@ def drop_expired(state: State, now: int) -> int:
     return len(gone)
 
 
-def _groups(state: State, level: int, now: int) -> Iterator[tuple[int, list[Entry]]]:
+def _groups(state: State, level: int, closed: int) -> Iterator[tuple[int, list[Entry]]]:
     """The roots of a level that are to become one segment each, with its number."""
-    newest = state.newest()
-    if newest is None:
-        return
     with state.lock:
         found = [entry for entry in state.forest.roots if entry.level == level and entry.items]
         same = (it.number for it in state.forest.entries.values() if it.level == level)
@@ -95,17 +104,55 @@ def _groups(state: State, level: int, now: int) -> Iterator[tuple[int, list[Entr
     if level + 1 >= len(levels):
         return
     span = levels[level + 1].span
-    closed = min(newest, now) - state.settings.lateness
     for entry in found:
         groups[entry.begin // span].append(entry)
     for number, entries in sorted(groups.items()):
-        if (number + 1) * span <= closed:
-            yield number, sorted(entries, key=lambda entry: entry.begin)
+        # What will be made anew itself is not taken yet.
+        done = [it for it in entries if it.end <= closed or it.state != "rolled up"]
+        if (number + 1) * span > closed:
+            if len(done) < _FEW:
+                continue
+            early = _early(state, level + 1, number)
+            done += [it for it in state.forest.entries.values() if it.parent in early]
+        yield number, sorted(done, key=lambda entry: entry.begin)
+
+
+def _early(state: State, level: int, number: int) -> list[int]:
+    """The roll-up of that span that was made before its end."""
+    return [
+        it.id
+        for it in state.forest.roots
+        if (it.level, it.number, it.state) == (level, number, "rolled up")
+    ]
+
+
+def _taken_early(child: Entry, parent: int) -> Entry:
+    """A child whose parent will be made anew from it."""
+    return replace(child, parent=parent)
+
+
+def _let_go(state: State, closed: int) -> None:
+    """Removes the items of segments whose parent is not made anew any more."""
+    with state.lock:
+        known = state.forest.entries
+        done = [
+            adopted(it, it.parent)
+            for it in known.values()
+            if it.items and it.parent is not None and known[it.parent].end <= closed
+        ]
+        if done:
+            state.register(put=done)
+
+
+def _closed(state: State, now: int) -> int | None:
+    """The instant before which no event is expected any more."""
+    newest = state.newest()
+    return None if newest is None else min(newest, now) - state.settings.lateness
 
 
 def _roll_up_group(
     state: State, level: int, number: int, entries: Sequence[Entry], max_error: float | None
-) -> Iterator[tuple[int, SealedSegment, list[int]]]:
+) -> Iterator[Made]:
     """The segment of a group with its number and its children, if any of these can be read."""
     levels = state.levels
     if levels:
@@ -127,26 +174,33 @@ def _roll_up_group(
         secret=state.secret,
     )
     sound = _read_items(state, entries)
-    if sound:
+    lost = {entry.id for entry in entries} - {entry.id for entry, _ in sound}
+    again = any(entry.parent is not None for entry in entries)
+    if sound and not (lost and again):
         built = build([items for _, items in sound])
         if max_error is not None and built.predicted_error > max_error:
             _refuse_error(max_error, built.predicted_error)
-        yield number, built, [child.id for child, _ in sound]
+        yield number, built, [child for child, _ in sound]
 
 
-def _register(state: State, made: Sequence[tuple[int, SealedSegment, list[int]]]) -> int:
+def _register(state: State, made: Sequence[Made], closed: int) -> int:
     """Writes segments of one level and makes them the parents of what they were built from; how
-    many children these are."""
+    many more children there are."""
     if not made:
         return 0
     is_top = bool(state.levels) and made[0][1].level + 1 == len(state.levels)
     parts = [(number, part) for number, part, _ in made]
     with state.lock:
         entries = write_segments(state, parts, "rolled up", items=not is_top)
-        pairs = zip(entries, made, strict=True)
-        adopt = {child: entry.id for entry, (_, _, family) in pairs for child in family}
-        state.register(add=entries, adopt=adopt)
-    return len(adopt)
+        moved: list[Entry] = []
+        replaced: set[int] = set()
+        for entry, (_, _, family) in zip(entries, made, strict=True):
+            ended = entry.end <= closed or not state.levels
+            taken = adopted if ended else _taken_early
+            moved += [taken(child, entry.id) for child in family]
+            replaced |= {child.parent for child in family if child.parent is not None}
+        state.register(put=[*entries, *moved], remove=replaced)
+    return sum(child.parent not in replaced for _, _, family in made for child in family)
 
 
 def _read_items(state: State, entries: Sequence[Entry]) -> list[tuple[Entry, bytes]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from bloomtide._core import HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment
 from bloomtide.errors import BloomtideError
-from bloomtide.history.entry import Entry, adopted, require_same
+from bloomtide.history.entry import Entry, require_same
 from bloomtide.history.places import Place
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Forest:
         self.entries: dict[int, Entry] = {}
         self.damaged: dict[int, str] = {}
         """Why a segment cannot be asked."""
-        self.change(add=entries)
+        self.change(put=entries)
 
     @property
     def roots(self) -> list[Entry]:
@@ -59,16 +59,10 @@ class Forest:
         """How many files are mapped."""
         return self._core.mapped
 
-    def change(
-        self,
-        *,
-        add: Iterable[Entry] = (),
-        remove: Iterable[int] = (),
-        adopt: dict[int, int] | None = None,
-    ) -> None:
-        """Follows a change of the catalogue."""
-        taken = [adopted(self.entries[child], parent) for child, parent in (adopt or {}).items()]
-        for entry in (*add, *taken):
+    def change(self, *, put: Iterable[Entry] = (), remove: Iterable[int] = ()) -> None:
+        """Follows a change of the catalogue: segments that are new, or known anew, and others that
+        are gone."""
+        for entry in put:
             self.entries[entry.id] = entry
             self._core.insert(
                 entry.id, entry.parent, entry.number, (entry.begin, entry.end),

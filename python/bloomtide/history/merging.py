@@ -57,7 +57,7 @@ def merge_store(here: State, there: State) -> int:
             copies += _copy(here, there, entries[start : start + _TOGETHER], ids)
         opened = [segment.index for segment in there.buffer.segments()]
         copies += write_segments(here, seal_parts(here, there.buffer, opened), "copied")
-    here.register(add=copies)
+    here.register(put=copies)
     return len(copies)
 
 

@@ -25,6 +25,9 @@ class RangeCount:
     """Rows that were read."""
     partial: int
     """Rows of those that the range cuts, and that have no finer ones."""
+    predicted_error: float
+    """Chance at most that `upper`, of the rows that were read, is more than they had of the key: of
+    all segments that may have it. 0 says that it is exact."""
     missing: tuple[tuple[float, float], ...] = ()
     """Times within the range that could not be read, or that retention has dropped."""
 
@@ -119,7 +122,8 @@ class HistoryStats:
     last: float | None
     """The latest event."""
     predicted_error: float
-    """The largest of any segment: chance that a count over rows within it is not exact."""
+    """Chance at most that a count over all of the time is not exact, of a key that all segments
+    have: the errors of the segments that no other one contains, together."""
     late: int
     """Events since the store was opened that came after their segment was sealed."""
     ahead: int

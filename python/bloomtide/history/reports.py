@@ -54,7 +54,7 @@ def store_stats(state: State) -> HistoryStats:
         entries=state.buffer.entries,
         first=min((part.first / MICRO for part in parts), default=None),
         last=max((part.last / MICRO for part in parts), default=None),
-        predicted_error=max((entry.predicted_error for entry in entries), default=0.0),
+        predicted_error=min(sum(entry.predicted_error for entry in roots), 1.0),
         late=state.late,
         ahead=state.buffer.ahead,
         aside=state.buffer.aside,

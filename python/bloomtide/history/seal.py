@@ -89,7 +89,7 @@ def begin_journal(state: State, chosen: list[int]) -> None:
             entries = write_segments(state, parts, "sealed")
             following, begun = state.begin_journal(without=chosen)
             state.register(
-                add=entries, generation=generation, journal=begun, mark=state.mark,
+                put=entries, generation=generation, journal=begun, mark=state.mark,
                 positions=state.positions,
             )  # fmt: skip
         except BloomtideError:

@@ -30,7 +30,7 @@ from bloomtide.durable.log import Log
 from bloomtide.durable.policy import Sync
 from bloomtide.errors import LockedError, StorageError
 from bloomtide.history.catalogue import Catalogue
-from bloomtide.history.entry import Entry, adopted, checksum, require_same, require_same_items
+from bloomtide.history.entry import Entry, checksum, require_same, require_same_items
 from bloomtide.history.forest import Forest
 from bloomtide.history.journal import begin, journal_path
 from bloomtide.history.ladder import MICRO, Level
@@ -141,9 +141,8 @@ class State:
     def register(
         self,
         *,
-        add: Iterable[Entry] = (),
+        put: Iterable[Entry] = (),
         remove: Iterable[int] = (),
-        adopt: dict[int, int] | None = None,
         generation: int | None = None,
         journal: dict[str, Any] | None = None,
         settings: dict[str, Any] | None = None,
@@ -152,15 +151,15 @@ class State:
         positions: dict[str, Any] | None = None,
     ) -> None:
         """Changes the catalogue by one transaction, then memory, then removes files."""
-        added, removed, parents = list(add), list(remove), adopt or {}
+        entries, removed = list(put), list(remove)
         with self.lock:
-            gone = [self.forest.entries[number] for number in removed]
-            taken = [self.forest.entries[number] for number in parents]
-            moved = [adopted(entry, parents[entry.id]) for entry in taken]
+            known = self.forest.entries
+            before = [known[it.id] for it in entries if it.id in known]
+            before += [known[number] for number in removed]
 
             def transaction() -> None:
                 self.catalogue.change(
-                    put=added + moved, remove=removed, positions=positions,
+                    put=entries, remove=removed, positions=positions,
                     generation=generation, journal=journal, settings=settings, horizon=horizon,
                     mark=mark,
                 )  # fmt: skip
@@ -173,8 +172,8 @@ class State:
                     raise
                 self.catalogue.load()
             self._note_revision()
-            self.forest.change(add=added, remove=removed, adopt=parents)
-            leftovers = {name for it in [*gone, *taken] for name in (it.file, it.items) if name}
+            self.forest.change(put=entries, remove=removed)
+            leftovers = {name for it in before for name in (it.file, it.items) if name}
             leftovers -= self._files()
         self.remove_files(leftovers)
 

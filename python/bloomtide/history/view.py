@@ -168,13 +168,13 @@ class View:
         return self._state.forest.plan(self._state.buffer, start, end, rollups=rollups)
 
     def _range_count(
-        self, plan: HistoryPlan, counts: tuple[int, int, float], start: int, end: int
+        self, plan: HistoryPlan, counts: tuple[int, int, float, float], start: int, end: int
     ) -> RangeCount:
-        upper, inner, estimate = counts
+        upper, inner, estimate, error = counts
         rows, partial, missing = plan.about()
         return RangeCount(
             upper=upper, inner=inner, estimate=estimate, rows=rows, partial=partial,
-            missing=self._missing(missing, start, end),
+            predicted_error=error, missing=self._missing(missing, start, end),
         )  # fmt: skip
 
     def _missing(

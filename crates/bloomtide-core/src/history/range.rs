@@ -71,6 +71,9 @@ pub struct RangeCounts {
     pub inner: u64,
     /// `inner`, and of a partial row the share of its time.
     pub estimate: f64,
+    /// Chance at most that `upper` is more than the rows that were read have of the key: of those segments whose
+    /// gates let it pass, all together.
+    pub error: f64,
 }
 
 impl RangeCounts {
@@ -78,12 +81,24 @@ impl RangeCounts {
         self.upper = self.upper.saturating_add(other.upper);
         self.inner = self.inner.saturating_add(other.inner);
         self.estimate += other.estimate;
+        self.error = (self.error + other.error).min(1.0);
     }
 
-    /// What cannot be more than a row has in all.
-    pub(super) fn at_most(self, own: u64) -> Self {
+    /// What a covered row says.
+    pub(super) fn covered(own: u64, error: f64) -> Self {
+        RangeCounts { upper: own, inner: own, estimate: own as f64, error }
+    }
+
+    /// What a partial row says of which that share of its time lies in the range.
+    pub(super) fn partial(own: u64, share: f64, error: f64) -> Self {
+        RangeCounts { upper: own, inner: 0, estimate: own as f64 * share, error }
+    }
+
+    /// What cannot be more than a row has in all. It is too high only if both are.
+    pub(super) fn at_most(self, own: u64, error: f64) -> Self {
+        let (upper, inner) = (self.upper.min(own), self.inner.min(own));
         let estimate = self.estimate.min(own as f64);
-        RangeCounts { upper: self.upper.min(own), inner: self.inner.min(own), estimate }
+        RangeCounts { upper, inner, estimate, error: self.error.min(error) }
     }
 }
 
@@ -263,8 +278,8 @@ impl RangePlan {
     /// How many events there are of all keys. Exact but for partial rows.
     pub fn events(&self) -> RangeCounts {
         let mut sum = [RangeCounts::default()];
-        let mut ask = |term: &Term, own: &mut [u64]| {
-            own[0] = term.events;
+        let mut ask = |term: &Term, own: &mut [Own]| {
+            own[0] = (term.events, 0.0);
             Ok::<(), std::convert::Infallible>(())
         };
         let Ok(()) = fold(&self.terms, &mut ask, &mut sum);
@@ -320,10 +335,10 @@ impl RangePlan {
         marks: &[Option<Mark>],
         sums: &mut [RangeCounts],
     ) -> Result<(), (u64, Error)> {
-        let mut ask = |term: &Term, out: &mut [u64]| {
+        let mut ask = |term: &Term, out: &mut [Own]| {
             let mut each = out.iter_mut().zip(marks);
             each.try_for_each(|(own, mark)| {
-                *own = mark.map_or(Ok(0), |mark| term.count(buffer, mark))?;
+                *own = mark.map_or(Ok((0, 0.0)), |mark| term.count(buffer, mark))?;
                 Ok(())
             })
         };
@@ -363,14 +378,14 @@ impl Part {
 }
 
 impl Term {
-    fn count(&self, buffer: &Buffer, mark: Mark) -> Result<u64, (u64, Error)> {
+    fn count(&self, buffer: &Buffer, mark: Mark) -> Result<Own, (u64, Error)> {
         match &self.source {
             Source::Open(index) => {
                 let open = buffer.segment(*index).map_err(|error| (0, error))?;
-                Ok(open.count(mark, self.rows.start as u32, self.rows.end as u32))
+                Ok((open.count(mark, self.rows.start as u32, self.rows.end as u32), 0.0))
             }
             Source::Sealed(id, segment) => {
-                opened(*id, segment)?.count(mark, self.rows.clone()).map_err(|error| (*id, error))
+                opened(*id, segment)?.ask(mark, self.rows.clone()).map_err(|error| (*id, error))
             }
         }
     }
@@ -381,34 +396,33 @@ fn opened(id: u64, segment: &Option<Arc<Segment>>) -> Result<&Segment, (u64, Err
     segment.as_deref().ok_or_else(unread)
 }
 
+/// How often a key came in the rows of a term, and the chance that it is less.
+type Own = (u64, f64);
+
 /// Adds what these terms say together, of each key.
 fn fold<E>(
     terms: &[Term],
-    ask: &mut impl FnMut(&Term, &mut [u64]) -> Result<(), E>,
+    ask: &mut impl FnMut(&Term, &mut [Own]) -> Result<(), E>,
     sums: &mut [RangeCounts],
 ) -> Result<(), E> {
-    let mut own = vec![0; sums.len()];
+    let mut own = vec![(0, 0.0); sums.len()];
     let mut rest = terms;
     while let Some((term, behind)) = rest.split_first() {
         let (inside, others) = behind.split_at(term.part.below());
         rest = others;
         ask(term, &mut own)?;
-        if own.iter().all(|own| *own == 0) {
-            continue;
-        }
         let mut deep = Vec::new();
-        if let Part::Finer { .. } = term.part {
+        if matches!(term.part, Part::Finer { .. }) && own.iter().any(|(own, _)| *own > 0) {
             deep = vec![RangeCounts::default(); sums.len()];
             fold(inside, ask, &mut deep)?;
         }
-        for (key, (sum, own)) in sums.iter_mut().zip(&own).enumerate() {
+        for (key, (sum, (own, error))) in sums.iter_mut().zip(&own).enumerate() {
             sum.add(match term.part {
-                Part::Covered => RangeCounts { upper: *own, inner: *own, estimate: *own as f64 },
-                Part::Partial { share } => {
-                    RangeCounts { upper: *own, inner: 0, estimate: *own as f64 * share }
-                }
+                Part::Covered => RangeCounts::covered(*own, *error),
+                Part::Partial { share } => RangeCounts::partial(*own, share, *error),
                 // All of it speaks of events within this row, so nothing can be more than the row.
-                Part::Finer { .. } => deep[key].at_most(*own),
+                Part::Finer { .. } if *own > 0 => deep[key].at_most(*own, *error),
+                Part::Finer { .. } => RangeCounts { error: *error, ..RangeCounts::default() },
             });
         }
     }

@@ -123,16 +123,22 @@ impl Segment {
 
     /// At least how often the key came in these rows; those that are not there have none.
     pub fn count(&self, mark: Mark, rows: Range<usize>) -> Result<u64> {
+        self.ask(mark, rows).map(|(total, _)| total)
+    }
+
+    /// The same, and the chance that it is more than the key has: none if the gate did not let it pass.
+    pub fn ask(&self, mark: Mark, rows: Range<usize>) -> Result<(u64, f64)> {
         let mut total = 0u64;
         let visited = self.visit(mark, rows, |_, count| total = total.saturating_add(count));
-        self.body.sure(visited.map(|()| total))
+        let error = |passed| if passed { self.header.predicted_error } else { 0.0 };
+        self.body.sure(visited.map(|passed| (total, error(passed))))
     }
 
     /// At least how often the key came in each row.
     pub fn counts(&self, mark: Mark) -> Result<Vec<u64>> {
         let mut out = vec![0; self.header.rows.len()];
-        let visited = self.visit(mark, 0..out.len(), |row, count| out[row] = count);
-        self.body.sure(visited.map(|()| out))
+        self.counts_in(mark, 0..out.len(), |row, count| out[row] = count)?;
+        Ok(out)
     }
 
     /// Calls `then` with each of these rows in which the key may be, and its count there.
@@ -142,20 +148,21 @@ impl Segment {
         rows: Range<usize>,
         then: impl FnMut(usize, u64),
     ) -> Result<()> {
-        self.body.sure(self.visit(mark, rows, then))
+        self.body.sure(self.visit(mark, rows, then).map(drop))
     }
 
-    /// Calls `then` with each of the rows in which the key may be, and its count there.
+    /// Calls `then` with each of the rows in which the key may be, and its count there. Whether the gate let it
+    /// pass.
     fn visit(
         &self,
         mark: Mark,
         rows: Range<usize>,
         mut then: impl FnMut(usize, u64),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (first, last) =
             (self.filled.before(rows.start) as u64, self.filled.before(rows.end) as u64);
         if first >= last || !self.passes(mark)? {
-            return Ok(());
+            return Ok(false);
         }
         let shape = self.shape;
         let spread = Spread::of(mark, Part::Matrix);
@@ -190,7 +197,7 @@ impl Segment {
                 both &= both - 1;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The map of a column from the place of a row on, up to 64 rows; what follows the column is cut off.

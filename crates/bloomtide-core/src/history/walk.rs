@@ -35,7 +35,7 @@ impl<'a> Steps<'a> {
         let step = |at: i64| self.edges.partition_point(|edge| *edge <= at);
         let (first, last) = (step(seen.first), step(seen.last));
         if first == last && first > 0 && last < self.edges.len() {
-            self.sums[first - 1].add(RangeCounts { upper: own, inner: own, estimate: own as f64 });
+            self.sums[first - 1].add(RangeCounts::covered(own, 0.0));
             return None;
         }
         Some(first.max(1) - 1..last.min(self.sums.len()))
@@ -45,7 +45,7 @@ impl<'a> Steps<'a> {
     fn spread(&mut self, seen: &Seen, own: u64, steps: Range<usize>) {
         for step in steps {
             let share = share(seen, self.edges[step], self.edges[step + 1]);
-            self.sums[step].add(RangeCounts { upper: own, inner: 0, estimate: own as f64 * share });
+            self.sums[step].add(RangeCounts::partial(own, share, 0.0));
         }
     }
 }
@@ -117,7 +117,7 @@ impl Forest {
                 self.add_steps(child, mark, (record.begin, record.end), &mut deep, files)?;
             }
             for (step, found) in cut.zip(deep.sums) {
-                steps.sums[step].add(found.at_most(own));
+                steps.sums[step].add(found.at_most(own, 0.0));
             }
         }
         Ok(())

@@ -16,15 +16,15 @@ use pyo3::types::PyList;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Upper, inner and estimate.
-type Triple<T = u64> = (T, T, f64);
+/// Upper, inner, estimate and error.
+type Counts = (u64, u64, f64, f64);
 /// The same of many, as arrays.
 type Arrays<'py> = (Object<'py>, Object<'py>, Object<'py>);
 /// Begins and ends.
 type Times = Vec<(i64, i64)>;
 
-fn triple(counts: RangeCounts) -> Triple {
-    (counts.upper, counts.inner, counts.estimate)
+fn plain(counts: RangeCounts) -> Counts {
+    (counts.upper, counts.inner, counts.estimate, counts.error)
 }
 
 fn arrays<'py>(py: Python<'py>, counts: &[RangeCounts]) -> PyResult<Arrays<'py>> {
@@ -163,7 +163,7 @@ impl HistoryForest {
         tolerance: f64,
         weigh: &Object<'py>,
         files: &Object<'py>,
-    ) -> PyResult<(Triple<f64>, usize, Times)> {
+    ) -> PyResult<((f64, f64, f64), usize, Times)> {
         let mark = hash_key(buffer.get().hasher(), key, None)?.mark();
         let open = buffer.get().write().counts_of(mark);
         let mut weigh = |first, last| weigh.call1((first, last))?.extract::<(f64, f64)>();
@@ -218,14 +218,14 @@ impl HistoryPlan {
 #[pymethods]
 impl HistoryPlan {
     /// How many events there are of all keys.
-    fn events(&self, py: Python<'_>) -> PyResult<Triple> {
-        Ok(triple(alone(py, &self.core)?.events()))
+    fn events(&self, py: Python<'_>) -> PyResult<Counts> {
+        Ok(plain(alone(py, &self.core)?.events()))
     }
 
     /// How often a key came.
-    fn count(&self, key: &Object<'_>) -> PyResult<Triple> {
+    fn count(&self, key: &Object<'_>) -> PyResult<Counts> {
         let mark = hash_key(self.buffer.get().hasher(), key, None)?.mark();
-        Ok(triple(self.sums(key.py(), &[Some(mark)])?[0]))
+        Ok(plain(self.sums(key.py(), &[Some(mark)])?[0]))
     }
 
     /// The same for each key; 0 for rows without one.

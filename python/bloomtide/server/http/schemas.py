@@ -30,7 +30,7 @@ def _maybe(schema: Schema) -> Schema:
 _MISSING = _list(_list(_NUMBER))
 _RANGE = {
     "upper": _WHOLE, "inner": _WHOLE, "estimate": _NUMBER,
-    "rows": _WHOLE, "partial": _WHOLE, "missing": _MISSING,
+    "rows": _WHOLE, "partial": _WHOLE, "predicted_error": _NUMBER, "missing": _MISSING,
 }  # fmt: skip
 _STEPS = {
     "step": _NUMBER, "start": _list(_NUMBER), "upper": _list(_WHOLE), "inner": _list(_WHOLE),
