@@ -172,12 +172,8 @@ pub(crate) fn removal_refused(py: Python<'_>, error: Error, count: &Times<'_>) -
             let message =
                 format!("cannot remove {}: the key's smallest counter is {estimate}", shown(given));
             let estimate = *estimate;
-            raise(
-                py,
-                "AbsentKeyError",
-                &message,
-                |dict| fields!(dict => estimate, requested: given),
-            )
+            let more = |dict: &Dict<'_>| fields!(dict => estimate, requested: given);
+            raise(py, "AbsentKeyError", &message, more)
         }
         _ => to_python(py, error),
     }

@@ -4,18 +4,6 @@ use super::*;
 use crate::history::varint::put_signed;
 
 #[test]
-fn numbers_of_a_few_bits_come_as_runs_and_packed() {
-    // Three times 2, then eight numbers of two bits.
-    let data = [6, 2, 3, 0b11_10_01_00, 0b00_01_10_11];
-    let expected = [2, 2, 2, 0, 1, 2, 3, 3, 2, 1, 0];
-    assert_eq!(hybrid::read(&data, 2, 11, 4).as_deref(), Some(&expected[..]));
-    assert_eq!(hybrid::read(&data, 2, 11, 3), None);
-    assert_eq!(hybrid::read(&data, 2, 12, 4), None);
-    assert_eq!(hybrid::read(&data, 33, 1, 4), None);
-    assert_eq!(hybrid::read(&[0, 2], 2, 1, 4), None);
-}
-
-#[test]
 fn bytes_that_are_no_header_are_refused() {
     let form = Form { physical: Physical::Int64, codec: Codec::Plain, optional: false };
     for data in [&[][..], &[0xff; 40], &[0x15; 40], &[0x19, 0xff, 0xff, 0xff, 0xff, 0x0f]] {

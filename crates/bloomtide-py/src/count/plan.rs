@@ -189,22 +189,14 @@ pub(super) fn plan_record<'py>(py: Python<'py>, plan: &AnyPlan) -> Answer<'py> {
             let DynamicShape { width, shrink } = plan.shape;
             let stream = Stream::new(*keys, plan.total, *skew).or_raise(py)?;
             let sizes = (["dcf", "pdcf"], width, plan.bytes(&stream), plan.bytes_at_most());
-            to_record(
-                py,
-                plan,
-                sizes,
-                |dict| fields!(dict => storage: "dynamic", shrink, skew: *skew),
-            )
+            let more = |dict: &Dict<'py>| fields!(dict => storage: "dynamic", shrink, skew: *skew);
+            to_record(py, plan, sizes, more)
         }
         AnyPlan::Spectral(plan) => {
             let SpectralShape { slack, design_bits } = plan.shape;
             let sizes = (["sbf", "psbf"], 1, plan.bytes(), plan.bytes_at_most());
-            to_record(
-                py,
-                plan,
-                sizes,
-                |dict| fields!(dict => storage: "spectral", slack, design_bits),
-            )
+            let more = |dict: &Dict<'py>| fields!(dict => storage: "spectral", slack, design_bits);
+            to_record(py, plan, sizes, more)
         }
     }
 }
@@ -219,12 +211,9 @@ fn to_record<'py, S: Copy + PartialEq>(
     let kind = kinds[usize::from(plan.partitioned)];
     let sizes = Sizes { kind, capacity, error_rate, placement, counter_bits, bytes };
     let (policy, partitions) = (plan.policy.name(), plan.cut().partitions());
-    sizes.plan(
-        py,
-        |keys| plan.error_at(keys),
-        |dict| {
-            fields!(dict => policy, total, partitions, bytes_at_most: at_most)?;
-            more(dict)
-        },
-    )
+    let all = |dict: &Dict<'py>| {
+        fields!(dict => policy, total, partitions, bytes_at_most: at_most)?;
+        more(dict)
+    };
+    sizes.plan(py, |keys| plan.error_at(keys), all)
 }

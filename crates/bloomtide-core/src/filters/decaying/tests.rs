@@ -76,27 +76,6 @@ fn readers_beside_a_writer_never_see_a_count_fall_below_what_is_certain() {
 }
 
 #[test]
-fn a_batch_equals_its_rows_one_by_one() {
-    for layout in [Layout::Blocked, Layout::Classic] {
-        let (batch, single) = (filter(plan(layout, 0.9)), filter(plan(layout, 0.9)));
-        let keys: Vec<KeyHash> = (0..1000).map(|i| key(i * i % 77)).collect();
-        let counts: Vec<u64> = (0..1000).map(|i| 1 + i % 5).collect();
-        let epochs: Vec<i64> = (0..1000).map(|i| i / 10 - i % 3).collect();
-        let mut out = vec![false; 1000];
-        batch.add_many(&keys.as_slice(), Some(&counts), Epochs::Each(&epochs), &mut out);
-        for row in 0..1000 {
-            assert_eq!(single.add(keys[row], counts[row], at(epochs[row])), out[row]);
-        }
-        assert!(batch.same_as(&single));
-        let mut found = vec![0.0; 1000];
-        let times = Epochs::One(at(120));
-        let crew = &mut crate::crew::Crew::of(2);
-        batch.ask_many(&keys.as_slice(), times, &mut found, crew, |units| batch.count_of(units));
-        assert!((0..1000).all(|row| found[row] == single.count(keys[row], 120)));
-    }
-}
-
-#[test]
 fn optimized_answers_like_basic_and_readers_beside_a_writer_see_whole_tables() {
     for layout in [Layout::Blocked, Layout::Classic] {
         let basic = filter(plan(layout, 0.8));
