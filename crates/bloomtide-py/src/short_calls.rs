@@ -12,6 +12,7 @@ use crate::count::{
 };
 use crate::counting::CountingBloomFilter;
 use crate::decaying::TimeDecayingBloomFilter;
+use crate::hot::HotList;
 use crate::params;
 use crate::python::*;
 use pyo3::sync::PyOnceLock;
@@ -73,6 +74,7 @@ static ADD_WITH_COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static ADD_GROWING_WITH_COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static ADD_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static COUNT_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static ADD_HOT_AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 of_key_alone!(add, BloomFilter, add_one);
 of_key!(count, CountingBloomFilter, count_one);
@@ -91,6 +93,7 @@ of_key_or_more!(
 );
 of_key_or_more!(add_now, TimeDecayingBloomFilter, add_one, ADD_AT);
 of_key_or_more!(count_now, TimeDecayingBloomFilter, count_one, COUNT_AT);
+of_key_or_more!(add_hot, HotList, add_one, ADD_HOT_AT);
 
 /// Sets the error of a call with no argument, or with more than a key.
 ///
@@ -240,6 +243,13 @@ static ADD_NOW: Definition = Definition(ffi::PyMethodDef {
     ..ADD_COUNTED.0
 });
 
+static ADD_HOT: Definition = Definition(ffi::PyMethodDef {
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: add_hot },
+    ml_doc: c"add($self, key, count=1, at=None)\n--\n\nAdds `count` occurrences of the key, at an instant or now. A late one weighs what is left of it."
+        .as_ptr(),
+    ..ADD_COUNTED.0
+});
+
 static COUNT_NOW: Definition = Definition(ffi::PyMethodDef {
     ml_name: c"count".as_ptr(),
     ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: count_now },
@@ -252,10 +262,12 @@ static COUNT_NOW: Definition = Definition(ffi::PyMethodDef {
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     keep::<TimeDecayingBloomFilter>(py, "add", &ADD_AT)?;
     keep::<TimeDecayingBloomFilter>(py, "count", &COUNT_AT)?;
+    keep::<HotList>(py, "add", &ADD_HOT_AT)?;
     keep::<CountingBloomFilter>(py, "add", &ADD_WITH_COUNT)?;
     keep::<CountFilter>(py, "add", &ADD_GROWING_WITH_COUNT)?;
     put::<TimeDecayingBloomFilter>(py, "add", &ADD_NOW)?;
     put::<TimeDecayingBloomFilter>(py, "count", &COUNT_NOW)?;
+    put::<HotList>(py, "add", &ADD_HOT)?;
     put::<BloomFilter>(py, "add", &ADD)?;
     put::<CountingBloomFilter>(py, "add", &ADD_COUNTED)?;
     put::<CountingBloomFilter>(py, "count", &COUNT)?;

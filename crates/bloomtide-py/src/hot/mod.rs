@@ -108,6 +108,19 @@ impl HotList {
         }
     }
 
+    /// Adds one occurrence now, which `short_calls.rs` puts on the class.
+    #[inline(always)]
+    pub(crate) fn add_one(&self, key: &Object<'_>) -> PyResult<Py<PyAny>> {
+        self.add_now(key, 1).map(|()| key.py().None())
+    }
+
+    #[inline(always)]
+    fn add_now(&self, key: &Object<'_>, count: u64) -> PyResult<()> {
+        let now = self.clock.now(key.py())?;
+        // The lock is taken only around the list, and the key's own code has run before.
+        with_key(key, None, |key| self.write().add_now(key, count, now))?.or_raise(key.py())
+    }
+
     /// The instants of a batch, each refused as it would be one by one.
     fn instants(&self, py: Python<'_>, at: Option<&Object<'_>>) -> PyResult<Instants> {
         let Some(at) = at else { return self.clock.now(py).map(Instants::One) };
@@ -143,6 +156,8 @@ fn require_countable(py: Python<'_>, counts: &[u64]) -> PyResult<()> {
 #[pymethods]
 impl HotList {
     /// Adds `count` occurrences of the key, at an instant or now. A late one weighs what is left of it.
+    ///
+    /// Calls with the key alone take a shorter way, see `short_calls.rs`.
     #[pyo3(signature = (key, count=params::Times::ONCE, at=None), text_signature = "($self, key, count=1, at=None)")]
     fn add(
         &self,
@@ -153,18 +168,9 @@ impl HotList {
         let py = key.py();
         let count = count.beside(at)?;
         require_countable(py, &[count])?;
-        // The lock is taken only around the list, and the key's own code has run before.
-        let added = match at {
-            None => {
-                let now = self.clock.now(py)?;
-                with_key(key, None, |key| self.write().add_now(key, count, now))?
-            }
-            Some(at) => {
-                let at = self.said("at", at)?;
-                with_key(key, None, |key| self.write().add(key, count, at))?
-            }
-        };
-        added.or_raise(py)
+        let Some(at) = at else { return self.add_now(key, count) };
+        let at = self.said("at", at)?;
+        with_key(key, None, |key| self.write().add(key, count, at))?.or_raise(py)
     }
 
     /// Adds every key in order, each with its count and instant if there are any.
