@@ -90,6 +90,13 @@ fn hash_any(hasher: &Hasher, key: &Object<'_>, row: Option<usize>) -> PyResult<K
     with_key(key, row, |key| key.hash(hasher))
 }
 
+/// A key that is plain memory.
+#[inline(always)]
+pub(crate) fn plain<'a>(key: &'a Object<'_>) -> Option<Key<'a>> {
+    // SAFETY: the reference keeps the key alive, and this thread holds the interpreter.
+    unsafe { plain_of(key.as_ptr()) }
+}
+
 /// What `then` makes of a key; `row` is its place in a batch, for the error.
 #[inline(always)]
 pub(crate) fn with_key<T>(
@@ -97,11 +104,10 @@ pub(crate) fn with_key<T>(
     row: Option<usize>,
     then: impl FnOnce(Key<'_>) -> T,
 ) -> PyResult<T> {
-    // SAFETY: the reference keeps the key alive, and this thread holds the interpreter.
-    if let Some(key) = unsafe { plain_of(key.as_ptr()) } {
+    if let Some(key) = plain(key) {
         return Ok(then(key));
     }
-    // SAFETY: as above; the type is compared first.
+    // SAFETY: this thread holds the interpreter, and the type is compared first.
     unsafe {
         if ffi::Py_TYPE(key.as_ptr()) == &raw mut ffi::PyUnicode_Type
             && let Some((data, len)) = utf8_of(key.as_ptr())

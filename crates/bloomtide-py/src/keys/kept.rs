@@ -39,13 +39,20 @@ impl Copies {
         self.bytes.clear();
         self.rows.clear();
     }
+}
 
-    fn key(&self, row: usize) -> Key<'_> {
-        match &self.rows[row] {
+impl KeySource for Copies {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    fn key(&self, row: usize) -> Option<Key<'_>> {
+        Some(match &self.rows[row] {
             Copied::Text(range) => Key::Text(&self.bytes[range.clone()]),
             Copied::Bytes(range) => Key::Bytes(&self.bytes[range.clone()]),
             Copied::Integer(key) => *key,
-        }
+        })
     }
 }
 
@@ -70,7 +77,7 @@ impl KeySource for Hashed<'_> {
     }
 
     fn key(&self, row: usize) -> Option<Key<'_>> {
-        Some(self.copies.key(row))
+        self.copies.key(row)
     }
 }
 

@@ -14,7 +14,7 @@ use super::items::{AHEAD, Items, has_no_code, prefetch};
 use super::kept::{Chosen, Copies, Hashed};
 use super::{Answers, Needs, Options, Verb, no_keys};
 use crate::errors::{null_key, with_added};
-use crate::key::{hash_key, with_key, with_text};
+use crate::key::{hash_key, plain, with_key, with_text};
 use crate::python::*;
 use bloomtide_core::{Crew, Hasher, Key, KeyHash, KeySource};
 use pyo3::sync::critical_section::with_critical_section;
@@ -23,11 +23,14 @@ use std::ops::Range;
 /// Keys hashed at once by each thread: their digests stay in the cache, and another Python thread waits
 /// for the interpreter no longer than half a millisecond.
 const CHUNK: usize = 1 << 15;
+/// Keys copied at once for each thread: they stay in a core's second cache until they are used. A batch of URLs that is
+/// to be read before it changes anything must fit.
+const COPIED: usize = bloomtide_core::filters::READ_FIRST;
 
 /// The keys of a chunk, hashed.
 #[derive(Default)]
 struct Chunk {
-    /// One for each row, whatever it is for rows without a key.
+    /// One for each row, whatever it is for rows without a key; none for texts.
     digests: Vec<KeyHash>,
     /// Rows without a key, counted from the chunk's first; empty but for `nulls="skip"`.
     nulls: Vec<usize>,
@@ -44,7 +47,7 @@ impl Chunk {
     }
 
     fn rows(&self) -> usize {
-        self.digests.len()
+        self.copies.as_ref().map_or(self.digests.len(), KeySource::len)
     }
 
     fn clear(&mut self) {
@@ -62,22 +65,34 @@ impl Chunk {
         row: usize,
         options: Options,
     ) -> PyResult<()> {
-        if key.is_none() {
-            self.null(key.py(), self.rows(), row, options)?;
-            self.digests.push(KeyHash::default());
-            // A row for a row: nobody looks at this one.
-            self.copies.iter_mut().for_each(|copies| copies.push(Key::Unsigned(0)));
+        // Most texts by a way of their own: what follows is too large to be inlined.
+        if let (true, Some(copies)) = (self.texts, &mut self.copies)
+            && let Some(text @ (Key::Text(_) | Key::Bytes(_))) = plain(key)
+        {
+            copies.push(text);
             return Ok(());
         }
-        let Chunk { digests, copies, texts, .. } = self;
-        let keep = |key: Key<'_>| {
-            // Who keeps texts has no use for their digests.
-            digests.push(if *texts { KeyHash::default() } else { key.hash(hasher) });
-            if let Some(copies) = copies {
-                copies.push(key);
-            }
-        };
-        if *texts { with_text(key, Some(row), keep) } else { with_key(key, Some(row), keep) }
+        if key.is_none() {
+            self.null(key.py(), self.rows(), row, options)?;
+            // A row for a row: nobody looks at this one.
+            self.keep(hasher, Key::Unsigned(0));
+            Ok(())
+        } else if self.texts {
+            with_text(key, Some(row), |key| self.keep(hasher, key))
+        } else {
+            with_key(key, Some(row), |key| self.keep(hasher, key))
+        }
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, hasher: &Hasher, key: Key<'_>) {
+        // Who keeps texts has no use for their digests.
+        if !self.texts {
+            self.digests.push(key.hash(hasher));
+        }
+        if let Some(copies) = &mut self.copies {
+            copies.push(key);
+        }
     }
 
     /// Notes a row without a key: its place in the chunk and in the batch.
@@ -136,6 +151,7 @@ impl Chunk {
         let digests = self.digests.as_slice();
         let hashed = self.copies.as_ref().map(|copies| Hashed { digests, copies });
         let keys: &dyn KeySource = match &hashed {
+            Some(hashed) if self.texts => hashed.copies,
             Some(hashed) => hashed,
             None => &digests,
         };
@@ -206,7 +222,8 @@ pub(super) fn run<T: Copy + Default + Send>(
                 answers.dismiss_crew();
             }
             chunk.clear();
-            let end = len.min(start + CHUNK);
+            let each = if chunk.copies.is_some() { COPIED * options.threads } else { CHUNK };
+            let end = len.min(start + each.min(CHUNK));
             each_item(keys, start..end, len, |row, key| chunk.push(&hasher, key, row, options))
         });
         chunk.apply(&mut answers, py, verb, outcome)?;

@@ -5,7 +5,7 @@
 mod goal;
 
 use crate::errors::{in_row, nothing_added};
-use crate::key::with_text;
+use crate::key::{plain, with_text};
 use crate::keys::Needs;
 use crate::records::stats_record;
 use crate::structure::prelude::*;
@@ -74,10 +74,13 @@ fn check_items(keys: &Object<'_>, options: Options) -> PyResult<()> {
         if key.is_none() && options.skip_nulls {
             return Ok(());
         }
-        let outcome = with_text(key, Some(row), |key| match key {
-            Key::Text(url) | Key::Bytes(url) => check(url, &mut buffer),
-            _ => Ok(()),
-        })?;
+        let outcome = match plain(key) {
+            Some(Key::Text(url) | Key::Bytes(url)) => check(url, &mut buffer),
+            _ => with_text(key, Some(row), |key| match key {
+                Key::Text(url) | Key::Bytes(url) => check(url, &mut buffer),
+                _ => Ok(()),
+            })?,
+        };
         outcome.map_err(|error| in_row(py, to_python(py, error), row))?;
         if row % TURN == TURN - 1 {
             py.detach(|| ());

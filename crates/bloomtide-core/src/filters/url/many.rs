@@ -71,19 +71,23 @@ impl Level {
     }
 
     /// Takes a row's digest. No level has more than the piece has rows, so the remainders only tell the compiler.
+    /// Whether the digest is here already cannot be foreseen, so there is no branch: it is written behind the others
+    /// in any case, and counted only if it is new.
     #[inline(always)]
     fn push<const ASKED: bool>(&mut self, row: u16, digest: KeyHash) {
         let recent = &mut self.recent[digest.h1 as usize % RECENT];
         let place = *recent as usize;
-        if place >= self.count || self.digests[place % PIECE] != digest {
-            let place = self.count % PIECE;
-            *recent = place as u16;
-            self.digests[place] = digest;
-            self.rows[place] = row;
-            self.count += 1;
-        }
+        let known = self.digests[place % PIECE];
+        let differs = (known.h1 ^ digest.h1) | (known.h2 ^ digest.h2);
+        let new = (place >= self.count) | (differs != 0);
+        let next = self.count % PIECE;
+        let place = next ^ ((next ^ place) & usize::from(!new).wrapping_neg());
+        *recent = place as u16;
+        self.digests[next] = digest;
+        self.rows[next] = row;
+        self.count += usize::from(new);
         if ASKED {
-            self.places[self.asked % PIECE] = (row, *recent);
+            self.places[self.asked % PIECE] = (row, place as u16);
             self.asked += 1;
         }
     }
