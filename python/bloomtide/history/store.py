@@ -471,6 +471,8 @@ class History:
             return
         # Events from the future wait for the clock, and nothing is looked for until it is there.
         now = state.now()
+        if self._next_seal == FIRST:
+            self._wait(now)  # the first events of a log are not sealed before the others come
         many = now >= self._alarm and (now >= self._next_seal or entries > _TOGETHER)
         if by_arrivals or full or many:
             try:
@@ -488,17 +490,21 @@ class History:
     def _seal_due(self, now: int, *, late: bool = True) -> int:
         state = self._state
         sealed = seal_segments(state, due_segments(state, now, late=late))
-        newest = state.buffer.newest
-        if state.settings.window is not None and newest is not None:
-            span = state.settings.ladder[1]
-            closed = min(newest, now) - state.settings.lateness
-            self._alarm = closed - closed % span + span + state.settings.lateness
-            self._next_seal = now - now % span + span
+        self._wait(now)
         if sealed:
             state.failure = None
             if self._compacter is not None:
                 self._compacter.wake()
         return sealed
+
+    def _wait(self, now: int) -> None:
+        """Until the next window is over, by the events and by the clock."""
+        settings, newest = self._state.settings, self._state.buffer.newest
+        if settings.window is not None and newest is not None:
+            span = settings.ladder[1]
+            closed = min(newest, now) - settings.lateness
+            self._alarm = closed - closed % span + span + settings.lateness
+            self._next_seal = now - now % span + span
 
     def _drain(self) -> None:
         """Writes the records of all events so far to the journal, unless the caller keeps them."""
