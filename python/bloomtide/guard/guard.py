@@ -40,7 +40,8 @@ from bloomtide.errors import (
 )
 from bloomtide.guard.check import async_classes, checked, has_unsent
 from bloomtide.guard.columns import find_columns, is_unique, subject_of
-from bloomtide.guard.filter.keys import KeyFilter, Progress
+from bloomtide.guard.filter.keys import KeyFilter
+from bloomtide.guard.filter.memory import Progress
 from bloomtide.guard.key_parts import Normalizer, Unseen
 from bloomtide.guard.stats import GuardStats, Mode, QuestionCounts, State
 from bloomtide.guard.table import GuardedTable, is_in_memory

@@ -4,6 +4,7 @@
     attached       a lock that every process shares while it is there
     control        the page of numbers, with a lock beside it
     epoch-0, -1    the locks of the sections
+    blind          a lock that is shared by who has written keys that nobody saw, until the end
     build.lock     one builds at a time
     keys-7         the filter of generation 7, a mapped `BloomFilter`
     position       how far the change table was read, by the one who holds follow.lock
@@ -89,6 +90,7 @@ class SharedFiles(Numbers):
         self._across = FileLock(self.directory / "control.lock")
         self._within = threading.Lock()
         self.sections = SharedSections(self.directory, lambda: self.words[Word.EPOCH])
+        self._blind = FileLock(self.directory / "blind")
 
     def _check_header(self, subject: Mapping[str, Any], *, first: bool) -> None:
         path = self.directory / "header.json"
@@ -182,6 +184,19 @@ class SharedFiles(Numbers):
         """Makes a new generation known, and waits for commits that do not know it."""
         self.sections.settle(begin, _PATIENCE)
 
+    def hold_blind(self, blind: bool) -> None:
+        if blind:
+            self._blind.take(shared=True)
+        else:
+            self._blind.release()
+
+    def is_blind(self) -> bool:
+        lock = FileLock(self.directory / "blind")
+        try:
+            return not lock.try_take()
+        finally:
+            lock.close()
+
     def _clean(self) -> None:
         for pattern in ("keys-*", "position*", "uncertain"):
             for file in self.directory.glob(pattern):
@@ -236,6 +251,7 @@ class SharedFiles(Numbers):
         """In the child: locks and mappings of its own. It is attached by what it inherited."""
         self._across.close()
         self.sections.close()
+        self._blind.close()
         self._open_locks()
         if self._follows is not None:
             self._follows.close()  # the parent's
@@ -246,6 +262,7 @@ class SharedFiles(Numbers):
         """Lets go of everything; the last one removes the filters."""
         with self.lock():
             self.sections.close()
+            self._blind.close()
             self._mapped.clear()
             if self._attached.try_take():
                 self._clean()

@@ -10,8 +10,8 @@ rebuild makes a filter of the next number, a *generation*; one number brings it 
 2. With other processes, a writer looks again just before its commit (`committing`). From then until
    the commit has returned it is in a section, and a build that began meanwhile waits for that
    before it scans (`locks.py`).
-3. Who cannot name its keys calls `distrust` when it writes, with other processes again before its
-   commit, and stays `blind` until it has ended. A build that meets one of these is thrown away.
+3. Who cannot name its keys calls `distrust` when it writes, and stays `blind` until it has ended.
+   A build of any process that meets one of these is thrown away.
 4. A process asks a new generation only after adding the keys that its own open transactions wrote,
    so that a transaction is never told that what it wrote itself is absent.
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 from weakref import WeakSet
 
@@ -36,14 +36,9 @@ from bloomtide import system
 from bloomtide._core import BloomFilter
 from bloomtide.errors import require
 from bloomtide.guard.filter.files import SharedFiles
-from bloomtide.guard.filter.memory import Memory, Without, Word
+from bloomtide.guard.filter.memory import Memory, Progress, Scan, Without, Word
 from bloomtide.guard.stats import FilterStats, State
 from bloomtide.guard.writes.transaction import Key, OpenTransaction
-
-Scan = Callable[[], Iterable[Sequence[Key]]]
-"""Opens the reading of all keys, in batches; called once the new filter is there."""
-Progress = Callable[[int, int | None], None]
-"""Called after each batch with the keys read so far and the number expected, if known."""
 
 _ATTEMPTS = 3
 """Builds that are tried before giving up, if unseen writes spoil each."""
@@ -73,8 +68,7 @@ class KeyFilter:
         shared: str | os.PathLike[str] | None = None,
         subject: Mapping[str, Any] | None = None,
     ) -> None:
-        """`shared` is a directory for all processes; `subject` says whose keys these are, and a
-        directory of others is refused."""
+        """`shared` is a directory for all processes; one of another `subject` is refused."""
         require("removals", removals, '"never" or "commit"', removals in ("never", "commit"))
         require("capacity", capacity, "at least 1", capacity is None or capacity >= 1)
         BloomFilter.plan(capacity or 1024, error_rate)  # refuses a bad error rate now
@@ -135,17 +129,14 @@ class KeyFilter:
             while self._words[_CURRENT] != self._view[0]:
                 number = self._words[_CURRENT]
                 trusted: Any = None
-                if number and not self._orphan and not self._holds and self._knows(number):
+                asked = number and not self._orphan and not self._holds
+                if asked and (not self.shared or self._catch_up(number)):
                     trusted = self.place.filter(number)
                     if trusted is not None and self.removals == "commit":
                         trusted = Without(trusted, self._gone)
                 self._view = (number, trusted)
                 self.place.keep_only(number, *self._live())
             return self._view
-
-    def _knows(self, number: int) -> bool:
-        """Whether it has what open transactions wrote here; a build of this process saw to that."""
-        return not self.shared or self._catch_up(number)
 
     def _catch_up(self, number: int) -> bool:
         """Adds what open transactions of this process wrote; False if that is not known."""
@@ -241,11 +232,18 @@ class KeyFilter:
         with self._lock:
             if self.detached:
                 return
+            self._tell_blind()  # first: a build that does not see this sees the doubt
             with self.place.lock() as words:
                 words[Word.DOUBTS] += 1
                 words[Word.CURRENT] = 0
                 self.place.reason = reason
             self._forget_gone()
+
+    def _tell_blind(self, ended: OpenTransaction | None = None) -> None:
+        """No process builds while a transaction is open whose keys nobody knows."""
+        blind = [each for each in self.transactions if each.blind and each is not ended]
+        if not self.detached:
+            self.place.hold_blind(not all(each.is_over() for each in blind))
 
     # --- removals, of one process alone -------------------------------------------------------
 
@@ -320,9 +318,10 @@ class KeyFilter:
 
     def landed(self, transaction: OpenTransaction) -> None:
         """What was sent since `committing` is done."""
-        if self._sections:
+        if self._sections or transaction.blind:
             with self._lock:
                 side = self._sections.pop(transaction, None)
+                self._tell_blind()
             if side is not None and isinstance(self.place, SharedFiles):
                 self.place.sections.leave(side)
 
@@ -336,10 +335,11 @@ class KeyFilter:
 
     def ended(self, transaction: OpenTransaction) -> None:
         """The transaction is committed or rolled back."""
-        with self._lock:
-            if transaction.blind or transaction.unlisted:
-                self._view = _LOOK_AGAIN
         self.landed(transaction)
+        if transaction.blind or transaction.unlisted:
+            with self._lock:
+                self._view = _LOOK_AGAIN
+                self._tell_blind(transaction)
 
     # --- building -----------------------------------------------------------------------------
 
@@ -385,7 +385,8 @@ class KeyFilter:
             made = place.make(number, wanted, self.error_rate)
             place.settle(lambda: self._show(number))
             with self._lock:
-                if not self._catch_up(number):
+                self._tell_blind()
+                if not self._catch_up(number) or place.is_blind():
                     place.reason = "a transaction is open whose keys are not known"
                     return False
             made.add_many(place.remembered())

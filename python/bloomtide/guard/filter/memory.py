@@ -17,6 +17,11 @@ import numpy.typing as npt
 from bloomtide._core import ScalableBloomFilter
 from bloomtide.guard.writes.transaction import Key
 
+Scan = Callable[[], Iterable[Sequence[Key]]]
+"""Opens the reading of all keys, in batches; called once the new filter is there."""
+Progress = Callable[[int, int | None], None]
+"""Called after each batch with the keys read so far and the number expected, if known."""
+
 
 class Word(IntEnum):
     """The numbers, by their place."""
@@ -132,6 +137,13 @@ class Memory(Numbers):
     def settle(self, begin: Callable[[], None]) -> None:
         """Makes a new generation known; no other process commits anything."""
         begin()
+
+    def hold_blind(self, blind: bool) -> None:
+        """Says whether a transaction is open here whose keys nobody knows."""
+
+    def is_blind(self) -> bool:
+        """Whether such a transaction is open in any process."""
+        return False
 
     def remember(self, keys: Iterable[Key]) -> None:
         """Keys that may be committed yet, as far as anybody knows; every generation gets them."""

@@ -20,7 +20,8 @@ from django.db import DatabaseError, connections, models
 
 from bloomtide import system
 from bloomtide.errors import BloomtideError, NullKeyError, ParameterError
-from bloomtide.guard.filter.keys import KeyFilter, Progress
+from bloomtide.guard.filter.keys import KeyFilter
+from bloomtide.guard.filter.memory import Progress
 from bloomtide.guard.key_parts import Unseen
 from bloomtide.guard.running_writers import wait_for_writers
 from bloomtide.guard.schema.facts import TableFacts
