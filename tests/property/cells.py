@@ -11,6 +11,9 @@ import struct
 
 from bloomtide import BloomFilter, ScalableBloomFilter
 
+# What scatters the numbers that did not fit.
+SCATTER = 0x9E37_79B9_7F4A_7C15
+
 
 def sections(snapshot: bytes) -> list[bytes]:
     """The cells of each section: one for a Bloom filter and the first layer of a scalable one, one
@@ -49,9 +52,18 @@ def scalable_bits(core: ScalableBloomFilter) -> list[list[bool]]:
         (links,) = struct.unpack_from("<Q", snapshot, at)
         items = struct.unpack_from(f"<{links}Q", snapshot, at + 8)
         at += 8 + 8 * links
-        numbers: list[int] = []
-        for count in items:
-            numbers += _binned(stored.pop(0), count, layer.cells)
+        assert layer.capacity and layer.error_rate
+        first_bins, width = _cut(layer.capacity / layer.error_rate)
+        assert 64 * first_bins << width == layer.cells
+        numbers, scatter = [], 1
+        for link, count in enumerate(items):
+            if link:
+                scatter *= SCATTER
+                first_bins, width = 1, ((first_bins << width) - 1).bit_length()
+            below = 64 * first_bins << width
+            back = pow(scatter, -1, below) if link else 1
+            binned = _binned(stored.pop(0), count, first_bins, width)
+            numbers += [number * back % below for number in binned]
         assert len(set(numbers)) == len(numbers) == items[0]
         cells = [False] * layer.cells
         for cell in numbers:
@@ -61,35 +73,33 @@ def scalable_bits(core: ScalableBloomFilter) -> list[list[bool]]:
     return found
 
 
-def _binned(section: bytes, items: int, cells: int) -> list[int]:
+def _cut(cells: float) -> tuple[int, int]:
+    """How many bins a part of so many cells has at first, and bits of a remainder in them."""
+    bins, width = cells * 0.721 / 64, 0
+    while bins >= 32:
+        bins, width = bins / 2, width + 1
+    return math.ceil(bins * (1 + 0.5 * (2 + 0.5) / 3)), width
+
+
+def _binned(section: bytes, items: int, bins: int, width: int) -> list[int]:
     """The numbers in the bins of a part."""
-    made_for = 64
-    while made_for < items:
-        made_for += made_for // 3
-    width, slots, bins = _sizes(made_for, cells)
-    assert len(section) == 64 * bins
-    span = -(-cells // bins)
+    level = 0
+    while items > 64 * bins << level and level < width:
+        level += 1
+    planes = width - level
+    words = struct.unpack(f"<{len(section) // 8}Q", section)
+    used = (2 + planes) * bins << level
+    assert len(words) == -(-used // 8) * 8
+    assert not any(words[used:])
     numbers = []
-    for first in range(bins):
-        line = int.from_bytes(section[64 * first : 64 * first + 64], "little")
-        data, heads = line & ((1 << 384) - 1), line >> 384
-        inside = [at for at in range(128) if heads >> at & 1]
-        assert len(inside) <= slots
-        for place, at in enumerate(inside):
-            quotient = at - place - 1
-            remainder = data >> place * width & ((1 << width) - 1)
-            numbers.append(first * span + (quotient << width | remainder))
-        assert data >> len(inside) * width == 0
-    assert numbers == sorted(numbers)
+    for index in range(bins << level):
+        low, high, *plane = words[index * (2 + planes) : (index + 1) * (2 + planes)]
+        inside = [at for at in range(128) if (low | high << 64) >> at & 1]
+        assert len(inside) <= 64
+        first, path = divmod(index, 1 << level)
+        for slot, at in enumerate(inside):
+            remainder = sum((bits >> slot & 1) << j for j, bits in enumerate(plane))
+            quotient = at - slot - 1
+            numbers.append((64 * first + quotient) << width | path << planes | remainder)
+        assert not any(bits >> len(inside) for bits in plane)
     return numbers
-
-
-def _sizes(made_for: int, cells: int) -> tuple[int, int, int]:
-    """Bits of a remainder, numbers of a bin, and how many bins there are."""
-    for width in range(1, 48):
-        slots = min(384 // width, 96)
-        bins = -(-made_for // (slots - math.isqrt(slots) * 2 // 3 - 1))
-        span = -(-cells // bins)
-        if span <= (128 - slots) << width:
-            return width, slots, bins
-    raise AssertionError("no small filter has as many cells")

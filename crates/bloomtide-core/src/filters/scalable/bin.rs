@@ -1,276 +1,346 @@
-//! One bin: a sorted set of small numbers in one cache line.
+//! One bin: a set of at most 64 small numbers, in slots that are columns of bits.
 //!
-//! A number is cut in two. Its low `width` bits, the *remainder*, are stored as they are; what is above, the
-//! *quotient*, is stored by where the remainder stands:
+//! A number is cut in two: the *quotient*, below 64, and below it the *remainder*, of some bits.
 //!
 //! ```text
-//! words 0 to 5   the remainders in the order of their numbers, `width` bits each
-//! words 6 and 7  the heads: for each quotient in order a zero, then a one for every number that has it
+//! words 0 and 1   the heads: for each quotient in order a zero, then a one for every number that has it
+//! words 2, 3, ..  the planes: word 2 + j has bit j of the remainder of slot s in its bit s
 //! ```
 //!
-//! So a number takes `width` bits and about two more, and is found by counting zeros. The code has few
-//! branches, because numbers are random and so would be the branches.
+//! So a number takes two bits more than its remainder. All slots are compared at once, plane by plane. A new
+//! number goes behind those with its quotient; what is above moves up by one shift of each plane. And a bin is
+//! split in two by its highest plane, which no half needs any more.
 
-/// Words in a bin: one cache line.
-pub(super) const BIN_WORDS: usize = 8;
-/// Bits of the heads.
-pub(super) const HEAD_BITS: u32 = 128;
-/// Bits of the remainders.
-pub(super) const DATA_BITS: u32 = 384;
-const DATA_WORDS: usize = 6;
-/// Numbers in a bin at the most.
-pub(super) const MOST: usize = 96;
+use super::NEWER;
+use std::iter::zip;
 
-/// The cells of one bin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(64))]
-pub(super) struct Bin([u64; BIN_WORDS]);
+/// Words of the heads.
+pub(super) const HEADS: usize = 2;
+/// Numbers in a bin at the most, and quotients.
+pub(super) const SLOTS: u32 = 64;
 
-/// So many of the lowest bits: none if there are fewer than none, at most all.
+/// The lowest `bits` bits, fewer than 64.
 #[inline(always)]
-fn low(bits: i32) -> u64 {
-    let bits = bits.clamp(0, 64) as u32;
-    u64::MAX.wrapping_shr(64 - bits) & 0u64.wrapping_sub(u64::from(bits > 0))
+pub(super) fn low(bits: u32) -> u64 {
+    (1 << bits) - 1
 }
 
-/// Position of the zero with this number in two words, where it must be.
+/// The bits of a word at the ones of a mask, moved down next to one another.
 #[inline(always)]
-fn select<const BMI2: bool>(words: [u64; 2], number: u32) -> u32 {
-    let below = words[0].count_zeros();
-    let high = number >= below;
+fn compress<const LEVEL: u8>(word: u64, mut mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if BMI2 {
-        use std::arch::x86_64::_pdep_u64;
-        let above = number.wrapping_sub(below);
+    if LEVEL >= NEWER {
         // SAFETY: who says so has seen that the processor has the instruction.
-        let (low, up) = unsafe {
-            (_pdep_u64(1 << (number & 63), !words[0]), _pdep_u64(1 << (above & 63), !words[1]))
-        };
-        // Both are looked for, since which one it is could not be predicted.
-        let choice = 0u32.wrapping_sub(u32::from(high));
-        return low.trailing_zeros() & !choice | (64 + up.trailing_zeros()) & choice;
+        return unsafe { std::arch::x86_64::_pext_u64(word, mask) };
     }
-    let mut zeros = !words[usize::from(high)];
+    let (mut out, mut at) = (0, 0);
+    while mask != 0 {
+        out |= (word >> mask.trailing_zeros() & 1) << at;
+        mask &= mask - 1;
+        at += 1;
+    }
+    out
+}
+
+/// The other way: the lowest bits of a word moved up to the ones of a mask.
+#[inline(always)]
+fn expand<const LEVEL: u8>(word: u64, mut mask: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if LEVEL >= NEWER {
+        // SAFETY: as above.
+        return unsafe { std::arch::x86_64::_pdep_u64(word, mask) };
+    }
+    let (mut out, mut at) = (0, 0);
+    while mask != 0 {
+        out |= (word >> at & 1) << mask.trailing_zeros();
+        mask &= mask - 1;
+        at += 1;
+    }
+    out
+}
+
+/// Position of the zero with this number in the heads, where it must be.
+#[inline(always)]
+fn select<const LEVEL: u8>(bin: &[u64], number: u32) -> u32 {
+    let below = bin[0].count_zeros();
+    let high = number >= below;
+    if LEVEL >= NEWER {
+        // Both are looked for, since which one it is could not be predicted.
+        let first = expand::<LEVEL>(1 << (number & 63), !bin[0]).trailing_zeros();
+        let second = expand::<LEVEL>(1 << (number.wrapping_sub(below) & 63), !bin[1]);
+        return if high { 64 + second.trailing_zeros() } else { first };
+    }
+    let mut zeros = !bin[usize::from(high)];
     for _ in 0..if high { number - below } else { number } {
         zeros &= zeros.wrapping_sub(1);
     }
     zeros.trailing_zeros() + if high { 64 } else { 0 }
 }
 
-impl Bin {
-    #[inline(always)]
-    fn head(&self) -> u128 {
-        u128::from(self.0[6]) | u128::from(self.0[7]) << 64
-    }
+#[inline(always)]
+fn heads(bin: &[u64]) -> u128 {
+    u128::from(bin[0]) | u128::from(bin[1]) << 64
+}
 
-    #[inline(always)]
-    fn set_head(&mut self, head: u128) {
-        (self.0[6], self.0[7]) = (head as u64, (head >> 64) as u64);
-    }
+#[inline(always)]
+fn set_heads(bin: &mut [u64], heads: u128) {
+    (bin[0], bin[1]) = (heads as u64, (heads >> 64) as u64);
+}
 
-    /// How many numbers are inside.
-    #[inline(always)]
-    pub(super) fn len(&self) -> u32 {
-        self.0[6].count_ones() + self.0[7].count_ones()
-    }
+/// How many numbers are inside.
+#[inline(always)]
+pub(super) fn len(bin: &[u64]) -> u32 {
+    bin[0].count_ones() + bin[1].count_ones()
+}
 
-    /// The remainder in a place.
-    #[inline(always)]
-    fn get(&self, place: u32, width: u32) -> u64 {
-        let first = place * width;
-        let (word, shift) = ((first / 64) as usize, first % 64);
-        let above = self.0[(word + 1) % BIN_WORDS] << 1 << (63 - shift);
-        (self.0[word % BIN_WORDS] >> shift | above) & ((1 << width) - 1)
-    }
+/// Looks for a number: whether it is there, and the slot behind those with its quotient.
+#[inline(always)]
+pub(super) fn find<const LEVEL: u8>(bin: &[u64], quotient: u32, remainder: u64) -> (bool, u32) {
+    let zero = select::<LEVEL>(bin, quotient);
+    let behind = (heads(bin) >> 1 >> zero) as u64;
+    // The ones up to the next zero are the slots with the quotient.
+    let (first, run) = (zero - quotient, behind & !behind.wrapping_add(1));
+    let same = same::<LEVEL>(bin, remainder) >> (first & 63);
+    (same & run != 0, first + run.count_ones())
+}
 
-    /// The place that a number has or would have, and whether it is there.
-    #[inline(always)]
-    pub(super) fn find<const BMI2: bool>(
-        &self,
-        quotient: u32,
-        remainder: u64,
-        width: u32,
-    ) -> (u32, bool) {
-        let zero = select::<BMI2>([self.0[6], self.0[7]], quotient);
-        let run = self.head() >> 1 >> zero;
-        let start = zero - quotient;
-        // Most quotients have two numbers at the most.
-        let (one, two) = (run & 1 == 1, run & 3 == 3);
-        let (first, second) = (self.get(start, width), self.get(start + 1, width));
-        let mut place = start + u32::from(one & (first < remainder));
-        place += u32::from(two & (second < remainder));
-        let mut found = (one & (first == remainder)) | (two & (second == remainder));
-        if run & 7 == 7 {
-            for number in start + 2..start + run.trailing_ones() {
-                let there = self.get(number, width);
-                place += u32::from(there < remainder);
-                found |= there == remainder;
-            }
-        }
-        (place, found)
+/// The slots with a remainder. Free slots may be among them.
+#[inline(always)]
+fn same<const LEVEL: u8>(bin: &[u64], remainder: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if LEVEL == super::NEWEST && bin.len() >= 8 {
+        // SAFETY: who says so has seen that the processor has the instructions, and the bin is long enough.
+        return unsafe { avx512::same(bin, remainder) };
     }
+    let differ = |(j, plane): (usize, &u64)| plane ^ 0u64.wrapping_sub(remainder >> j & 1);
+    !bin[HEADS..].iter().enumerate().map(differ).fold(0, |any, plane| any | plane)
+}
 
-    /// Puts a number where `find` said. There must be a free slot.
-    #[inline(always)]
-    pub(super) fn insert(&mut self, place: u32, quotient: u32, remainder: u64, width: u32) {
-        let (head, at) = (self.head(), place + quotient + 1);
-        let before = head & ((1 << at) - 1);
-        self.set_head(before | 1 << at | (head ^ before) << 1);
-        let (word, shift) = ((place * width / 64) as usize, place * width % 64);
-        let old = self.0;
-        // What is above the new remainder moves up by its width, ...
-        for i in 1..DATA_WORDS {
-            let moved = old[i] << width | old[i - 1] >> (64 - width);
-            self.0[i] = if i > word { moved } else { old[i] };
-        }
-        // ... within its word as well, ...
-        let (here, above) = (&mut self.0[word % DATA_WORDS], old[word % DATA_WORDS]);
-        let below = above & low(shift as i32);
-        *here = below | remainder << shift | (above ^ below) << width;
-        // ... and the next word takes what does not fit.
-        let next = &mut self.0[(word + 1) % BIN_WORDS];
-        *next = *next & !low((shift + width) as i32 - 64) | remainder >> 1 >> (63 - shift);
+/// Puts a number into the slot that `find` said. The bin must not be full.
+#[inline(always)]
+pub(super) fn insert<const LEVEL: u8>(bin: &mut [u64], slot: u32, quotient: u32, remainder: u64) {
+    let (all, at) = (heads(bin), slot + quotient + 1);
+    // To add what is above moves it up by one.
+    let moved = all + (all & u128::MAX << at);
+    let all = moved | 1 << at;
+    let above = u64::MAX << slot;
+    #[cfg(target_arch = "x86_64")]
+    if LEVEL == super::NEWEST && bin.len() >= 8 {
+        // SAFETY: as above.
+        unsafe { avx512::insert(bin, above, 1 << slot, remainder) };
+        return set_heads(bin, all);
     }
-
-    /// The largest number inside.
-    #[inline(always)]
-    pub(super) fn last(&self, width: u32) -> Option<u64> {
-        let place = self.len().checked_sub(1)?;
-        let at = HEAD_BITS - 1 - self.head().leading_zeros();
-        Some(u64::from(at - 1 - place) << width | self.get(place, width))
-    }
-
-    /// Takes the largest number out.
-    pub(super) fn pop(&mut self, width: u32) {
-        let Some(place) = self.len().checked_sub(1) else { return };
-        let head = self.head();
-        self.set_head(head ^ 1 << (HEAD_BITS - 1 - head.leading_zeros()));
-        for (i, word) in self.0[..DATA_WORDS].iter_mut().enumerate() {
-            *word &= low((place * width) as i32 - i as i32 * 64);
-        }
-    }
-
-    /// The numbers inside, from the smallest.
-    #[inline(always)]
-    pub(super) fn numbers<'a>(&self, width: u32, out: &'a mut [u64; MOST]) -> &'a [u64] {
-        let mut place = 0;
-        for (mut head, first) in [(self.0[6], 0), (self.0[7], 64)] {
-            while head != 0 && place < MOST as u32 {
-                let quotient = first + head.trailing_zeros() - place - 1;
-                out[place as usize] = u64::from(quotient) << width | self.get(place, width);
-                head &= head - 1;
-                place += 1;
-            }
-        }
-        &out[..place as usize]
-    }
-
-    /// Whether the heads begin with a zero, and nothing is set behind the last remainder.
-    pub(super) fn is_clean(&self, width: u32) -> bool {
-        let used = self.len() * width;
-        let beyond = |i: usize| self.0[i] & !low(used as i32 - i as i32 * 64);
-        used <= DATA_BITS && self.0[6] & 1 == 0 && (0..DATA_WORDS).all(|i| beyond(i) == 0)
+    set_heads(bin, all);
+    for (j, plane) in bin[HEADS..].iter_mut().enumerate() {
+        *plane += (*plane & above) + ((remainder >> j & 1) << slot);
     }
 }
 
-/// A bin that is filled in the order of its numbers. It has its last word in a register.
-#[derive(Default)]
-pub(super) struct Filling {
-    bin: Bin,
-    len: u32,
-    /// The word that is being filled, its place, and how many bits of it are.
-    word: u64,
-    at: usize,
-    bits: u32,
+/// Vectors of eight words. The last one overlaps the one before it, and none goes beyond the bin: to reach into
+/// a line that nobody asked for takes longer than all else.
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use super::HEADS;
+    use std::arch::x86_64::*;
+
+    /// Which of the eight words from `at` on are planes, and which of those have a one for the remainder.
+    #[inline(always)]
+    fn lanes(at: usize, remainder: u64) -> (u8, u8) {
+        ((u64::MAX << HEADS >> at) as u8, (remainder << HEADS >> at) as u8)
+    }
+
+    /// # Safety
+    /// The processor has AVX-512F, and the bin eight words.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn same(bin: &[u64], remainder: u64) -> u64 {
+        let (mut differ, ones) = (_mm512_setzero_si512(), _mm512_set1_epi64(-1));
+        let (mut at, last) = (0, bin.len() - 8);
+        loop {
+            let (planes, bits) = lanes(at, remainder);
+            // SAFETY: eight words from `at` on are in the bin.
+            let words = unsafe { _mm512_loadu_epi64(bin.as_ptr().add(at).cast()) };
+            let other = _mm512_mask_xor_epi64(words, bits, words, ones);
+            differ = _mm512_mask_or_epi64(differ, planes, differ, other);
+            if at == last {
+                return !_mm512_reduce_or_epi64(differ) as u64;
+            }
+            at = last.min(at + 8);
+        }
+    }
+
+    /// Moves the slots `above` up by one, in the planes, and puts a remainder into the one that is free then.
+    ///
+    /// # Safety
+    /// The processor has AVX-512F, and the bin eight words.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn insert(bin: &mut [u64], above: u64, slot: u64, remainder: u64) {
+        let (above, slot) = (_mm512_set1_epi64(above as i64), _mm512_set1_epi64(slot as i64));
+        let moved = |words: __m512i, at: usize| {
+            let (planes, bits) = lanes(at, remainder);
+            let moved = _mm512_and_si512(words, above);
+            let moved = _mm512_mask_add_epi64(words, planes, words, moved);
+            _mm512_mask_add_epi64(moved, bits, moved, slot)
+        };
+        let (bin, last) = (bin.as_mut_ptr(), bin.len() - 8);
+        // SAFETY: eight words from `at` on are in the bin, as `at` is `last` at most.
+        unsafe {
+            // The last ones are read before the first ones are written.
+            let behind = moved(_mm512_loadu_epi64(bin.add(last).cast()), last);
+            for at in (0..last).step_by(8) {
+                let words = _mm512_loadu_epi64(bin.add(at).cast());
+                _mm512_storeu_epi64(bin.add(at).cast(), moved(words, at));
+            }
+            _mm512_storeu_epi64(bin.add(last).cast(), behind);
+        }
+    }
 }
 
-impl Filling {
-    pub(super) fn len(&self) -> u32 {
-        self.len
-    }
+/// The number in the last slot of a full bin: no quotient there is larger.
+pub(super) fn last(bin: &[u64]) -> (u32, u64) {
+    let bit = |(j, plane): (usize, &u64)| plane >> (SLOTS - 1) << j;
+    let at = u128::BITS - 1 - heads(bin).leading_zeros();
+    (at - SLOTS, bin[HEADS..].iter().enumerate().map(bit).sum())
+}
 
-    /// Appends a number that is larger than all before it. There must be a free slot.
-    #[inline(always)]
-    pub(super) fn push(&mut self, quotient: u32, remainder: u64, width: u32) {
-        let at = self.len + quotient + 1;
-        self.bin.0[DATA_WORDS + at as usize / 64 % 2] |= 1 << (at % 64);
-        self.len += 1;
-        self.word |= remainder << self.bits;
-        self.bits += width;
-        if self.bits >= 64 {
-            self.bin.0[self.at % DATA_WORDS] = self.word;
-            self.at += 1;
-            self.bits -= 64;
-            self.word = remainder >> (width - self.bits);
+/// Takes it out.
+pub(super) fn pop(bin: &mut [u64]) {
+    let all = heads(bin);
+    set_heads(bin, all ^ 1 << (u128::BITS - 1 - all.leading_zeros()));
+    bin[HEADS..].iter_mut().for_each(|plane| *plane &= u64::MAX >> 1);
+}
+
+/// Puts every number of a bin into one of two, by the highest bit of its remainder.
+#[inline(always)]
+pub(super) fn split<const LEVEL: u8>(bin: &[u64], halves: &mut [u64]) {
+    let (bin, highest) = bin.split_at(bin.len() - 1);
+    let (none, one) = halves.split_at_mut(bin.len());
+    for (half, chosen) in [(none, !highest[0]), (one, highest[0])] {
+        // All zeros of the heads, and the ones of the numbers that are chosen.
+        let first = !bin[0] | expand::<LEVEL>(chosen, bin[0]);
+        let second = !bin[1] | expand::<LEVEL>(chosen >> bin[0].count_ones(), bin[1]);
+        let behind = u128::from(compress::<LEVEL>(bin[1], second)) << first.count_ones();
+        set_heads(half, u128::from(compress::<LEVEL>(bin[0], first)) | behind);
+        for (to, plane) in zip(&mut half[HEADS..], &bin[HEADS..]) {
+            *to = compress::<LEVEL>(*plane, chosen);
         }
     }
+}
 
-    /// The bin; an empty one is begun.
-    #[inline(always)]
-    pub(super) fn take(&mut self) -> Bin {
-        let Filling { mut bin, word, at, bits, .. } = std::mem::take(self);
-        if bits > 0 {
-            bin.0[at % DATA_WORDS] = word;
-        }
-        bin
-    }
+/// The numbers inside, in the order of their quotients: quotients with their remainders.
+pub(super) fn numbers(bin: &[u64]) -> impl Iterator<Item = (u32, u64)> + '_ {
+    let mut left = heads(bin);
+    (0..len(bin).min(SLOTS)).map(move |slot| {
+        let at = left.trailing_zeros();
+        left &= left - 1;
+        let bit = |(j, plane): (usize, &u64)| (plane >> slot & 1) << j;
+        (at.saturating_sub(slot + 1), bin[HEADS..].iter().enumerate().map(bit).sum())
+    })
+}
+
+/// Whether it is a set of at most 64 numbers, with nothing in the free slots.
+pub(super) fn is_sound(bin: &[u64]) -> bool {
+    let free = u64::MAX.checked_shl(len(bin)).unwrap_or(0);
+    let mut all: Vec<_> = numbers(bin).collect();
+    let in_order = all.is_sorted_by_key(|(quotient, _)| *quotient);
+    all.sort_unstable();
+    len(bin) <= SLOTS
+        && bin[0] & 1 == 0
+        && bin[HEADS..].iter().all(|plane| plane & free == 0)
+        && in_order
+        && all.is_sorted_by(|a, b| a < b)
+        && all.iter().all(|(quotient, _)| *quotient < SLOTS)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::PLAIN;
     use super::*;
     use std::collections::BTreeSet;
 
-    #[test]
-    fn a_bin_is_a_sorted_set() {
+    fn random() -> impl FnMut() -> u64 {
         let mut random = 1u64;
-        let mut next = move || {
+        move || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
             random >> 20
-        };
-        for width in [1, 3, 7, 8, 13, 31, 48] {
-            let slots = (DATA_BITS / width).min(80);
-            for quotients in [1, HEAD_BITS - slots] {
-                let (mut bin, mut set) = (Bin::default(), BTreeSet::new());
-                for _ in 0..4 * slots {
-                    let number = next() % (u64::from(quotients) << width);
-                    let (q, r) = ((number >> width) as u32, number & low(width as i32));
-                    let (place, found) = bin.find::<false>(q, r, width);
-                    assert_eq!(found, set.contains(&number));
-                    if !found {
-                        if bin.len() == slots {
-                            assert_eq!(bin.last(width), set.pop_last());
-                            bin.pop(width);
-                        } else {
-                            bin.insert(place, q, r, width);
-                            set.insert(number);
-                        }
+        }
+    }
+
+    fn sorted(bin: &[u64]) -> Vec<(u32, u64)> {
+        let mut numbers: Vec<_> = numbers(bin).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    #[test]
+    fn a_bin_is_a_set_and_is_split_by_the_highest_bit() {
+        let mut next = random();
+        for width in [0, 1, 3, 5, 6, 8, 9, 14, 15, 31, 40] {
+            for quotients in [1, 3, 64] {
+                let mut bin = vec![0; HEADS + width];
+                let (mut set, mut quotient_of_last) = (BTreeSet::new(), 0);
+                for _ in 0..200 {
+                    let (q, r) = (next() as u32 % quotients, next() & low(width as u32));
+                    let (found, slot) = find::<PLAIN>(&bin, q, r);
+                    assert_eq!(found, set.contains(&(q, r)));
+                    assert_eq!(slot as usize, set.range(..(q + 1, 0)).count());
+                    if !found && len(&bin) == SLOTS {
+                        assert!(set.remove(&last(&bin)));
+                        quotient_of_last = last(&bin).0;
+                        assert!(set.iter().all(|(quotient, _)| *quotient <= quotient_of_last));
+                        pop(&mut bin);
+                    } else if !found {
+                        insert::<PLAIN>(&mut bin, slot, q, r);
+                        set.insert((q, r));
                     }
-                    let numbers = &mut [0; MOST];
-                    assert!(bin.numbers(width, numbers).iter().eq(&set), "{width} {quotients}");
-                    assert!(bin.is_clean(width));
-                    let mut again = Filling::default();
-                    for number in &set {
-                        again.push((number >> width) as u32, number & low(width as i32), width);
-                    }
-                    assert_eq!(again.take(), bin);
+                    assert!(is_sound(&bin) && sorted(&bin).iter().eq(&set), "{width} {quotients}");
                 }
-                assert_eq!(set.len(), bin.len() as usize);
+                if width > 0 {
+                    let mut halves = vec![0; 2 * (bin.len() - 1)];
+                    split::<PLAIN>(&bin, &mut halves);
+                    let low = low(width as u32 - 1);
+                    for (half, bit) in halves.chunks(bin.len() - 1).zip([0, low + 1]) {
+                        let there = set.iter().filter(|(_, r)| r & !low == bit);
+                        let there: Vec<_> = there.map(|(q, r)| (*q, r & low)).collect();
+                        assert!(is_sound(half) && sorted(half) == there, "{width} {quotients}");
+                    }
+                }
+                assert!(quotient_of_last < quotients);
             }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn agrees<const LEVEL: u8>() {
+        let mut next = random();
+        for width in 1..40 {
+            let (mut plain, mut fast) = (vec![0; HEADS + width], vec![0; HEADS + width]);
+            while len(&plain) < SLOTS {
+                let (q, r) = (next() as u32 % 64, next() & low(width as u32));
+                let (found, slot) = find::<PLAIN>(&plain, q, r);
+                assert_eq!(find::<LEVEL>(&fast, q, r), (found, slot));
+                if !found {
+                    insert::<PLAIN>(&mut plain, slot, q, r);
+                    insert::<LEVEL>(&mut fast, slot, q, r);
+                }
+                assert_eq!(plain, fast);
+            }
+            let [mut halves, mut fast_halves] = [(); 2].map(|()| vec![0; 2 * (plain.len() - 1)]);
+            split::<PLAIN>(&plain, &mut halves);
+            split::<LEVEL>(&fast, &mut fast_halves);
+            assert_eq!(halves, fast_halves);
         }
     }
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn both_ways_to_select_agree() {
+    fn all_processors_agree() {
         if is_x86_feature_detected!("bmi2") {
-            for words in
-                [[0u64, 0], [!1, !0 >> 7], [1 << 63, 1], [!0, 6], [0x1234_5678_9ABC_DEF0, 5]]
-            {
-                for number in 0..words[0].count_zeros() + words[1].count_zeros() {
-                    assert_eq!(select::<true>(words, number), select::<false>(words, number));
-                }
-            }
+            agrees::<NEWER>();
+        }
+        if is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("avx512f") {
+            agrees::<{ super::super::NEWEST }>();
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::batch::GROUP;
 use crate::error::{Error, Result};
 use crate::filters::{BloomFilter, Measure};
 use crate::hash::{Hasher, KeyHash};
+use crate::positions::reduce;
 
 /// Keys of one size and error.
 #[derive(Debug)]
@@ -59,8 +60,9 @@ impl Layer {
     pub(super) fn place(&self, hash: KeyHash) -> (usize, Place) {
         match (&self.plan.shape, &self.cells) {
             (Shape::Sparse(plan), Cells::Sparse(parts)) => {
-                let (part, number) = plan.place(hash);
-                (part, parts[part].sizes().place(number))
+                let (part, rest) = plan.part(hash);
+                let sizes = parts[part].sizes();
+                (part, sizes.place(reduce(rest, sizes.universe())))
             }
             _ => (0, Place::default()),
         }
@@ -76,26 +78,26 @@ impl Layer {
     }
 
     #[inline(always)]
-    pub(super) fn contains<const BMI2: bool>(
+    pub(super) fn contains<const LEVEL: u8>(
         &self,
         hash: KeyHash,
         (part, place): (usize, Place),
     ) -> bool {
         match &self.cells {
             Cells::Bloom(filter) => filter.contains(hash),
-            Cells::Sparse(parts) => parts[part].contains::<BMI2>(place),
+            Cells::Sparse(parts) => parts[part].contains::<LEVEL>(place),
         }
     }
 
     /// Turns `known` to true for the keys of a group that may be inside.
     #[inline(always)]
-    pub(super) fn recognize<const BMI2: bool>(&self, group: &[KeyHash], known: &mut [bool; GROUP]) {
+    pub(super) fn recognize<const LEVEL: u8>(&self, group: &[KeyHash], known: &mut [bool; GROUP]) {
         let mut found = [false; GROUP];
         if let Cells::Bloom(filter) = &self.cells {
             filter.contains_group(group, &mut found[..group.len()]);
         } else {
             for (hash, found) in group.iter().zip(&mut found) {
-                *found = self.contains::<BMI2>(*hash, self.place(*hash));
+                *found = self.contains::<LEVEL>(*hash, self.place(*hash));
             }
         }
         known.iter_mut().zip(found).for_each(|(known, found)| *known |= found);
@@ -104,7 +106,7 @@ impl Layer {
     /// Adds the key unless it is there. Growing comes first, and is all that can fail; `moves` counts it, since
     /// places that were found before it are wrong.
     #[inline(always)]
-    pub(super) fn insert<const BMI2: bool>(
+    pub(super) fn insert<const LEVEL: u8>(
         &mut self,
         hash: KeyHash,
         (index, mut place): (usize, Place),
@@ -115,15 +117,15 @@ impl Layer {
             Cells::Bloom(filter) => unsafe { filter.add_unsynchronised(hash) },
             Cells::Sparse(parts) => {
                 if parts[index].is_full() {
-                    if parts[index].contains::<BMI2>(place) {
+                    if parts[index].contains::<LEVEL>(place) {
                         return Ok(false);
                     }
-                    grow(&self.plan, index, &mut parts[index])?;
+                    parts[index] = part::grown(&parts[index])?;
                     *moves += 1;
                     place = self.place(hash).1;
                 }
                 let Cells::Sparse(parts) = &mut self.cells else { return Ok(false) };
-                parts[index].insert::<BMI2>(place)?
+                parts[index].insert::<LEVEL>(place)?
             }
         };
         self.items += u64::from(new);
@@ -137,11 +139,15 @@ impl Layer {
 
     pub(super) fn measure(&self) -> Measure {
         let items = self.items as f64;
-        if let Cells::Bloom(filter) = &self.cells {
-            return Measure { items, ..filter.measure() };
+        match &self.cells {
+            Cells::Bloom(filter) => Measure { items, ..filter.measure() },
+            Cells::Sparse(parts) => {
+                let fills =
+                    parts.iter().map(|part| part.items() as f64 / part.sizes().universe() as f64);
+                let error = fills.sum::<f64>() / parts.len() as f64;
+                Measure { items, fill: items / self.plan.cells() as f64, error, saturated: 0 }
+            }
         }
-        let fill = self.plan.error_at(items);
-        Measure { items, fill, error: fill, saturated: 0 }
     }
 
     pub(super) fn copy(&self) -> Result<Self> {
@@ -186,12 +192,4 @@ impl Layer {
             _ => broken("a layer of another kind".to_owned()),
         }
     }
-}
-
-#[cold]
-fn grow(plan: &LayerPlan, index: usize, part: &mut Part) -> Result<()> {
-    if let Shape::Sparse(plan) = &plan.shape {
-        *part = part::moved(part, plan.sizes(index, part.items() + 1))?;
-    }
-    Ok(())
 }

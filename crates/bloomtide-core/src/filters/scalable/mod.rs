@@ -17,28 +17,43 @@
 //! # Errors in answers
 //! No false negatives. False positives at most the target, however many keys there are.
 
-/// Runs a method with `true` where the processor selects a bit in one instruction, else with `false`. Every
-/// processor with AVX2 does.
+/// What the processor has: nothing in particular, the instructions for bits that came with AVX2, or AVX-512 as well.
+const PLAIN: u8 = 0;
+const NEWER: u8 = 1;
+#[cfg(target_arch = "x86_64")]
+const NEWEST: u8 = 2;
+
+/// Runs a method with the best of these that the processor has.
 macro_rules! at_best {
     ($vis:vis $name:ident($this:ident: $kind:ty $(, $argument:ident: $type:ty)*) -> $answer:ty, $method:ident) => {
         #[inline]
         $vis fn $name($this: $kind $(, $argument: $type)*) -> $answer {
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+                #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
                 unsafe fn newer($this: $kind $(, $argument: $type)*) -> $answer {
-                    $this.$method::<true>($($argument),*)
+                    $this.$method::<{ $crate::filters::scalable::NEWER }>($($argument),*)
                 }
-                if is_x86_feature_detected!("avx2")
+                #[target_feature(enable = "avx512f,bmi1,bmi2,lzcnt,popcnt")]
+                unsafe fn newest($this: $kind $(, $argument: $type)*) -> $answer {
+                    $this.$method::<{ $crate::filters::scalable::NEWEST }>($($argument),*)
+                }
+                if is_x86_feature_detected!("bmi1")
                     && is_x86_feature_detected!("bmi2")
                     && is_x86_feature_detected!("lzcnt")
                     && is_x86_feature_detected!("popcnt")
                 {
                     // SAFETY: the processor has the instructions.
-                    return unsafe { newer($this $(, $argument)*) };
+                    return unsafe {
+                        if is_x86_feature_detected!("avx512f") {
+                            newest($this $(, $argument)*)
+                        } else {
+                            newer($this $(, $argument)*)
+                        }
+                    };
                 }
             }
-            $this.$method::<false>($($argument),*)
+            $this.$method::<{ $crate::filters::scalable::PLAIN }>($($argument),*)
         }
     };
 }
@@ -152,28 +167,28 @@ impl ScalableBloomFilter {
     }
 
     #[inline(always)]
-    fn add_by<const BMI2: bool>(&mut self, hash: KeyHash) -> Result<bool> {
+    fn add_by<const LEVEL: u8>(&mut self, hash: KeyHash) -> Result<bool> {
         let Some((newest, older)) = self.layers.split_last_mut() else { return Ok(false) };
         let place = newest.place(hash);
         // The largest layer is the farthest away: it is asked for before the others are looked at.
         newest.prefetch(hash, place);
         // A loop, as a closure would not be compiled for the newer processor.
         for layer in older {
-            if layer.contains::<BMI2>(hash, layer.place(hash)) {
+            if layer.contains::<LEVEL>(hash, layer.place(hash)) {
                 return Ok(false);
             }
         }
         if !newest.is_full() {
-            return newest.insert::<BMI2>(hash, place, &mut self.moves);
+            return newest.insert::<LEVEL>(hash, place, &mut self.moves);
         }
-        Ok(!newest.contains::<BMI2>(hash, place) && self.add_above(hash)?)
+        Ok(!newest.contains::<LEVEL>(hash, place) && self.add_above(hash)?)
     }
 
     /// Makes the next layer, with a key in it.
     #[cold]
     fn add_above(&mut self, hash: KeyHash) -> Result<bool> {
         let mut layer = Layer::new(self.plan.layer(self.layers.len() as u32)?, self.hasher)?;
-        let new = layer.insert::<false>(hash, layer.place(hash), &mut self.moves)?;
+        let new = layer.insert::<PLAIN>(hash, layer.place(hash), &mut self.moves)?;
         self.layers.push(layer);
         self.moves += 1;
         Ok(new)
@@ -198,7 +213,7 @@ impl ScalableBloomFilter {
 
     /// Adds the keys of a group in order.
     #[inline(always)]
-    fn add_group_by<const BMI2: bool>(&mut self, group: &Group, out: &mut [bool]) -> Many {
+    fn add_group_by<const LEVEL: u8>(&mut self, group: &Group, out: &mut [bool]) -> Many {
         let mut known = [false; GROUP];
         let newest = self.layers.len() - 1;
         // Only the newest layer changes. Nearly full, it could become an older one among these keys.
@@ -206,19 +221,19 @@ impl ScalableBloomFilter {
             && self.layers[newest].plan.capacity - self.layers[newest].items >= GROUP as u64;
         if apart {
             for layer in &self.layers[..newest] {
-                layer.recognize::<BMI2>(group.hashes(), &mut known);
+                layer.recognize::<LEVEL>(group.hashes(), &mut known);
             }
         }
         for (row, hash) in group.hashes().iter().enumerate() {
             let added = if !apart {
-                self.add_by::<BMI2>(*hash)
+                self.add_by::<LEVEL>(*hash)
             } else if known[row] {
                 Ok(false)
             } else {
                 let layer = &mut self.layers[newest];
                 let place =
                     if group.moves == self.moves { group.places[row] } else { layer.place(*hash) };
-                layer.insert::<BMI2>(*hash, place, &mut self.moves)
+                layer.insert::<LEVEL>(*hash, place, &mut self.moves)
             };
             out[row] = added.map_err(|error| (row, error))?;
         }
@@ -227,7 +242,7 @@ impl ScalableBloomFilter {
 
     /// Finds the places of a group and asks for their lines.
     #[inline(always)]
-    fn prepare_by<const BMI2: bool>(&self, group: &mut Group) {
+    fn prepare_by<const LEVEL: u8>(&self, group: &mut Group) {
         group.moves = self.moves;
         let Some((newest, older)) = self.layers.split_last() else { return };
         for (hash, place) in group.hashes[..group.len].iter().zip(&mut group.places) {
@@ -245,10 +260,10 @@ impl ScalableBloomFilter {
     }
 
     #[inline(always)]
-    fn contains_by<const BMI2: bool>(&self, hash: KeyHash) -> bool {
+    fn contains_by<const LEVEL: u8>(&self, hash: KeyHash) -> bool {
         // Newest first: it is the largest, and repeats come soon.
         for layer in self.layers.iter().rev() {
-            if layer.contains::<BMI2>(hash, layer.place(hash)) {
+            if layer.contains::<LEVEL>(hash, layer.place(hash)) {
                 return true;
             }
         }
@@ -256,14 +271,14 @@ impl ScalableBloomFilter {
     }
 
     #[inline(always)]
-    fn ask_group_by<const BMI2: bool>(&self, group: &Group, out: &mut [bool]) {
+    fn ask_group_by<const LEVEL: u8>(&self, group: &Group, out: &mut [bool]) {
         let mut known = [false; GROUP];
         let Some((newest, older)) = self.layers.split_last() else { return };
         for layer in older {
-            layer.recognize::<BMI2>(group.hashes(), &mut known);
+            layer.recognize::<LEVEL>(group.hashes(), &mut known);
         }
         for (row, hash) in group.hashes().iter().enumerate() {
-            out[row] = newest.contains::<BMI2>(*hash, group.places[row]) | known[row];
+            out[row] = newest.contains::<LEVEL>(*hash, group.places[row]) | known[row];
         }
     }
 

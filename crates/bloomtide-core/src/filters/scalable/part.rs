@@ -1,94 +1,104 @@
-//! A set of numbers that is small at every size: bins in the order of their numbers.
+//! A set of numbers that is small at every size: bins, of which there are twice as many when they are full.
 //!
-//! Bin b has the numbers from b·`span` on. When there are as many numbers as the bins were made for, they
-//! move into a third more bins, from first to last, so that memory follows the numbers closely.
+//! A number is cut like this, with b bits for the planes of the first bins and `level` the times that they
+//! were split:
+//!
+//! ```text
+//! number      first bin, 0 to `first` - 1 | quotient, 6 bits | b bits
+//! after that  first bin | the highest `level` of the b bits    number of the bin
+//!             quotient
+//!             the other b - `level` bits                       remainder
+//! ```
+//!
+//! So each bin becomes two that are neighbours, by one bit of the remainder, and memory follows the numbers.
 //!
 //! # Invariants
-//! I1  The sizes are those that the number of items gives (`Sizes::grown`).
-//! I2  A bin has the smallest of its numbers. Those that do not fit, about one in fifty, are in the `rest`,
-//!     a part of its own.
+//! I1  The level is the one that the number of items gives (`Sizes::grown`).
+//! I2  Numbers that do not fit into their bin are in the `rest`, a part of its own: none has a smaller quotient
+//!     than those in the bin. They are few, and scattered there, as most of them have large quotients.
 
-use super::bin::{BIN_WORDS, Bin, DATA_BITS, Filling, HEAD_BITS, MOST};
+use super::PLAIN;
+use super::bin::{self, HEADS, SLOTS, low};
+use crate::batch::prefetch;
 use crate::cells::Words;
-use crate::cells::divisor::Divisor;
 use crate::error::{Error, Result};
-
-/// Numbers that the first bins are made for.
-const FIRST: u64 = 64;
 
 /// How many bins there are, and how a number is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Numbers are below this.
-    universe: u64,
-    /// Numbers the bins are made for.
-    room: u64,
-    bins: u64,
-    span: Divisor,
-    /// Bits of a remainder.
-    width: u32,
-    /// Numbers that a bin takes.
-    slots: u32,
+    /// Bins before any was split.
+    first: u64,
+    /// Bits of a remainder in those.
+    bits: u32,
+    /// How often the bins were split.
+    level: u32,
 }
 
 impl Sizes {
-    /// The fewest bins for `room` numbers below `universe`. Bins get a Poisson number each, so they are planned with
-    /// two thirds of a standard deviation to spare: more would cost more than the rest does.
-    pub(super) fn new(room: u64, universe: u64) -> Self {
-        const WIDEST: u32 = 48;
-        let cut = |width: u32| {
-            let slots = (DATA_BITS / width).min(MOST as u32);
-            let usual = slots - slots.isqrt() * 2 / 3 - 1;
-            // The heads have no place for more quotients.
-            let quotients = HEAD_BITS - slots;
-            let bins = room.div_ceil(u64::from(usual)).max(1);
-            let span = universe.div_ceil(bins).max(1);
-            let fits = span.div_ceil(1 << width) <= u64::from(quotients);
-            let bins = if fits { bins } else { universe.div_ceil(u64::from(quotients) << width) };
-            let span = Divisor::new(universe.div_ceil(bins).max(1));
-            (fits, Sizes { universe, room, bins, span, width, slots })
-        };
-        let fitting = (1..WIDEST).map(cut).find(|(fits, _)| *fits);
-        fitting.unwrap_or_else(|| cut(WIDEST)).1
+    /// So many bins with so many planes.
+    pub(super) fn new(first: u64, bits: u32) -> Self {
+        Sizes { first, bits, level: 0 }
     }
 
-    /// The sizes for so many items of part `number` of `parts`. Parts grow at different times, so that
-    /// the memory of all of them together has no steps.
-    pub(super) fn grown(items: u64, universe: u64, number: u64, parts: u64) -> Self {
-        let mut room = FIRST + FIRST / 3 * number / parts;
-        while room < items {
-            room += room / 3;
+    /// Those that so many items need. Bins are split when they are full on average: what does not fit is few
+    /// until then, and bins that are half empty afterwards would cost more.
+    pub(super) fn grown(mut self, items: u64) -> Self {
+        self.level = 0;
+        while self.has_no_room(items) {
+            self.level += 1;
         }
-        Sizes::new(room, universe)
+        self
     }
 
-    /// Those of the rest, with so many items.
-    pub(crate) fn rest(&self, items: u64) -> Self {
-        Sizes::grown(items, self.universe, 0, 1)
+    /// Whether so many items need another level. At the last one, a bin takes all of its numbers.
+    #[inline(always)]
+    fn has_no_room(&self, items: u64) -> bool {
+        items > self.bins() * u64::from(SLOTS) && self.level < self.bits
+    }
+
+    /// Numbers are below this.
+    pub(super) fn universe(&self) -> u64 {
+        (self.first * u64::from(SLOTS)) << self.bits
+    }
+
+    #[inline(always)]
+    fn bins(&self) -> u64 {
+        self.first << self.level
+    }
+
+    /// Words of a bin.
+    #[inline(always)]
+    fn stride(&self) -> usize {
+        HEADS + (self.bits - self.level) as usize
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.bins * (BIN_WORDS as u64 * 8)
+        (self.bins() * self.stride() as u64 * 8).next_multiple_of(64)
     }
 
     /// Where a number belongs.
     #[inline(always)]
     pub(super) fn place(&self, number: u64) -> Place {
-        let (bin, within) = self.span.split(number);
-        let (quotient, remainder) = self.cut(within);
-        Place { bin: bin as usize, quotient, remainder }
-    }
-
-    /// Quotient and remainder of a number within its bin.
-    #[inline(always)]
-    fn cut(&self, within: u64) -> (u32, u64) {
-        ((within >> self.width) as u32, within & ((1 << self.width) - 1))
+        let width = self.bits - self.level;
+        let (above, below) = (number >> self.bits, number & low(self.bits));
+        Place {
+            bin: ((above / u64::from(SLOTS)) << self.level | below >> width) as usize,
+            quotient: (above % u64::from(SLOTS)) as u32,
+            remainder: below & low(width),
+        }
     }
 
     /// The number that belongs there.
-    fn number(&self, place: Place) -> u64 {
-        let within = u64::from(place.quotient) << self.width | place.remainder;
-        place.bin as u64 * self.span.get() + within
+    fn number(&self, Place { bin, quotient, remainder }: Place) -> u64 {
+        let (first, path) = (bin as u64 >> self.level, bin as u64 & low(self.level));
+        let above = first * u64::from(SLOTS) + u64::from(quotient);
+        above << self.bits | path << (self.bits - self.level) | remainder
+    }
+
+    /// Those of the rest, with so many items.
+    pub(crate) fn rest(&self, items: u64) -> Self {
+        let each = self.universe().div_ceil(u64::from(SLOTS)).next_power_of_two();
+        Sizes::new(1, each.trailing_zeros()).grown(items)
     }
 }
 
@@ -127,7 +137,7 @@ impl Part {
 
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
-        self.items >= self.sizes.room
+        self.sizes.has_no_room(self.items + 1)
     }
 
     /// The part, its rest, the rest of that, and so on.
@@ -149,117 +159,138 @@ impl Part {
     }
 
     #[inline(always)]
-    fn bins(&self) -> &[Bin] {
-        let bins = self.words.bytes() as usize / size_of::<Bin>();
-        // SAFETY: a bin is a line of words, and the words are whole lines. They are written through
-        // `bins_mut` only, which borrows the part alone.
-        unsafe { std::slice::from_raw_parts(self.words.base().cast(), bins) }
+    fn bin(&self, index: usize) -> &[u64] {
+        let stride = self.sizes.stride();
+        debug_assert!((index as u64) < self.sizes.bins());
+        // SAFETY: the words are those of all bins, and a place is in one of them. They are written through
+        // `bin_mut` only, which borrows the part alone.
+        unsafe { std::slice::from_raw_parts(self.words.base().add(index * stride), stride) }
     }
 
     #[inline(always)]
-    fn bins_mut(&mut self) -> &mut [Bin] {
-        let bins = self.words.bytes() as usize / size_of::<Bin>();
+    fn bin_mut(&mut self, index: usize) -> &mut [u64] {
+        let stride = self.sizes.stride();
+        debug_assert!((index as u64) < self.sizes.bins());
         // SAFETY: as above, and the part is borrowed alone.
-        unsafe { std::slice::from_raw_parts_mut(self.words.base().cast(), bins) }
+        unsafe { std::slice::from_raw_parts_mut(self.words.base().add(index * stride), stride) }
     }
 
     #[inline(always)]
     pub(super) fn prefetch(&self, place: Place) {
-        self.words.prefetch(place.bin * BIN_WORDS);
+        let bin = self.bin(place.bin);
+        let last = bin.len() - 1;
+        for word in [0, last.min(8), last] {
+            prefetch(bin.as_ptr().wrapping_add(word));
+        }
     }
 
     #[inline(always)]
-    pub(super) fn contains<const BMI2: bool>(&self, place: Place) -> bool {
+    pub(super) fn contains<const LEVEL: u8>(&self, place: Place) -> bool {
         let Place { bin, quotient, remainder } = place;
-        let (at, found) = self.bins()[bin].find::<BMI2>(quotient, remainder, self.sizes.width);
-        found || at == self.sizes.slots && self.rest_contains::<BMI2>(place)
+        let (found, slot) = bin::find::<LEVEL>(self.bin(bin), quotient, remainder);
+        // A full bin without larger quotients: the number may have had no place there.
+        found || slot == SLOTS && self.rest_contains::<LEVEL>(place)
     }
 
     #[cold]
-    fn rest_contains<const BMI2: bool>(&self, place: Place) -> bool {
-        let number = self.sizes.number(place);
-        self.rest.as_ref().is_some_and(|rest| rest.contains::<BMI2>(rest.sizes.place(number)))
+    fn rest_contains<const LEVEL: u8>(&self, place: Place) -> bool {
+        let number = self.scattered(self.sizes.number(place));
+        self.rest.as_ref().is_some_and(|rest| rest.contains::<LEVEL>(rest.sizes.place(number)))
     }
 
     /// Adds a number if there is none; whether there was none. The caller has seen that there is room. An error
     /// changes nothing.
     #[inline(always)]
-    pub(super) fn insert<const BMI2: bool>(&mut self, place: Place) -> Result<bool> {
+    pub(super) fn insert<const LEVEL: u8>(&mut self, place: Place) -> Result<bool> {
         let Place { bin: index, quotient, remainder } = place;
-        let Sizes { width, slots, .. } = self.sizes;
-        let bin = &mut self.bins_mut()[index];
-        let (at, found) = bin.find::<BMI2>(quotient, remainder, width);
+        let bin = self.bin_mut(index);
+        let (found, slot) = bin::find::<LEVEL>(bin, quotient, remainder);
         if found {
             return Ok(false);
         }
-        if bin.len() == slots {
-            return self.insert_full::<BMI2>(place, at);
+        if bin::len(bin) == SLOTS {
+            return self.insert_full::<LEVEL>(place, slot);
         }
-        bin.insert(at, quotient, remainder, width);
+        bin::insert::<LEVEL>(bin, slot, quotient, remainder);
         self.items += 1;
         Ok(true)
     }
 
-    /// The same where the bin is full: its largest number goes into the rest.
+    /// The same where the bin is full: the largest quotient goes into the rest.
     #[cold]
-    fn insert_full<const BMI2: bool>(&mut self, place: Place, at: u32) -> Result<bool> {
-        let Sizes { width, slots, .. } = self.sizes;
-        if at == slots {
-            let new = self.insert_rest::<BMI2>(self.sizes.number(place))?;
+    fn insert_full<const LEVEL: u8>(&mut self, place: Place, slot: u32) -> Result<bool> {
+        if slot == SLOTS {
+            let new = insert_rest(self, self.sizes.number(place))?;
             self.items += u64::from(new);
             return Ok(new);
         }
-        if let Some(largest) = self.bins()[place.bin].last(width) {
-            self.insert_rest::<BMI2>(place.bin as u64 * self.sizes.span.get() + largest)?;
-        }
-        let bin = &mut self.bins_mut()[place.bin];
-        bin.pop(width);
-        bin.insert(at, place.quotient, place.remainder, width);
+        let (quotient, remainder) = bin::last(self.bin(place.bin));
+        insert_rest(self, self.sizes.number(Place { quotient, remainder, ..place }))?;
+        let bin = self.bin_mut(place.bin);
+        bin::pop(bin);
+        bin::insert::<LEVEL>(bin, slot, place.quotient, place.remainder);
         self.items += 1;
         Ok(true)
     }
 
-    fn insert_rest<const BMI2: bool>(&mut self, number: u64) -> Result<bool> {
+    #[inline(always)]
+    fn insert_rest_by<const LEVEL: u8>(&mut self, number: u64) -> Result<bool> {
+        let number = self.scattered(number);
         let rest = match &mut self.rest {
             Some(rest) => rest,
             rest => rest.insert(Box::new(Part::new(self.sizes.rest(0))?)),
         };
-        if rest.is_full() && !rest.contains::<BMI2>(rest.sizes.place(number)) {
-            **rest = moved(rest, rest.sizes.rest(rest.items + 1))?;
+        if rest.is_full() && !rest.contains::<LEVEL>(rest.sizes.place(number)) {
+            **rest = grown(rest)?;
         }
-        rest.insert::<BMI2>(rest.sizes.place(number))
+        rest.insert::<LEVEL>(rest.sizes.place(number))
     }
 
-    /// All numbers, from the smallest. Only for a rest, which has few.
-    fn numbers(&self) -> Vec<u64> {
-        let mut numbers = Vec::with_capacity(self.items as usize);
-        for (index, bin) in self.bins().iter().enumerate() {
-            let first = index as u64 * self.sizes.span.get();
-            numbers.extend(bin.numbers(self.sizes.width, &mut [0; MOST]).iter().map(|n| first + n));
-        }
-        if let Some(rest) = &self.rest {
-            numbers.extend(rest.numbers());
-            numbers.sort_unstable();
-        }
-        numbers
+    /// The number in the rest, where numbers of the same size must not be neighbours.
+    fn scattered(&self, number: u64) -> u64 {
+        number.wrapping_mul(SCATTER) & (self.sizes.rest(0).universe() - 1)
     }
 
-    /// The same numbers in bins of other sizes.
+    /// All numbers of the rest.
+    fn of_rest(&self) -> impl Iterator<Item = u64> + '_ {
+        let below = self.sizes.rest(0).universe() - 1;
+        // Boxed, as it is an iterator of its own kind.
+        let numbers = self
+            .rest
+            .iter()
+            .map(|rest| -> Box<dyn Iterator<Item = u64>> { Box::new(rest.numbers()) });
+        numbers.flatten().map(move |number| number.wrapping_mul(GATHER) & below)
+    }
+
+    /// All numbers.
+    fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        let bins = 0..self.sizes.bins() as usize;
+        let own = bins.flat_map(move |bin| {
+            bin::numbers(self.bin(bin)).map(move |(quotient, remainder)| {
+                self.sizes.number(Place { bin, quotient, remainder })
+            })
+        });
+        own.chain(self.of_rest())
+    }
+
+    /// The same numbers in twice as many bins.
     #[inline(always)]
-    fn moved_by<const BMI2: bool>(&self, sizes: Sizes) -> Result<Self> {
-        let rest = self.rest.as_ref().map_or(Vec::new(), |rest| rest.numbers());
-        let (mut rest, mut first) = (rest.into_iter().peekable(), 0);
-        let mut filler = Filler::new(sizes)?;
-        for bin in self.bins() {
-            for number in bin.numbers(self.sizes.width, &mut [0; MOST]) {
-                filler.push(first + number);
-            }
-            first += self.sizes.span.get();
-            while let Some(number) = rest.next_if(|number| *number < first) {
-                filler.push(number);
-            }
+    fn grown_by<const LEVEL: u8>(&self) -> Result<Self> {
+        let mut part = Part::new(Sizes { level: self.sizes.level + 1, ..self.sizes })?;
+        let stride = part.sizes.stride();
+        for index in 0..self.sizes.bins() as usize {
+            // SAFETY: both halves are neighbours, and nobody else has the part.
+            let halves = unsafe {
+                let first = part.words.base().add(2 * index * stride);
+                std::slice::from_raw_parts_mut(first, 2 * stride)
+            };
+            bin::split::<LEVEL>(self.bin(index), halves);
         }
-        filler.filled(self.items)
+        part.items = self.items - self.rest.as_ref().map_or(0, |rest| rest.items);
+        for number in self.of_rest() {
+            part.insert::<LEVEL>(part.sizes.place(number))?;
+        }
+        Ok(part)
     }
 
     pub(super) fn copy(&self) -> Result<Self> {
@@ -267,32 +298,29 @@ impl Part {
         Ok(Part { words: self.words.to_owned()?, rest, ..*self })
     }
 
+    /// Whether both have the same numbers. The order in which they came may have left them in other slots.
     pub(super) fn same_as(&self, other: &Part) -> bool {
-        let same = |(a, b): (&Part, &Part)| a.sizes == b.sizes && a.words.same_as(&b.words);
-        self.chain().count() == other.chain().count() && self.chain().zip(other.chain()).all(same)
+        self.sizes == other.sizes
+            && self.items == other.items
+            && self.numbers().all(|number| other.contains::<PLAIN>(other.sizes.place(number)))
     }
 
-    /// Checks I1 against the sizes it must have, I2, and that its numbers are as many as it says, all below
-    /// the universe; then the rest.
+    /// Checks I1 against the sizes it must have, I2, and that its numbers are as many as it says; then the rest.
     pub(super) fn validate(&self, sizes: Sizes) -> Result<()> {
         let broken = |invariant: String| Err(Error::Invariant { invariant });
-        let Sizes { universe, width, slots, span, .. } = sizes;
+        let used = sizes.bins() * sizes.stride() as u64 * 64;
         if self.sizes != sizes || self.words.bytes() != sizes.bytes() {
             return broken(format!("{} bytes of bins for {:?}", self.words.bytes(), self.sizes));
         }
+        if !self.words.is_zero_from(used) {
+            return broken("something behind the last bin".to_owned());
+        }
         let mut items = self.rest.as_ref().map_or(0, |rest| rest.items);
-        for (index, bin) in self.bins().iter().enumerate() {
-            let mut sorted = bin.len() <= slots && bin.is_clean(width);
-            if sorted {
-                let numbers = &mut [0; MOST];
-                sorted = bin.numbers(width, numbers).is_sorted_by(|a, b| a < b);
-            }
-            let last = if sorted { bin.last(width) } else { Some(u64::MAX) };
-            let end = last.map_or(0, |last| (index as u64 * span.get()).saturating_add(last));
-            if last >= Some(span.get()) || end >= universe.max(1) {
+        for index in 0..sizes.bins() as usize {
+            if !bin::is_sound(self.bin(index)) {
                 return broken(format!("bin {index} is not a sorted set of its numbers"));
             }
-            items += u64::from(bin.len());
+            items += u64::from(bin::len(self.bin(index)));
         }
         if items != self.items {
             return broken(format!("{items} numbers instead of {}", self.items));
@@ -302,60 +330,24 @@ impl Part {
             return broken("an empty rest".to_owned());
         }
         rest.validate(sizes.rest(rest.items))?;
-        let fits = |number: &u64| {
-            let (index, within) = span.split(*number);
-            let bin = &self.bins()[index as usize];
-            bin.len() < slots || bin.last(width) >= Some(within)
-        };
-        let lost = rest.numbers().into_iter().find(fits);
-        lost.map_or(Ok(()), |number| broken(format!("number {number} has a place in its bin")))
+        for number in self.of_rest() {
+            let Place { bin, quotient, remainder } = sizes.place(number);
+            let in_order = number < sizes.universe() && {
+                let bin = self.bin(bin);
+                bin::find::<PLAIN>(bin, quotient, remainder) == (false, SLOTS)
+            };
+            if !in_order {
+                return broken(format!("number {number} has a place in its bin, or none"));
+            }
+        }
+        Ok(())
     }
 }
 
-at_best!(pub(super) moved(this: &Part, sizes: Sizes) -> Result<Part>, moved_by);
+at_best!(insert_rest(this: &mut Part, number: u64) -> Result<bool>, insert_rest_by);
+at_best!(pub(super) grown(this: &Part) -> Result<Part>, grown_by);
 
-/// A part that is filled in the order of its numbers.
-struct Filler {
-    part: Part,
-    /// The bin that is being filled, its place, and the first number behind it.
-    filling: Filling,
-    index: usize,
-    end: u64,
-    /// Numbers that did not fit.
-    spare: Vec<u64>,
-}
-
-impl Filler {
-    fn new(sizes: Sizes) -> Result<Self> {
-        let (part, end) = (Part::new(sizes)?, sizes.span.get());
-        Ok(Filler { part, filling: Filling::default(), index: 0, end, spare: Vec::new() })
-    }
-
-    #[inline(always)]
-    fn push(&mut self, number: u64) {
-        let Sizes { span, width, slots, .. } = self.part.sizes;
-        // Numbers come in order, so the next bin is found by going on.
-        while number >= self.end {
-            self.part.bins_mut()[self.index] = self.filling.take();
-            self.index += 1;
-            self.end += span.get();
-        }
-        if self.filling.len() == slots {
-            return self.spare.push(number);
-        }
-        let (quotient, remainder) = self.part.sizes.cut(number - (self.end - span.get()));
-        self.filling.push(quotient, remainder, width);
-    }
-
-    fn filled(mut self, items: u64) -> Result<Part> {
-        self.part.bins_mut()[self.index] = self.filling.take();
-        self.part.items = items;
-        if !self.spare.is_empty() {
-            let items = self.spare.len() as u64;
-            let mut rest = Filler::new(self.part.sizes.rest(items))?;
-            self.spare.into_iter().for_each(|number| rest.push(number));
-            self.part.rest = Some(Box::new(rest.filled(items)?));
-        }
-        Ok(self.part)
-    }
-}
+/// An odd number whose multiples are scattered, and the one that takes it back.
+const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
+const GATHER: u64 = 0xF1DE_83E1_9937_733D;
+const _: () = assert!(SCATTER.wrapping_mul(GATHER) == 1);

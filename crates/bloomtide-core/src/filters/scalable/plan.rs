@@ -1,5 +1,6 @@
 //! Goals in, sizes out: the plan of a scalable filter and of each of its layers. Allocates nothing.
 
+use super::bin::SLOTS;
 use super::part::Sizes;
 use crate::error::{Error, Result};
 use crate::filters::{BloomPlan, check_capacity, check_error_rate};
@@ -11,6 +12,10 @@ use crate::positions::{Derivation, reduce, split};
 /// that its memory is in huge pages.
 const PART: u64 = 1 << 23;
 const MAX_PARTS: u64 = 1 << 12;
+/// Bins of the smallest part, at most.
+const FIRST: f64 = 32.0;
+/// Keys for each bin that is made for all of them: with more, too many would not fit.
+const RESERVED: u64 = 58;
 /// Cells beyond this are not told apart by a digest: two keys of a full layer would share one anyway.
 const MAX_CELLS: f64 = (1u64 << 62) as f64;
 
@@ -104,9 +109,7 @@ impl ScalablePlan {
                 return Err(Error::Cells { needed: cells as u64, limit: MAX_CELLS as u64 });
             }
             let cells = cells / parts as f64;
-            let universe = cells.ceil() as u64;
-            let reserved = self.reserve.then(|| Sizes::new(capacity, universe));
-            Shape::Sparse(SparsePlan { parts, universe, reserved })
+            Shape::Sparse(SparsePlan { parts, cells, reserved: self.reserve.then_some(capacity) })
         };
         Ok(LayerPlan { capacity, error_rate, shape })
     }
@@ -162,7 +165,7 @@ impl LayerPlan {
     pub fn cells(&self) -> u64 {
         match &self.shape {
             Shape::Bloom(plan) => plan.bits,
-            Shape::Sparse(plan) => plan.parts * plan.universe,
+            Shape::Sparse(plan) => plan.all().map(|sizes| sizes.universe()).sum(),
         }
     }
 
@@ -181,8 +184,9 @@ impl LayerPlan {
         match &self.shape {
             Shape::Bloom(plan) => plan.positions(hash),
             Shape::Sparse(plan) => {
-                let (part, number) = plan.place(hash);
-                vec![part as u64 * plan.universe + number]
+                let (part, rest) = plan.part(hash);
+                let before: u64 = plan.all().take(part).map(|sizes| sizes.universe()).sum();
+                vec![before + reduce(rest, plan.sizes(part, 0).universe())]
             }
         }
     }
@@ -196,15 +200,20 @@ impl LayerPlan {
     pub fn bytes(&self) -> u64 {
         match &self.shape {
             Shape::Bloom(plan) => plan.bytes(),
-            Shape::Sparse(plan) => (0..self.parts()).map(|part| plan.sizes(part, 0).bytes()).sum(),
+            Shape::Sparse(plan) => plan.all().map(|sizes| sizes.bytes()).sum(),
         }
     }
 
-    /// Error with `n` new keys inside, at most. Of one cell a key, it is the share of the cells that are set.
+    /// Error with `n` new keys inside, at most. Of one cell a key, it is the share of the cells that are set, on
+    /// average over the parts, as each part has as many keys.
     pub fn error_at(&self, n: f64) -> f64 {
         match &self.shape {
             Shape::Bloom(plan) => plan.error_at(load(n, self.error_rate)),
-            Shape::Sparse(_) => (n / self.cells() as f64).min(1.0),
+            Shape::Sparse(plan) => {
+                let each = n / plan.parts as f64;
+                let errors = plan.all().map(|sizes| each / sizes.universe() as f64);
+                (errors.sum::<f64>() / plan.parts as f64).min(1.0)
+            }
         }
     }
 }
@@ -213,21 +222,42 @@ impl LayerPlan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SparsePlan {
     parts: u64,
-    /// Cells of a part.
-    universe: u64,
-    reserved: Option<Sizes>,
+    /// Cells that each part would need if all had as many.
+    cells: f64,
+    /// Keys of its only part, if it has the memory of all of them from the start.
+    reserved: Option<u64>,
 }
 
 impl SparsePlan {
-    /// The key's part, and its cell in there.
+    /// The key's part, and what its cell in there comes from.
     #[inline(always)]
-    pub(super) fn place(&self, hash: KeyHash) -> (usize, u64) {
+    pub(super) fn part(&self, hash: KeyHash) -> (usize, u64) {
         let (part, rest) = split(hash.h1, self.parts);
-        (part as usize, reduce(rest, self.universe))
+        (part as usize, rest)
     }
 
     /// The sizes of a part with so many items.
+    ///
+    /// All parts have as many keys. They begin with 1 to 2 times as many bins, about 2^x for x from 0 to 1, so that they double at
+    /// different times and the memory of all together has no steps. With so many cells as well, 1 / 2^x of them
+    /// is set in each, which is 0.721 on average.
     pub(crate) fn sizes(&self, part: usize, items: u64) -> Sizes {
-        self.reserved.unwrap_or_else(|| Sizes::grown(items, self.universe, part as u64, self.parts))
+        if let Some(capacity) = self.reserved {
+            let first = capacity.div_ceil(RESERVED);
+            let each = (self.cells as u64).div_ceil(first * u64::from(SLOTS));
+            return Sizes::new(first, each.next_power_of_two().trailing_zeros());
+        }
+        let (mut bins, mut bits) = (self.cells * 0.721 / f64::from(SLOTS), 0);
+        while bins >= FIRST {
+            (bins, bits) = (bins / 2.0, bits + 1);
+        }
+        let x = (part as f64 + 0.5) / self.parts as f64;
+        let bins = (bins * (1.0 + x * (2.0 + x) / 3.0)).ceil();
+        Sizes::new(bins as u64, bits).grown(items)
+    }
+
+    /// The sizes of all parts when they are empty.
+    fn all(&self) -> impl Iterator<Item = Sizes> + '_ {
+        (0..self.parts as usize).map(|part| self.sizes(part, 0))
     }
 }
