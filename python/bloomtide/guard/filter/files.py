@@ -250,7 +250,7 @@ class SharedFiles(Numbers):
     def after_fork(self) -> None:
         """In the child: locks and mappings of its own. It is attached by what it inherited."""
         self._across.close()
-        self.sections.close()
+        self.sections.forget()
         self._blind.close()
         self._open_locks()
         if self._follows is not None:

@@ -127,7 +127,12 @@ class SharedSections:
             return alone
 
     def close(self) -> None:
-        """Leaves all of them; in a forked child, drops what is the parent's."""
-        self._closed = True
+        """Leaves all of them."""
+        with self._mutex:
+            self._closed = True
+            self.forget()
+
+    def forget(self) -> None:
+        """In a forked child, where nobody knows who holds the mutex: drops what is the parent's."""
         for lock in self._locks:
             lock.close()
