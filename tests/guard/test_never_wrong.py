@@ -968,6 +968,36 @@ def test_a_trigger_that_is_switched_off_for_good_is_not_trusted(postgres_basket:
     engine.dispose()
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_rows_of_a_table_that_inherits_are_read(postgres_basket: Database, later: bool) -> None:
+    """They fire no trigger of the guarded table, not even if that is what a statement names."""
+    joined = [
+        "CREATE SCHEMA shop", "CREATE TABLE child (LIKE t)", "INSERT INTO child VALUES (1, 1)",
+        "ALTER TABLE child INHERIT t", 'CREATE TABLE shop."grand child" () INHERITS (child)',
+    ]  # fmt: skip
+    postgres_basket.run("CREATE TABLE t (id integer, k integer)", *([] if later else joined))
+    engine = create_engine(postgres_basket.url)
+    with DatabaseGuard(engine, PLAIN.c.k, 1e-6, outbox="1h", rebuild="manual") as guard:
+        assert guard.build()
+        if later:
+            postgres_basket.run(*joined)
+            guard.catch_up()
+        for statement in (
+            "UPDATE t SET k = 7", "INSERT INTO child VALUES (2, 8)",
+            'INSERT INTO shop."grand child" VALUES (3, 9)', "UPDATE t SET k = 10 WHERE id = 3",
+            "ALTER TABLE child NO INHERIT t", "UPDATE child SET k = 11 WHERE id = 2",
+            "ALTER TABLE child INHERIT t", "UPDATE t SET k = 12 WHERE id = 1",
+        ):  # fmt: skip
+            postgres_basket.run(statement)
+            guard.catch_up()
+            assert guard.state is State.READY
+            holds(guard, postgres_basket)
+            assert not guard.may_exist(ABSENT)
+        guard.uninstall()
+        postgres_basket.run("UPDATE child SET k = 13")
+    engine.dispose()
+
+
 # --- keys of one column in a tuple ---------------------------------------------------------------
 
 

@@ -116,7 +116,7 @@ class Outbox:
         return {
             "source": self._path(self._source.name),
             "source_path": literal(self._path(self._source.name)),
-            "bare_source": self._quote.quote(self._source.name),
+            "source_name": literal(self._source.name),
             "changes": self._path(self.name),
             "bare_changes": self._quote.quote(self.name),
             "name": literal(self.name),
@@ -140,7 +140,9 @@ class Outbox:
 
     def _path(self, name: str) -> str:
         """A name in the schema of the guarded table."""
-        schema = self._source.schema
+        return self._within(self._source.schema, name)
+
+    def _within(self, schema: str | None, name: str) -> str:
         quoted = self._quote.quote(name)
         return f"{self._quote.quote_schema(schema)}.{quoted}" if schema else quoted
 
@@ -170,11 +172,11 @@ class Outbox:
     def _is_complete(self, connection: Connection) -> bool:
         if not self._is_there(connection):
             return False
-        state, triggers = self._state(connection), self._triggers(connection)
+        state, triggers = self._state(connection), self._rows(connection, self._texts.triggers)
         has_bell = any(row[0] == f"{self.name}_wake" for row in triggers)
         return (
             state is not None
-            and state.triggers == fingerprint_of(triggers)
+            and state.triggers == self._watched(connection)
             and (has_bell or not self._notify)
         )
 
@@ -191,8 +193,13 @@ class Outbox:
         if not self._is_sqlite and schema is None:
             schema = run("SELECT current_schema()").scalar_one()
         names = self._names | {"schema": self._quote.quote(schema or "")}
-        for text in (*self._texts.create, *(self._texts.wake if self._notify else ())):
+        for text in self._texts.create:
             run(text.format_map(names))
+        for place in self._rows(connection, self._texts.tables):
+            for text in self._texts.watch:
+                run(text.format_map(names | {"table": self._within(*place)}))
+        for text in self._texts.wake if self._notify else ():
+            run(text.format_map(names | {"table": self._path(self._source.name)}))
         run(
             f"CREATE TABLE IF NOT EXISTS {self._path(_STATES)} (name text PRIMARY KEY, "
             "token text NOT NULL, pruned numeric NOT NULL, triggers text NOT NULL)"
@@ -202,7 +209,7 @@ class Outbox:
             {
                 "name": self.name,
                 "token": secrets.token_hex(8),
-                "triggers": fingerprint_of(self._triggers(connection)),
+                "triggers": self._watched(connection),
             },
         )
 
@@ -219,8 +226,10 @@ class Outbox:
         names = {"name": literal(name), "path": literal(self._path(name))}
         return bool(self._rows(connection, self._texts.exists, **names))
 
-    def _triggers(self, connection: Connection) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self._rows(connection, self._texts.triggers)]
+    def _watched(self, connection: Connection) -> str:
+        """A fingerprint of the tables that need triggers, and of the triggers."""
+        queries = (self._texts.tables, self._texts.triggers)
+        return fingerprint_of(*([*map(tuple, self._rows(connection, query))] for query in queries))
 
     def _state(self, connection: Connection) -> Any:
         """The row of this change table; None if there is none."""

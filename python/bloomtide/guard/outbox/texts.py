@@ -4,8 +4,10 @@ On PostgreSQL 13 or newer each change carries the number of its transaction (`xi
 wraps round), and a position is a snapshot as the server writes it, `xmin:xmax:running,...`. Unseen
 is what `pg_visible_in_snapshot` denies, and none of that is below the snapshot's xmin, which is
 what the index is for. Triggers fire for each row, so that they also see rows that go straight into
-a partition, and ALWAYS, so that they also see what logical replication applies. Their function runs
-with the rights of who installed it, on a fixed search path: writers need none on the change table.
+a partition, and ALWAYS, so that they also see what logical replication applies. A table that
+inherits from the guarded one gets triggers of its own, since its rows fire no others, not even when
+the statement names the guarded table. Their function runs with the rights of who installed it, on a
+fixed search path: writers need none on the change table.
 
 On SQLite changes are numbered, and committed in that order since there is one writer at a time. A
 key may be changed under another name (rowid) or by another trigger, so there is no list of columns
@@ -24,6 +26,10 @@ class Texts:
     begin: tuple[str, ...]
     """All or nothing: nobody else installs meanwhile."""
     create: tuple[str, ...]
+    tables: str
+    """Schema and name of each table that needs triggers of its own."""
+    watch: tuple[str, ...]
+    """For each of these tables."""
     wake: tuple[str, ...]
     """With `notify`, also."""
     drop: tuple[str, ...]
@@ -41,8 +47,8 @@ _FUNCTION = (
     "SET search_path = pg_catalog, {schema}, pg_temp "
     "AS $bloomtide$ BEGIN %s RETURN NULL; END $bloomtide$"
 )
-_TRIGGER = "CREATE TRIGGER {%s} AFTER %s ON {source} FOR EACH %s EXECUTE FUNCTION {%s}()"
-_ALWAYS = "ALTER TABLE {source} ENABLE ALWAYS TRIGGER {%s}"
+_TRIGGER = "CREATE TRIGGER {%s} AFTER %s ON {table} FOR EACH %s EXECUTE FUNCTION {%s}()"
+_ALWAYS = "ALTER TABLE {table} ENABLE ALWAYS TRIGGER {%s}"
 POSTGRESQL = Texts(
     # A trigger waits for all writers of its table, and new writers wait behind it. IF NOT EXISTS
     # alone fails when two processes come at once.
@@ -51,11 +57,26 @@ POSTGRESQL = Texts(
         "SELECT pg_advisory_xact_lock(hashtext('bloomtide_outboxes'))",
     ),
     create=(
+        # With all that inherit from it, and as making a trigger locks it: no other joins meanwhile.
+        "LOCK TABLE {source} IN SHARE ROW EXCLUSIVE MODE",
         # The columns' own types, whatever the mapping calls them.
         "CREATE TABLE {changes} AS SELECT {keys} FROM {source} WITH NO DATA",
         "ALTER TABLE {changes} ADD xid xid8 NOT NULL DEFAULT pg_current_xact_id()",
         "CREATE INDEX ON {changes} (xid)",
         _FUNCTION % ("record", "INSERT INTO {changes} ({fields}) VALUES ({new});"),
+    ),
+    # Partitions have the triggers of their table; a temporary table's rows are nobody else's.
+    tables="""
+        WITH RECURSIVE below AS (
+            SELECT CAST(to_regclass({source_path}) AS oid) AS rel
+            UNION SELECT i.inhrelid FROM below JOIN pg_inherits AS i ON i.inhparent = rel
+            JOIN pg_class AS c ON c.oid = i.inhrelid
+            WHERE NOT c.relispartition AND c.relpersistence <> 't'
+        )
+        SELECT n.nspname, c.relname FROM below JOIN pg_class AS c ON c.oid = rel
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace ORDER BY 1, 2
+    """,
+    watch=(
         _TRIGGER % ("insert", "INSERT", "ROW", "record"),
         _TRIGGER % ("update", "UPDATE", "ROW WHEN ({moved})", "record"),
         _ALWAYS % "insert",
@@ -79,7 +100,7 @@ POSTGRESQL = Texts(
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         LEFT JOIN pg_attribute AS a ON a.attrelid = g.tgrelid AND a.attname IN ({columns})
         WHERE g.tgparentid = 0
-        AND g.tgfoid IN (to_regproc({record_path}), to_regproc({wake_path})) ORDER BY 1, 8
+        AND g.tgfoid IN (to_regproc({record_path}), to_regproc({wake_path})) ORDER BY 1, 4, 8
     """,
     now="SELECT CAST(pg_current_snapshot() AS text)",
     # The first condition is implied by the second, and has an index.
@@ -90,7 +111,7 @@ POSTGRESQL = Texts(
 
 _RECORD = (
     # Within a trigger, names are looked up in the schema of the trigger and must be bare.
-    "CREATE TRIGGER {%s} AFTER %s ON {bare_source} %s "
+    "CREATE TRIGGER {%s} AFTER %s ON {table} %s "
     "BEGIN INSERT INTO {bare_changes} ({fields}) VALUES ({new}); END"
 )
 SQLITE = Texts(
@@ -98,6 +119,9 @@ SQLITE = Texts(
     create=(
         # No types: values are kept exactly as the guarded table has them.
         "CREATE TABLE {changes} (id INTEGER PRIMARY KEY AUTOINCREMENT, {fields})",
+    ),
+    tables="SELECT NULL, {source_name}",
+    watch=(
         _RECORD % ("insert", "INSERT", ""),
         _RECORD % ("update", "UPDATE", "WHEN {moved}"),
     ),
