@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import Column, Integer, MetaData, Table, create_engine, event, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import StaticPool
 
@@ -26,9 +26,9 @@ HOLD = text("SELECT pg_advisory_xact_lock(7)")
 """Takes as long as another transaction has the lock."""
 
 
-def wait(database: Database, patience: float) -> None:
+def wait(database: Database, patience: float, table: str = "basket") -> None:
     with database.engine.connect() as connection:
-        wait_for_writers(runner(connection), connection.rollback, '"basket"', patience)
+        wait_for_writers(runner(connection), connection.rollback, table, patience)
 
 
 @contextmanager
@@ -63,6 +63,38 @@ def test_a_writer_that_is_at_work_is_waited_for(postgres_basket: Database) -> No
     ):
         wait(postgres_basket, 0.6)
     wait(postgres_basket, LONG)
+
+
+TREES = {
+    "partition": "CREATE TABLE part PARTITION OF t FOR VALUES FROM (0) TO (9)",
+    "inheriting table": "CREATE TABLE part () INHERITS (t)",
+}
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_a_writer_of_a_part_of_the_table_is_a_writer_of_the_table(
+    postgres_basket: Database, tree: str
+) -> None:
+    """Its lock is on the part alone."""
+    by = " PARTITION BY RANGE (k)" if tree == "partition" else ""
+    postgres_basket.run(f"CREATE TABLE t (k integer){by}", TREES[tree])
+    column = Table("t", MetaData(), Column("k", Integer)).c.k
+    with (
+        a_writer_at_work(postgres_basket, "INSERT INTO part VALUES (1)"),
+        pytest.raises(StorageError, match="does not end"),
+    ):
+        wait(postgres_basket, 0.6, "t")
+    writer = create_engine(postgres_basket.url)
+    with writer.connect() as connection:
+        later = connection.begin_twophase("later")
+        connection.execute(text("INSERT INTO part VALUES (7)"))
+        later.prepare()
+        with DatabaseGuard(postgres_basket.engine, column, rebuild="manual") as guard:
+            assert not guard.build(), "it may be committed by anybody"
+            later.commit()
+            assert guard.build()
+            assert guard.may_exist(7)
+    writer.dispose()
 
 
 def test_readers_and_writers_of_other_tables_are_not_waited_for(postgres_basket: Database) -> None:

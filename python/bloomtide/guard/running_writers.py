@@ -18,21 +18,29 @@ from bloomtide.errors import StorageError
 from bloomtide.guard.schema.facts import Run, literal
 
 _GLANCE = 0.02
-_WRITERS = """
+_LOCKED = """
+    lock.mode = 'RowExclusiveLock' AND lock.relation IN (
+        WITH RECURSIVE tree AS (
+            SELECT CAST(to_regclass({table}) AS oid) AS rel
+            UNION SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = rel
+        ) SELECT rel FROM tree
+    )
+"""
+"""Whoever writes to a table has this lock on it until the transaction has ended; who writes to a
+partition or to a table that inherits, by its own name, has it on that one only."""
+_WRITERS = f"""
     SELECT lock.virtualtransaction
     FROM pg_locks AS lock JOIN pg_stat_activity AS client USING (pid)
-    WHERE lock.relation = to_regclass({table}) AND lock.mode = 'RowExclusiveLock' AND lock.granted
+    WHERE {_LOCKED} AND lock.granted
     AND client.datname = current_database() AND client.usename = current_user
     AND client.client_addr IS NOT DISTINCT FROM inet_client_addr()
     AND client.pid <> pg_backend_pid()
     AND (client.state = 'active' OR client.state_change > clock_timestamp() - interval '0.5 s')
 """
-"""Whoever writes to a table has this lock on it until the transaction has ended. Others than those
-of the same user and machine are no processes of this guard."""
-_PREPARED = """
+"""Others than those of the same user and machine are no processes of this guard."""
+_PREPARED = f"""
     SELECT count(*) FROM pg_locks AS lock
-    WHERE lock.relation = to_regclass({table}) AND lock.mode = 'RowExclusiveLock'
-    AND lock.pid IS NULL AND lock.database = (
+    WHERE {_LOCKED} AND lock.pid IS NULL AND lock.database = (
         SELECT oid FROM pg_database WHERE datname = current_database()
     )
 """
