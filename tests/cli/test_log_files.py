@@ -48,7 +48,7 @@ class Reader:
             if piece.position is None:
                 amid[piece.path] = amid.get(piece.path, b"") + piece.data
             else:
-                if piece.data or piece.last:
+                if piece.data:
                     whole = amid.pop(piece.path, b"") + piece.data
                     self.lines.update(whole.splitlines())
                 self.positions[piece.log.key] = piece.position
@@ -198,12 +198,21 @@ def test_a_begun_line_waits_for_its_end(log: Path) -> None:
     require_once(reader, LINES[:2])
 
 
-def test_a_packed_log_is_finished_so_its_last_line_needs_no_end(tmp_path: Path) -> None:
-    reader, packed = Reader(), tmp_path / "a.gz"
-    packed.write_bytes(gzip.compress(b"".join(LINES[:5])[:-1]))
-    for _ in range(2):
-        reader.read(packed)
-        require_once(reader, LINES[:5])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_packed_copy_that_ends_amid_a_line_says_nothing_of_that_line(
+    log: Path, before: bool
+) -> None:
+    reader, packed = Reader(), log.with_name("backup.gz")
+    log.write_bytes(b"".join(LINES[:2]) + LINES[2][:9])
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    names = [packed, log] if before else [log, packed]
+    for count in (2, 4):
+        files = reader.read(*names)
+        require_once(reader, LINES[:count])
+        assert count == 4 or files.begun == {str(log), str(packed)}
+        log.write_bytes(b"".join(LINES[:4]))
+    [position] = reader.positions.values()
+    assert position["offset"] == sum(map(len, LINES[:4]))
 
 
 def test_a_packed_log_that_was_cut_counts_up_to_the_cut_and_goes_on_when_it_is_whole(
@@ -353,7 +362,7 @@ def test_a_packed_log_that_is_known_is_not_unpacked_again(
     require_once(reader, LINES)
 
 
-def test_a_file_that_lost_its_name_is_read_on_for_a_while_and_then_its_last_line_counts(
+def test_a_file_that_lost_its_name_is_read_on_for_a_while(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
@@ -374,8 +383,9 @@ def test_a_file_that_lost_its_name_is_read_on_for_a_while_and_then_its_last_line
         file.write(LINES[11][:-1])
     reader.round()
     require_once(reader, [*LINES[:11], LINES[20]])
+    with old.open("ab") as file:
+        file.write(b"\n")
     now += log_files.GRACE
-    reader.round()
     reader.round()
     require_once(reader, [*LINES[:12], LINES[20]])
     with old.open("ab") as file:

@@ -17,9 +17,6 @@ class Counter(Protocol):
     def feed(self, data: bytes, position: Any = None) -> object:
         """Lines; the position is behind them."""
 
-    def finish(self, position: Any = None) -> object:
-        """There are no more."""
-
     def report(self) -> LogReport:
         """What became of them."""
 
@@ -32,25 +29,18 @@ class LogCounts:
         self._make = make
         self._options = options
         self._counters: dict[str, tuple[str, Counter]] = {}
-        self._ended: list[tuple[str, LogReport]] = []
 
     def take(self, piece: Piece) -> None:
         """Counts it."""
         log = piece.log
         if log.key not in self._counters:
             self._counters[log.key] = piece.path, self._begin(log)
-        name, counter = self._counters[log.key]
-        if piece.data or not piece.last:
-            counter.feed(piece.data, None if piece.last else piece.position)
-        if piece.last:
-            counter.finish(piece.position)
-            del self._counters[log.key]
-            self._ended.append((name, counter.report()))
+        _, counter = self._counters[log.key]
+        counter.feed(piece.data, piece.position)
 
     def reports(self) -> list[tuple[str, LogReport]]:
         """What became of the lines of each log."""
-        going = [(name, counter.report()) for name, counter in [*self._counters.values()]]
-        return self._ended + going
+        return [(name, counter.report()) for name, counter in [*self._counters.values()]]
 
     def _begin(self, log: Log) -> Counter:
         options = self._options

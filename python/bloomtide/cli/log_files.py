@@ -6,8 +6,8 @@ ends after one round and one that follows files for months differ in the number 
 
 1. A position stands behind a whole line and comes with the lines before it. Whoever stores both in
    one step counts each line once, wherever it is stopped.
-2. A last line without its end waits until it is complete. If it cannot become complete it counts:
-   in a packed file, and in one that we follow after another file has taken its name.
+2. A last line without its end waits until it is complete, in packed files too: one that was packed
+   amid a write says less than the log it was made of.
 3. Files that are known by their inodes are read first, and those of which nobody can tell what
    they are last. So copies and packed forms are compared with all that is there.
 4. A file is looked at again after it was read: one that is cut off meanwhile gives nothing of what
@@ -63,8 +63,6 @@ class Piece:
     data: bytes
     position: dict[str, Any] | None
     """How far the log is counted with this piece; None amid a line."""
-    last: bool = False
-    """The log has ended, so its last line needs no line end."""
 
 
 class _File:
@@ -158,9 +156,9 @@ class LogFiles:
         for each in self._open.keys() - found.keys():
             # Renamed to a name that is not ours, or removed.
             file = self._open[each]
-            ended = self._is_over(file)
-            yield from self._read(file, ended=ended)
-            if ended:
+            over = self._is_over(file)
+            yield from self._read(file)
+            if over:
                 self._open.pop(each).file.close()
         gone = {each.path for each in self._open.values() if each.replaced is None}
         self.missing = gone - set(found.values())
@@ -194,7 +192,7 @@ class LogFiles:
         """What is new in a file."""
         with self._opened(each, path) as file:
             if file is not None:
-                yield from self._read(file, ended=file.packed)
+                yield from self._read(file)
 
     @contextlib.contextmanager
     def _opened(self, each: FileId, path: str) -> Iterator[_File | None]:
@@ -233,21 +231,21 @@ class LogFiles:
 
     # --- one file -----------------------------------------------------------------------------
 
-    def _read(self, file: _File, *, ended: bool) -> Iterator[Piece]:
+    def _read(self, file: _File) -> Iterator[Piece]:
         status = file.status
         try:
-            if self._is_done(status) and (file.packed or not ended):
+            if self._is_done(status):
                 self.done_before += 1
                 return
             log, counted = self._identify(file, status)
             before, known = log.content.offset, log.is_known_in(status)
             if not counted:
-                yield from self._lines(file, log, status, ended=ended)
+                yield from self._lines(file, log, status)
             self._logs.see(log, file.seen(status))
-            if log.content.offset == before:
-                self.done_before += 1
-                if before and not known:
-                    yield Piece(log, file.path, b"", log.position())
+            self.done_before += log.content.offset == before
+            if log.content.offset and (file.packed or not known):
+                # So that it is known again without being unpacked.
+                yield Piece(log, file.path, b"", log.position())
             self.problems.pop(file.path, None)
         except CommandError as problem:
             self.problems[file.path] = problem
@@ -305,9 +303,7 @@ class LogFiles:
             raise _UnsureError
         return content.offset >= UNIT
 
-    def _lines(
-        self, file: _File, log: Log, status: os.stat_result, *, ended: bool
-    ) -> Iterator[Piece]:
+    def _lines(self, file: _File, log: Log, status: os.stat_result) -> Iterator[Piece]:
         content, begun, amid = None, b"", False
         for piece in self._rest(file, log):
             content = content or copy(log.content)
@@ -326,17 +322,10 @@ class LogFiles:
                 size = 0 if file.packed else content.offset
                 self._logs.see(log, (*file_id(status), size, 0, file.name))
             yield Piece(log, file.path, data, log.position() if cut else None)
-        if ended:
-            if begun or amid:
-                content = content or copy(log.content)
-                content.add(begun)
-                log.move(content)
-            self._logs.see(log, file.seen(status))
-            yield Piece(log, file.path, begun, log.position(), last=True)
-        elif begun or amid:
+        if begun or amid:
             self.begun.add(file.path)
-            return
-        self.begun.discard(file.path)
+        else:
+            self.begun.discard(file.path)
 
     def _rest(self, file: _File, log: Log) -> Iterator[bytes]:
         """What is behind the position. Notes of what is before it how it begins, and its columns:

@@ -64,9 +64,9 @@ class Counter:
 
         self._history.feed(work, source=self._source, position=position)
 
-    def finish(self, position: Any = None) -> None:
+    def finish(self) -> None:
         """The log has ended."""
-        self._history.feed(lambda _: self._counter.finish(), source=self._source, position=position)
+        self._history.feed(lambda _: self._counter.finish(), source=self._source)
 
     def report(self) -> LogReport:
         """What became of its lines."""
