@@ -52,7 +52,8 @@ def scalable_bits(core: ScalableBloomFilter) -> list[list[bool]]:
         (links,) = struct.unpack_from("<Q", snapshot, at)
         items = struct.unpack_from(f"<{links}Q", snapshot, at + 8)
         at += 8 + 8 * links
-        assert layer.capacity and layer.error_rate
+        assert layer.capacity
+        assert layer.error_rate
         first_bins, width = _cut(layer.capacity / layer.error_rate)
         assert 64 * first_bins << width == layer.cells
         numbers, scatter = [], 1

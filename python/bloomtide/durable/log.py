@@ -126,11 +126,14 @@ class Log:
             data = pack_records(self._mark, self.sequence + 1, payloads)
             try:
                 self._disk.append(self._handle, self.path, data)
+                self.sequence += len(payloads)
+                self.size += len(data)
+                self._unsynced = True
             except StorageError as error:
                 self.fail(error)
-            self.sequence += len(payloads)
-            self.size += len(data)
-            self._unsynced = True
+            except BaseException as error:
+                self.cut_short(error)
+                raise
         return self.sequence
 
     def sync(self) -> None:
@@ -175,6 +178,10 @@ class Log:
         """Takes nothing more from now on."""
         self.failed = self.failed or error.message
         self.require_sound()
+
+    def cut_short(self, error: BaseException) -> None:
+        """Takes nothing more, since ctrl-C or the like ended a change in the middle."""
+        self.failed = self.failed or f"a change was cut short by {type(error).__name__}"
 
     @contextmanager
     def last_word(self) -> Iterator[None]:

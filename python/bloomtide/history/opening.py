@@ -62,6 +62,7 @@ def open_state(
                 path=str(directory), operation="open",
             )  # fmt: skip
         _require_new(directory, "store.json")
+        Settings.create(given, secret, None).levels()  # or else nothing is made
         about = {"store": uuid.uuid4().hex, "catalogue": shown(catalogue)}
         write_manifest(disk, identity, "history", about)
     store = read_identity(identity, catalogue)

@@ -74,7 +74,7 @@ def begin_journal(state: State, chosen: list[int]) -> None:
     journal = state.journal
     if journal is None:
         return
-    with state.lock:
+    with state.lock, state.changing():
         changes = state.buffer.take_journal()
         if state.keep is None:
             journal.append(changes)

@@ -17,8 +17,8 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -28,7 +28,7 @@ from bloomtide._core import HistoryBuffer, HistorySegment, parse_instant
 from bloomtide.durable.disk import Disk
 from bloomtide.durable.log import Log
 from bloomtide.durable.policy import Sync
-from bloomtide.errors import LockedError, StorageError
+from bloomtide.errors import BloomtideError, LockedError, StorageError
 from bloomtide.history.catalogue import Catalogue
 from bloomtide.history.entry import Entry, checksum, require_same, require_same_items
 from bloomtide.history.forest import Forest
@@ -152,7 +152,9 @@ class State:
     ) -> None:
         """Changes the catalogue by one transaction, then memory, then removes files."""
         entries, removed = list(put), list(remove)
-        with self.lock:
+        with self.lock, self.changing():
+            if self.journal is not None:
+                self.journal.require_sound()
             known = self.forest.entries
             before = [known[it.id] for it in entries if it.id in known]
             before += [known[number] for number in removed]
@@ -176,6 +178,19 @@ class State:
             leftovers = {name for it in before for name in (it.file, it.items) if name}
             leftovers -= self._files()
         self.remove_files(leftovers)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Around a change of the disk and of memory. Ctrl-C may cut it short between them: then
+        memory is behind, and nothing may be written on its word until the store is opened anew."""
+        try:
+            yield
+        except BloomtideError:
+            raise  # which undoes the change
+        except BaseException as error:
+            if self.journal is not None:
+                self.journal.cut_short(error)
+            raise
 
     def _files(self) -> set[str | None]:
         """Every file that the catalogue names; many segments may lie in one."""

@@ -189,13 +189,19 @@ class History:
         what is behind `mark`. `keep` must bring all of that to the disk; it is called before a mark
         counts. A source that can be read again may be named with its `position` behind what is
         fed, anything that JSON can hold: `positions` has it from the same moment as the events.
+
+        If `work` raises, what it added before counts, and mark and position stay.
         """
         with self._writing() as state:
-            require(
-                "source", source, "None without `keep`", source is None or state.keep is not None
-            )
+            kept = state.keep is not None
+            require("source", source, "None without `keep`", source is None or kept)
+            require("mark", mark, "None without `keep`", mark is None or kept)
             state.look_at_clock()
-            answer = work(state.buffer)
+            try:
+                answer = work(state.buffer)
+            except BaseException:
+                self._drain()
+                raise
             state.mark = state.mark if mark is None else mark
             if source is not None and position is not None:
                 state.positions[source] = position

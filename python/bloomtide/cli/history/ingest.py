@@ -209,14 +209,19 @@ class Run:
     def _open(self, **words: Any) -> Iterator[History]:
         from bloomtide.history import History
 
-        with History.open(self._store, **self._settings, **words) as history:
+        history = History.open(self._store, **self._settings, **words)
+        try:
             yield history
             try:
                 if not self.stopped:
-                    history.compact()
+                    with self.stop.in_hand():
+                        history.compact()
             except StoppedError:
                 self.stopped = True
             self._stats = history.stats()
+        finally:
+            with undisturbed():
+                history.close()
 
     def tell(self, json: bool, seconds: float) -> int:
         """Writes what was done; answers the exit code."""
