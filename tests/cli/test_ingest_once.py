@@ -157,6 +157,64 @@ def test_a_log_with_columns_keeps_them_when_it_is_read_on(
     require_once(store)
 
 
+def test_a_log_with_columns_that_was_packed_has_nothing_new(store: Path, tmp_path: Path) -> None:
+    log, packed = tmp_path / "u.log", tmp_path / "u.log.gz"
+    log.write_bytes(W3C + w3c(0, 5))
+    run("history", "ingest", store, log)
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    assert "nothing new" in run("history", "ingest", store, packed).stderr
+    packed.write_bytes(gzip.compress(W3C + w3c(0, 6)))
+    assert json.loads(run("history", "ingest", store, packed, "--json").stdout)["lines"] == 1
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_line_is_told_by_its_number_in_the_log_also_when_that_goes_on(
+    store: Path, tmp_path: Path, columns: bool
+) -> None:
+    log, lines = tmp_path / "a.log", W3C + w3c(0, 8) if columns else b"".join(LINES[:10])
+    log.write_bytes(lines)
+    run("history", "ingest", store, log)
+    log.write_bytes(lines + (w3c(8, 1) if columns else LINES[10]) + b"what?\n")
+    assert "a.log, line 12: not" in run("history", "ingest", store, log).stderr
+
+
+JSON_LOG = b"".join(
+    b'{"ts": %d, "request": {"u": "/%d"}}\n' % (1_700_000_000 + n, n) for n in range(300)
+)
+MAPPED = ("--format", "json", "--json-map", "path=request.u,time=ts")
+
+
+@pytest.mark.parametrize("chunk", [100, 1 << 20])
+@pytest.mark.parametrize("mistaken", [(), ("--json-map", "path=request.uu,time=ts")])
+def test_a_log_of_which_nothing_counted_is_read_again(
+    store: Path, tmp_path: Path, mistaken: tuple[str, ...], chunk: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(log_files, "CHUNK", chunk)
+    log = tmp_path / "app.log"
+    log.write_bytes(JSON_LOG)
+    words = ("history", "ingest", store, "--error", "0.001%", log)
+    for _ in range(2):
+        told = run(*words, *mistaken, code=1 if mistaken else 2).stderr
+        assert ("lines without a path: 300" if mistaken else "name it with --format") in told
+    for again in ("300 lines counted", "nothing new"):
+        assert again in run(*words, *MAPPED).stderr
+    require_once(store)
+
+
+def test_a_log_whose_first_lines_do_not_count_is_counted_from_there_on(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_files, "CHUNK", 100)
+    log = tmp_path / "app.log"
+    log.write_bytes(b'{"ts": 1700000000}\n' * 50 + JSON_LOG)
+    words = ("history", "ingest", store, "--error", "0.001%", log, *MAPPED)
+    for again in ("lines without a path: 50", "nothing new"):
+        assert again in run(*words).stderr
+    require_once(store)
+
+
 def test_an_odd_line_does_not_change_the_format_of_a_log_that_is_read_on(
     log: Path, store: Path
 ) -> None:

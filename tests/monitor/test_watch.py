@@ -51,6 +51,18 @@ def test_what_it_cannot_do_is_said_in_one_line(tmp_path: Path) -> None:
     assert "capacity" in told
 
 
+def test_a_log_that_was_not_understood_is_read_again_when_its_format_is_named(
+    tmp_path: Path,
+) -> None:
+    log, words = tmp_path / "app.log", ("watch", "--no-server", "--data", tmp_path / "data")
+    log.write_bytes(b'{"ts": 1700000000, "request": {"u": "/x"}}\n')
+    for _ in range(2):
+        assert "name it with --format" in run(*words, log, code=2).stderr
+    run(*words, log, "--format", "json", "--json-map", "path=request.u,time=ts")
+    with Monitor.open(tmp_path / "data" / "monitor") as monitor:
+        assert monitor.seen("/x")
+
+
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_and_everything_is_kept(tmp_path: Path, signal_number: int) -> None:
     log = tmp_path / "a.log"

@@ -318,6 +318,7 @@ class LogFiles:
             content.add(data)
             if cut:
                 log.move(content)
+                log.lines += data.count(b"\n")
                 # Without a time, since it was not read to its end.
                 size = 0 if file.packed else content.offset
                 self._logs.see(log, (*file_id(status), size, 0, file.name))

@@ -9,6 +9,8 @@ unpacked and in whole lines, were counted, and by which checksums that content i
     tail     of the last KiB of that: shows at once whether a file known by its inode was cut off
     files    where it was: device, inode, size, time and name of the files when they were read
 
+It says of how many lines that was, too, so that a line can be told by its number in the log.
+
 1. A file that begins with all that was counted of a log is that log. It goes on behind that.
 2. A file that ends earlier, and equals the log as far as it goes, was counted (`find`).
 3. Any other file is a log of its own, also if some of its first lines are the same.
@@ -69,7 +71,10 @@ class Log:
         self.by = by
         self.content = Content()
         self.tail = 0
+        self.lines = 0
         self.files: list[Seen] = []
+        self.counted = False
+        """Whether a line of it ever was; a log that was misunderstood is none that was read."""
         self.head = b""
         """How it begins, once it was read on from another place; not a part of the position."""
         self.fields = b""
@@ -81,7 +86,7 @@ class Log:
         log = cls(key, position["by"])
         log.content.offset, log.content.crc = position["offset"], position["crc"]
         log.content.marks = tuple(position["marks"])
-        log.tail = position["tail"]
+        log.tail, log.lines, log.counted = position["tail"], position["lines"], True
         log.files = [tuple(seen) for seen in position["files"]]
         return log
 
@@ -90,7 +95,7 @@ class Log:
         content = self.content
         return {
             "by": self.by, "offset": content.offset, "crc": content.crc, "marks": content.marks,
-            "tail": self.tail, "files": self.files,
+            "tail": self.tail, "lines": self.lines, "files": self.files,
         }  # fmt: skip
 
     def move(self, content: Content) -> None:
@@ -100,7 +105,7 @@ class Log:
 
     def forget(self) -> None:
         """Nothing of it was counted."""
-        self.content, self.tail, self.files = Content(), 0, []
+        self.content, self.tail, self.lines, self.files = Content(), 0, 0, []
 
     def is_known_in(self, status: os.stat_result) -> bool:
         """Whether it was in this file once."""
