@@ -114,7 +114,10 @@ def test_what_was_not_counted_is_told(store: Path, tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_bytes(b"".join(LINES[:20]) + b"\xff\x00 what\n" + LINES[20] + LINES[21][:30])
     gone = tmp_path / "gone.log"
-    told = run("history", "ingest", store, "--by", "host", log, gone, tmp_path, code=2).stderr
+    pattern = tmp_path / "b.log*"
+    words = ("history", "ingest", store, "--by", "host", log, gone, tmp_path, pattern)
+    told = run(*words, code=2).stderr
+    assert f"there is no log {pattern}" in told
     assert "lines without a host: 21" in told
     assert "lines skipped: 1; the first:" in told
     assert "a.log, line 21: not COMBINED" in told

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from bloomtide.cli import log_files
-from bloomtide.cli.console import CommandError
 from bloomtide.cli.log_files import LogFiles, _File
 from bloomtide.cli.positions import Log, Logs
 from tests.rotation import Rotation
@@ -297,9 +296,22 @@ def test_a_file_that_may_not_be_read_is_named(
     require_once(reader, LINES[:1])
 
 
-def test_a_pattern_that_means_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="there is no log"):
-        LogFiles([str(tmp_path / "*.log")], {}, by="path")
+def test_a_pattern_that_means_nothing_is_named_and_one_that_is_followed_is_waited_for(
+    log: Path,
+) -> None:
+    log.write_bytes(LINES[0])
+    pattern = str(log.with_name("b.log*"))
+    reader = Reader()
+    files = reader.read(pattern, log)
+    assert files.problems[pattern].message == f"there is no log {pattern}"
+    require_once(reader, LINES[:1])
+    files = reader.read(pattern, log, follow=True)
+    assert (files.problems, files.missing) == ({}, {pattern})
+    log.with_name("b.log.1").write_bytes(LINES[1])
+    reader.round()
+    assert files.missing == set()
+    require_once(reader, LINES[:2])
+    files.close()
 
 
 def test_bytes_that_are_no_text_and_very_long_lines_are_passed_on(

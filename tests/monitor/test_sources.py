@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from bloomtide import Monitor
-from bloomtide.cli.console import CommandError
 from bloomtide.cli.watch import logs
 from bloomtide.cli.watch.logs import Logs, log_sources
 from bloomtide.cli.watch.source import Feeder
@@ -179,9 +178,26 @@ def test_two_logs_at_once_count_together(tmp_path: Path, monitor: Monitor) -> No
     assert names == [str(tmp_path / f"{n}.log") for n in range(2)]
 
 
-def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"no log .*nothing"):
-        log_sources([str(tmp_path / "nothing*")], follow=False, options=OPTIONS)
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_log_that_is_not_there_is_named_and_the_others_are_read(
+    tmp_path: Path, monitor: Monitor, capsys: pytest.CaptureFixture[str], follow: bool
+) -> None:
+    lines = lines_of(30)
+    (tmp_path / "a.log").write_bytes(b"".join(lines))
+    names = [str(tmp_path / name) for name in ("gone.log", "nothing*", "a.log")]
+    [source] = log_sources(names, follow=follow, options=OPTIONS, tell=True)
+    told = ""
+
+    def stopping() -> bool:
+        nonlocal told
+        told += capsys.readouterr().err
+        return names[0] in told and names[1] in told
+
+    source.run(monitor, stopping)
+    told += capsys.readouterr().err
+    assert all(name in told for name in names[:2])
+    assert len(source.problems) == (0 if follow else 2)
+    require(monitor, lines)
 
 
 def test_a_source_that_fails_ends_alone_and_is_told(tmp_path: Path, monitor: Monitor) -> None:

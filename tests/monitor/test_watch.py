@@ -42,11 +42,15 @@ def test_what_it_cannot_do_is_said_in_one_line(tmp_path: Path) -> None:
     assert "nothing to watch" in refused("watch", "--no-server")
     assert "brings its own" in refused("watch", "--demo", "-", "--no-server")
     data = ("--no-server", "--data", str(tmp_path / "data"))
-    assert "no log" in refused("watch", *data, tmp_path / "absent.log")
+    absent = (tmp_path / "absent.log", tmp_path / "absent*")
+    assert f"there is no log {absent[0]}, {absent[1]}" in refused("watch", *data, *absent)
+    assert not (tmp_path / "data").exists()
     (tmp_path / "odd.log").write_bytes(b"\x00\x01 nothing of a log\n" * 5)
     assert "no line was understood" in refused("watch", *data, tmp_path / "odd.log")
     write_log(tmp_path / "a.log", 10)
-    run("watch", *data, tmp_path / "a.log")
+    told = run("watch", *data, tmp_path / "a.log", *absent, code=2).stderr
+    assert str(absent[0]) in told
+    assert f"there is no log {absent[1]}" in told
     told = refused("watch", *data, "--items", "5k", tmp_path / "a.log")
     assert "capacity" in told
 

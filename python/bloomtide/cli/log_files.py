@@ -121,15 +121,9 @@ class LogFiles:
         self.begun: set[str] = set()
         """Files whose last line has no end yet."""
         self.missing: set[str] = set()
-        """Names whose files are followed and are gone for now."""
+        """Names and patterns that are followed and mean no file for now."""
         self.done_before = 0
         """Files without anything new."""
-        for name in names:
-            if not expand([name]):
-                raise CommandError(
-                    f"there is no log {name}",
-                    hint="name a log, a pattern in quotes, or `-` for stdin",
-                )
         self._names = list(names)
         self._logs = Logs(positions, by)
         self._again = set(positions) if again else set[str]()
@@ -142,7 +136,8 @@ class LogFiles:
 
     def read(self) -> Iterator[Piece]:
         """What is new since the last round."""
-        found = self._found = self._find()
+        absent: set[str] = set()
+        found = self._found = self._find(absent)
         waiting: list[FileId] = []
         self._decide = False
         for each in sorted(found, key=lambda each: not self._logs.in_file(each)):
@@ -161,7 +156,7 @@ class LogFiles:
             if over:
                 self._open.pop(each).file.close()
         gone = {each.path for each in self._open.values() if each.replaced is None}
-        self.missing = gone - set(found.values())
+        self.missing = absent | gone - set(found.values())
 
     def close(self) -> None:
         """Gives all files back."""
@@ -171,14 +166,16 @@ class LogFiles:
 
     # --- which files --------------------------------------------------------------------------
 
-    def _find(self) -> dict[FileId, str]:
-        """A name of each file; a hard link is no other file."""
+    def _find(self, absent: set[str]) -> dict[FileId, str]:
+        """A name of each file; a hard link is no other file. Notes what is waited for."""
         found: dict[FileId, str] = {}
-        for path in expand(self._names):
+        for path in self._paths(absent):
             try:
                 status = os.stat(path)  # noqa: PTH116 - a `Path` for each file and round is slow
             except OSError as problem:
-                if not self._follow:
+                if self._follow:
+                    absent.add(path)
+                else:
                     self.problems[path] = unreadable(path, problem, WHAT, FORM)
                 continue
             if stat.S_ISREG(status.st_mode):
@@ -187,6 +184,15 @@ class LogFiles:
                 odd = IsADirectoryError(None, "it is not a regular file")
                 self.problems[path] = unreadable(path, odd, WHAT, FORM)
         return found
+
+    def _paths(self, absent: set[str]) -> Iterator[str]:
+        for name in self._names:
+            paths = expand(name)
+            yield from paths
+            if not paths and self._follow:
+                absent.add(name)
+            elif not paths:
+                self.problems[name] = no_log(name)
 
     def _visit(self, each: FileId, path: str) -> Iterator[Piece]:
         """What is new in a file."""
@@ -367,10 +373,13 @@ def is_stream(name: str) -> bool:
     return name == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def expand(names: Sequence[str]) -> list[str]:
-    """The files that names and patterns mean; a file may be called like a pattern."""
-    found: list[str] = []
-    for name in names:
-        is_name = not glob.has_magic(name) or Path(name).exists()
-        found += [name] if is_name else sorted(glob.glob(name, recursive=True))  # noqa: PTH207
-    return found
+def expand(name: str) -> list[str]:
+    """The files that a name or a pattern means; a file may be called like a pattern."""
+    is_name = not glob.has_magic(name) or Path(name).exists()
+    return [name] if is_name else sorted(glob.glob(name, recursive=True))  # noqa: PTH207
+
+
+def no_log(name: str) -> CommandError:
+    """A name that means nothing."""
+    hint = "name a log, a pattern in quotes, or `-` for stdin"
+    return CommandError(f"there is no log {name}", hint=hint)

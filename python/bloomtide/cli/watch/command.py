@@ -254,11 +254,14 @@ def _sources(
 
         clock = DemoClock()
         return clock, [Demo(clock, rate)]
-    from bloomtide.cli.watch.logs import log_sources
+    from bloomtide.cli.log_files import no_log
+    from bloomtide.cli.watch.logs import is_any_there, log_sources
     from bloomtide.cli.watch.streams import RedisStream
 
     streams: list[Source] = [RedisStream(name) for name in names if name.startswith("redis://")]
     files = [name for name in names if not name.startswith("redis://")]
+    if not streams and not is_any_there(files):
+        raise no_log(", ".join(files))
     return None, streams + log_sources(files, follow=follow, options=options, tell=tell)
 
 

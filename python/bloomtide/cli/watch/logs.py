@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bloomtide.cli import console
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.log_counts import LogCounts
 from bloomtide.cli.log_files import LogFiles, expand, is_stream
@@ -27,13 +28,15 @@ def log_sources(
 ) -> list[Source]:
     """All files together are one source, since one file may have what another one had."""
     files = [name for name in names if not is_stream(name)]
-    for name in files:
-        if not any(Path(path).exists() for path in expand([name])):
-            raise CommandError(
-                f"there is no log {name}", hint="name a log, a pattern in quotes, or `-` for stdin"
-            )
     streams: list[Source] = [Piped(name, options) for name in names if is_stream(name)]
     return streams + ([Logs(files, options, follow=follow, tell=tell)] if files else [])
+
+
+def is_any_there(names: Sequence[str]) -> bool:
+    """Whether there is something to read."""
+    return any(
+        is_stream(name) or any(Path(path).exists() for path in expand(name)) for name in names
+    )
 
 
 class Logs:
@@ -42,7 +45,7 @@ class Logs:
     def __init__(
         self, names: Sequence[str], options: dict[str, Any], *, follow: bool, tell: bool = False
     ) -> None:
-        """With `tell`, says what was wrong with the lines that were there at the start."""
+        """With `tell`, says what was wrong with the logs that were there at the start."""
         self.name = ", ".join(names)
         self.follow = follow
         self._names = names
@@ -67,6 +70,9 @@ class Logs:
                         return
                 if self._tell:
                     tell_odd(counts.reports(), by=by)
+                    for told in (*(problem.message for problem in self.problems), self.waiting):
+                        if told:
+                            console.message(told)
                     self._tell = False
                 if not self.follow:
                     return
@@ -79,7 +85,7 @@ class Logs:
     def waiting(self) -> str:
         """Files that are gone for now."""
         missing = set[str]() if self._files is None else self._files.missing
-        return f"waiting for {', '.join(sorted(missing))} to come back" if missing else ""
+        return f"waiting for {', '.join(sorted(missing))}" if missing else ""
 
     def reports(self) -> list[tuple[str, LogReport]]:
         """What became of the lines of each log."""
