@@ -192,7 +192,8 @@ class Outbox:
         run, schema = connection.exec_driver_sql, self._source.schema
         if not self._is_sqlite and schema is None:
             schema = run("SELECT current_schema()").scalar_one()
-        names = self._names | {"schema": self._quote.quote(schema or "")}
+        # SQLAlchemy 2.0 quotes no empty name; only the texts of PostgreSQL have a schema.
+        names = self._names | ({"schema": self._quote.quote(schema)} if schema else {})
         for text in self._texts.create:
             run(text.format_map(names))
         for place in self._rows(connection, self._texts.tables):
