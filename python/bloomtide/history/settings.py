@@ -2,7 +2,8 @@
 
 Fixed for ever, because the files depend on it: `window` or `arrivals`, the ladder, `rows`, the hash
 and its seed or secret. Each may be left out when the store exists; one that differs is refused by
-name. The rest holds from the next open on. A secret is never written; a fingerprint of it is.
+name. The rest holds from the next open on. Of a secret they hold a fingerprint; segment files hold
+the secret itself, as those of filters do.
 """
 
 from __future__ import annotations
