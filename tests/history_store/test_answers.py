@@ -225,3 +225,10 @@ def test_rows_by_arrivals_hold_the_same_bounds(tmp_path: Path) -> None:
         require_bounds(store, exact, START - DAY, START + 10 * DAY)
     with History.open(tmp_path / "store") as store:
         require_bounds(store, exact, START - DAY, START + 10 * DAY)
+
+
+def test_a_last_longer_than_all_time_is_all_time(tmp_path: Path) -> None:
+    with History.open(tmp_path, "1m", background=False) as store:
+        store.add("a", at=START)
+        for last in (1e30, timedelta.max):
+            assert store.count("a", last=last, now=START + 1).upper == 1

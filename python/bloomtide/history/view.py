@@ -40,7 +40,7 @@ class View:
                     name="last", got=last, allowed="alone",
                 )  # fmt: skip
             stop = self._state.now() if now is None else to_micros(now, "now")
-            return stop - micros(last, "last"), stop
+            return max(stop - micros(last, "last"), FIRST), stop
         first = FIRST if start is None else to_micros(start, "start")
         stop = LAST if end is None else to_micros(end, "end")
         require("start", start, "not after `end`", first <= stop, hint="ranges are [start, end)")
