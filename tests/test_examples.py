@@ -124,3 +124,20 @@ def test_every_example_is_run_here() -> None:
 def test_a_failing_example_would_be_noticed() -> None:
     with pytest.raises(subprocess.CalledProcessError):
         run("no_such_example.py")
+
+
+def test_two_servers_share_the_names_and_answer_for_all() -> None:
+    redis = pytest.importorskip("redis")
+    from tests.server.process import running
+
+    with running(None) as first, running(None) as second:
+        done = run("two_servers.py", str(first.port), str(second.port))
+        names = [redis.Redis(port=server.port).dbsize() for server in (first, second)]
+    assert sum(names) == 40
+    assert min(names) > 0
+    # At most one page in a thousand is wrongly seen: Binomial(20,000, 0.001) exceeds 60 with a
+    # chance below 1e-12.
+    words = done.stdout.decode().replace(",", "").replace(";", "").split()
+    assert [int(word) for word in words[4:6]] == names
+    assert int(words[6]) == 0
+    assert int(words[9]) <= 60
