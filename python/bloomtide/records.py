@@ -216,21 +216,22 @@ class LineReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadLine:
-    """A line of a log that was not understood."""
+    """A line of a log, or an entry of a Redis Stream, that was not understood."""
 
     number: int
     """From 1."""
     text: bytes
     """How it starts."""
     reason: str
-    """`"format"`, `"length"` (more than 65536 bytes) or `"time"` (more than 100 years off)."""
+    """`"format"`, `"length"` (more than 65536 bytes) or `"time"` (more than 100 years off); of an
+    entry of a Redis Stream the field that is missing or wrong."""
     tried: tuple[str, ...]
     """The formats it was tried as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReport:
-    """What became of a log's lines so far."""
+    """What became of a log's lines, or of a stream's entries, so far."""
 
     format: str | None
     """None until the first lines have told it."""

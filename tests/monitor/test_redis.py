@@ -14,6 +14,7 @@ import pytest
 
 from bloomtide import Monitor
 from bloomtide.cli.console import CommandError
+from bloomtide.cli.logs import told
 from bloomtide.cli.watch.source import Feeder
 from bloomtide.cli.watch.streams import RedisStream
 from tests.waiting import until
@@ -96,16 +97,29 @@ def test_entries_count_once_and_are_acknowledged(
     for number in range(300):
         client.xadd("visits", {"key": f"/page/{number % 7}", "count": 1 + number % 2})
     client.xadd("visits", {"key": "/old", "time": "1700000000.5"})
+    client.xadd("visits", {"key": "/old", "time": "2023-11-14T22:13:21.5Z"})
+    client.xadd("visits", {"key": "/old", "time": "2023-11-14T23:13:22+01:00", "count": "3"})
     client.xadd("visits", {"nothing": "here"})
     client.xadd("visits", {"key": "/bad", "count": "many"})
+    client.xadd("visits", {"key": "/bad", "count": "0"})
+    client.xadd("visits", {"key": "/bad", "time": "2023-11-14T22:13:21"}, id="*")
+    client.xadd("visits", {"key": "/bad", "time": "yesterday"})
+    client.xadd("visits", {"key": "/bad", "time": "nan"})
     with open_monitor(tmp_path) as monitor:
         source = RedisStream(url(address))
-        feed_until(monitor, source, 451)
-        assert monitor.stats().events == 451
+        feed_until(monitor, source, 455)
+        assert monitor.stats().events == 455
         assert monitor.count("/page/0").value == sum(1 + n % 2 for n in range(0, 300, 7))
         assert monitor.history is not None
-        assert monitor.history.count("/old", 1_700_000_000, 1_700_000_060).upper == 1
-        assert source.skipped == 2
+        assert monitor.history.count("/old", 1_700_000_000, 1_700_000_060).upper == 5
+    [(name, report)] = source.reports()
+    assert (report.lines, report.counted, report.skipped) == (309, 303, 6)
+    said = [told(name, line) for line in report.bad]
+    assert [line.split(": ")[1].split("`")[-2 if "`" in line else 0] for line in said] == [
+        "no field of that name has the key", "count", "count", "time", "time",
+    ]  # fmt: skip
+    assert said[1].startswith(f"{source.name}, entry 305: `count` is no whole number from 1 up: ")
+    assert said[1].endswith(" key=/bad count=many")
     assert client.xpending("visits", "bloomtide")["pending"] == 0
 
 

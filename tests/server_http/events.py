@@ -31,9 +31,11 @@ EVENTS = len(traffic()[0])
 
 
 @contextmanager
-def open_monitor(path: Path | None, *, filled: bool = True) -> Iterator[Monitor]:
-    """A monitor whose clock stands still at the end of the hour."""
-    with Monitor.open(path, capacity=10_000, clock=lambda: NOW) as monitor:
+def open_monitor(
+    path: Path | None, *, filled: bool = True, clock: float = NOW
+) -> Iterator[Monitor]:
+    """A monitor whose clock stands still, at the end of the hour if nothing else is said."""
+    with Monitor.open(path, capacity=10_000, clock=lambda: clock) as monitor:
         if filled:
             keys, times = traffic()
             monitor.add_many(keys, at=times)

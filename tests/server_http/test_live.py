@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ pytest.importorskip("starlette", reason="Starlette is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 from bloomtide.errors import ClosedError
+from bloomtide.monitor import Monitor
 from bloomtide.records import HotItem
 from bloomtide.server.http import Limits, live
-from bloomtide.server.http.trail import EVERY, KEYS, LENGTH, Trail
-from tests.server_http.events import EVENTS, open_monitor
+from bloomtide.server.http.trail import EVERY, KEYS, LENGTH, PastSteps, Trail, trend_of
+from tests.server_http.events import EVENTS, NOW, open_monitor
 from tests.server_http.serving import Served, serve
 from tests.waiting import until
 
@@ -189,6 +191,9 @@ def test_steps_are_of_equal_length_when_the_streams_time_runs_ahead() -> None:
         ([1.0] * 48 + [1.4] * 12, "flat"),  # chance does that
         ([100.0] * 48 + [0.0] * 12, "down"),
         ([0.0] * 24, "flat"),
+        ([0.0] * 52 + [60.0] * 3 + [0.0] * 5, "down"),  # it had come up, and falls again
+        ([0.0] * 54 + [3.0] * 3 + [0.0] * 3, "flat"),
+        ([0.0] * 54 + [3.0] * 6, "up"),
     ],
 )
 def test_a_trend_compares_the_last_minute_with_those_before(
@@ -199,7 +204,7 @@ def test_a_trend_compares_the_last_minute_with_those_before(
     for number, step in enumerate(steps, start=1):
         total += step
         trail.look(hot(a=total), EVERY * number, EVERY * number)
-    assert trail.trend("a") == trend
+    assert trend_of(trail.came("a")) == trend
 
 
 def test_a_stream_whose_time_goes_back_begins_anew() -> None:
@@ -220,3 +225,38 @@ def test_a_key_new_on_a_full_list_may_have_been_just_below_it() -> None:
     trail.look(hot(**full), 0.0, 0.0)
     trail.look(hot(**{"x": 70.0, **dict(list(full.items())[: KEYS - 1])}), 5.0, 5.0)
     assert trail.came("x") == [20.0]
+
+
+# --- an old log
+
+
+def test_the_steps_of_an_old_log_are_those_of_its_own_time(tmp_path: Path) -> None:
+    with open_monitor(tmp_path / "old", clock=NOW + 10 * 86400) as monitor:
+        steps = PastSteps(monitor.history, monitor.now())
+        assert steps.every == 60
+        came = steps.came("/late")
+        assert len(came) == LENGTH
+        assert (came[:-10], came[-10:]) == ([0.0] * 50, [5.0] * 10)
+        with serve(monitor=monitor) as served, listen(served) as events:
+            told = json.loads(next(events)["data"])
+    assert told["old"] is True
+    late = next(item for item in told["hot"] if item["key"] == "/late")
+    assert (late["every"], late["came"], late["trend"]) == (60, came, "up")
+
+
+def test_an_old_log_that_is_short_has_no_steps_before_its_first(tmp_path: Path) -> None:
+    with Monitor.open(tmp_path / "short", clock=lambda: NOW + 10 * 86400) as monitor:
+        monitor.add_many(["/a"] * 30, at=[NOW - 10.0 * i for i in range(30)])
+        assert PastSteps(monitor.history, monitor.now()).came("/a") == [
+            5.0,
+            6.0,
+            6.0,
+            6.0,
+            6.0,
+            1.0,
+        ]
+
+
+def test_a_stream_of_now_is_not_old(monitor: Any) -> None:
+    with serve(monitor=monitor) as served, listen(served) as events:
+        assert json.loads(next(events)["data"])["old"] is False

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 from playwright.sync_api import Browser, Page, Route, expect
 
+from bloomtide.monitor import SourceStats
 from tests.server_http.events import EVENTS, NOW, START, open_monitor
 from tests.server_http.keys import Keys
 from tests.server_http.serving import Served, serve
@@ -121,7 +123,7 @@ def test_the_page_shows_the_numbers_of_the_api(
     assert [number(row[2]) for row in rows] == [
         pytest.approx(each["items"], abs=0.5) for each in structures
     ]
-    expect(page.locator("#guards-rows")).to_contain_text("No guard is registered")
+    expect(page.locator("#guards")).to_be_hidden()
     window.keep("light", tmp_path)
 
 
@@ -178,7 +180,7 @@ def test_what_is_possible_and_not_certain_is_a_band_in_the_chart(
     chart.focus()
     chart.press("ArrowLeft")
     chart.press("ArrowLeft")
-    expect(page.locator("#series .tell")).to_have_text("00:58: 2 (0 to 4)")
+    expect(page.locator("#series .tell")).to_have_text("1 Jan 00:58: 2 (0 to 4)")
 
 
 def top_of(served: Served, start: float, end: float) -> list[tuple[str, float]]:
@@ -310,7 +312,8 @@ def test_a_server_of_named_structures_shows_them_and_no_stream(opened: Any) -> N
         page.goto(served.url)
         expect(page.locator("#structures-rows tr")).to_have_count(3)
         assert [row[0] for row in shown(page, "structures-rows")] == [
-            each["name"] for each in served.send("/api/structures").json["items"]
+            each["name"].replace("\n", "⟨U+000A⟩")
+            for each in served.send("/api/structures").json["items"]
         ]
         expect(page.locator("#hot")).to_be_hidden()
         assert shown(page, "commands-rows") == [["BF.ADD", "10", "1"], ["GET", "2", "0"]]
@@ -438,3 +441,89 @@ def test_the_theme_can_be_switched_and_stays(opened: Any, served: Served) -> Non
     button.click()
     expect(button).to_have_text("Theme: system")
     assert page.evaluate(ground) == light
+
+
+# --- an old log, and what it is read from
+
+
+class Logs:
+    """What `bloomtide watch` tells of two logs."""
+
+    def stop(self) -> None:
+        pass
+
+    def about_sources(self) -> list[SourceStats]:
+        bad = ("a.log, line 7: not COMBINED: x",)
+        clean = {"lines": 90, "counted": 90, "skipped": 0, "without": 0, "field": "path"}
+        return [
+            SourceStats(
+                name="a.log", lines=100, counted=95, skipped=1, without=4, field="path", bad=bad
+            ),
+            SourceStats(name="b.log", bad=(), **clean),  # type: ignore[arg-type]
+        ]
+
+    def about_problems(self) -> list[str]:
+        return ["waiting for c.log"]
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The hour of traffic as a log of years ago, with a key whose marks turn the text around."""
+    path = tmp_path_factory.mktemp("page") / "old"
+    with open_monitor(path, clock=NOW + 40 * 86400) as monitor:
+        monitor.add_many(["/\u202egpj.exe"] * 40, at=[NOW - 1800.0 - i for i in range(40)])
+        with serve(monitor=monitor, feeding=Logs()) as served:
+            yield served
+
+
+def test_an_old_log_says_what_its_now_is_and_draws_its_own_time(
+    opened: Any, old: Served, tmp_path: Path
+) -> None:
+    window = opened()
+    page = window.page
+    page.clock.set_fixed_time(datetime(2027, 3, 1, tzinfo=UTC))
+    page.goto(old.url)
+    wait_until_live(page)
+    expect(page.locator("#old")).to_contain_text(
+        "now, wherever this page says it, is 1 Jan 2026 00:59:48"
+    )
+    expect(page.locator("#hot-spark")).to_have_text("Last 1 h")
+    expect(page.locator("#past-aside")).to_contain_text("1 Jan 2026, 00:00 to 01:00")
+    late = page.locator("#hot-rows tr", has_text="/late")
+    assert late.locator(".spark path").count() == 1
+    assert late.locator(".t").get_attribute("data-trend") == "up"
+    window.keep("old-log", tmp_path)
+
+
+def test_what_fell_has_no_arrow_up_and_marks_of_direction_are_shown(
+    opened: Any, old: Served
+) -> None:
+    page = opened().page
+    page.goto(old.url)
+    wait_until_live(page)
+    turned = page.locator("#hot-rows tr", has_text="gpj.exe")
+    expect(turned.locator("button")).to_have_text("/⟨U+202E⟩gpj.exe")
+    assert turned.locator(".t").get_attribute("data-trend") != "up"
+    turned.locator("button").click()
+    count = page.locator("#facts div", has_text="Count").locator("dd")
+    expect(count).to_have_text("40exact, in 95 of 100 answers")
+    expect(page.get_by_label("Key", exact=True)).to_have_value("/⟨U+202E⟩gpj.exe")
+    page.get_by_role("button", name="Look up").click()
+    expect(count).to_have_text("40exact, in 95 of 100 answers")
+
+
+def test_the_page_tells_of_its_sources_and_hides_guards_that_are_not_there(
+    opened: Any, old: Served
+) -> None:
+    page = opened().page
+    page.goto(old.url)
+    wait_until_live(page)
+    rows = shown(page, "sources-rows")
+    assert [row[1:] for row in rows] == [["100", "95", "5"], ["90", "90", "0"]]
+    for text in ("a.log", "4 lines without a path", "1 not understood", "line 7: not COMBINED: x"):
+        assert text in rows[0][0]
+    expect(page.locator("#sources-problems")).to_have_text("waiting for c.log")
+    expect(page.locator("#guards")).to_be_hidden()
+    ground = "getComputedStyle(document.querySelector('#status'), '::before').backgroundColor"
+    red, green, _ = (int(part) for part in re.findall(r"\d+", page.evaluate(ground))[:3])
+    assert green > red, "live does not look like an alarm"

@@ -29,6 +29,7 @@ QUESTIONS = {
     "/api/pulse": "Pulse",
     "/api/structures": "Structures",
     "/api/guards": "Guards",
+    "/api/sources": "Sources",
     f"/api/history/count?key=/page/0&{HOUR}": "RangeCount",
     f"/api/history/series?key=/page/0&{HOUR}&step=10m": "Series",
     f"/api/history/total?{HOUR}": "Total",
@@ -212,6 +213,7 @@ def test_a_server_without_a_monitor_says_so() -> None:
         assert stats["monitor"] is stats["history"] is stats["keyspace"] is None
         assert served.send("/api/structures").json == {"items": []}
         assert served.send("/api/guards").json == {"items": []}
+        assert served.send("/api/sources").json == {"items": [], "problems": []}
         for path in ("/api/hot", "/api/seen?key=a", "/api/pulse", "/api/history/total"):
             reply = served.send(path)
             assert (reply.status, reply.error["type"]) == (409, "UnsupportedError")

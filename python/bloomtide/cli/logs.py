@@ -29,7 +29,7 @@ def finish(
     logs = list(zip(names, reports, strict=True))
     if skipped and not sum(report.parsed for report in reports):
         name, line = _bad(logs)[0]
-        console.error(f"no line was understood: {_told(name, line)}", "name it with --format")
+        console.error(f"no line was understood: {told(name, line)}", _way_out(name))
         return 2
     tell_odd(logs, by=by)
     if problems:
@@ -44,7 +44,7 @@ def tell_odd(logs: Sequence[tuple[str, LogReport]], *, by: str) -> None:
     if skipped := sum(report.skipped for _, report in logs):
         console.message(f"lines skipped: {skipped:,}; the first:")
         for name, line in _bad(logs)[:SHOWN]:
-            console.message(f"  {_told(name, line)}")
+            console.message(f"  {told(name, line)}")
     if without := sum(report.without for _, report in logs):
         counted = any(report.counted for _, report in logs)
         known = "" if counted else "; the format may not have it"
@@ -55,12 +55,31 @@ def _bad(logs: Sequence[tuple[str, LogReport]]) -> list[tuple[str, BadLine]]:
     return [(name, line) for name, report in logs for line in report.bad]
 
 
-def _told(name: str, line: BadLine) -> str:
+def told(name: str, line: BadLine) -> str:
     """Where the line is, what is wrong with it, and how it starts."""
-    where = f"{'stdin' if name == '-' else name}, line {line.number:,}"
     why = {
         "format": f"not {' or '.join(line.tried)}",
         "length": "longer than 65,536 bytes",
         "time": "more than a hundred years from the lines before",
-    }[line.reason]
-    return f"{where}: {why}: {line.text[:80].decode('utf-8', 'backslashreplace')}"
+    }
+    what = "line"
+    if is_redis(name):
+        what = "entry"
+        why = {
+            "key": "no field of that name has the key",
+            "count": "`count` is no whole number from 1 up",
+            "time": "`time` is neither Unix seconds nor ISO 8601 with its zone",
+        }
+    where = f"{'stdin' if name == '-' else name}, {what} {line.number:,}"
+    return f"{where}: {why[line.reason]}: {line.text[:80].decode('utf-8', 'backslashreplace')}"
+
+
+def is_redis(name: str) -> bool:
+    """Whether a source is a Redis Stream."""
+    return name.startswith("redis://")
+
+
+def _way_out(name: str) -> str:
+    if is_redis(name):
+        return "give entries a `key`, or name its field with ?key="
+    return "name it with --format"

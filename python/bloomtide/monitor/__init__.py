@@ -2,6 +2,14 @@
 
 from bloomtide.monitor.feed import LogFeed
 from bloomtide.monitor.monitor import Monitor
-from bloomtide.monitor.records import HotKey, MonitorStats, Pulse, StructureStats
+from bloomtide.monitor.records import HotKey, MonitorStats, Pulse, SourceStats, StructureStats
 
-__all__ = ["HotKey", "LogFeed", "Monitor", "MonitorStats", "Pulse", "StructureStats"]
+__all__ = [
+    "HotKey",
+    "LogFeed",
+    "Monitor",
+    "MonitorStats",
+    "Pulse",
+    "SourceStats",
+    "StructureStats",
+]

@@ -26,6 +26,25 @@ class StructureStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStats:
+    """What became of one log or stream since the process began to read it."""
+
+    name: str
+    lines: int
+    """Lines, or entries of a stream, that were read; empty lines and remarks too."""
+    counted: int
+    """Those that became events."""
+    skipped: int
+    """Those that were not understood."""
+    without: int
+    """Those that lack the field that is counted by."""
+    field: str
+    """That field."""
+    bad: tuple[str, ...]
+    """The first of those that were not understood: where, why, and how they start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorStats:
     """What a monitor is like now."""
 

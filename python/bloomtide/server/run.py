@@ -7,9 +7,9 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from bloomtide import extras, system
 from bloomtide.errors import StorageError
@@ -21,23 +21,16 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from bloomtide.server.http.connections import Connection
-    from bloomtide.server.http.parts import Monitor
+    from bloomtide.server.http.parts import Feeding, Monitor
 
 log = logging.getLogger("bloomtide.server")
-
-
-class Source(Protocol):
-    """What feeds a monitor beside the server; stopped before the server is."""
-
-    def stop(self) -> None:
-        """Takes no more events; returns when none is on its way."""
 
 
 async def serve(
     settings: Settings,
     *,
     monitor: Monitor | None = None,
-    sources: Sequence[Source] = (),
+    feeding: Feeding | None = None,
     ready: Callable[[Server], None] | None = None,
 ) -> None:
     """Serves until SIGTERM, SIGINT or SHUTDOWN; then everything is on the disk.
@@ -53,15 +46,15 @@ async def serve(
     try:
         if settings.http_port:
             # First, so that it can say "not ready" while the data directory is read.
-            web = await Web.started(server)
+            web = await Web.started(server, feeding)
         await server.start()
         if ready is not None:
             ready(server)
         await server.stopping.wait()
         log.info("stopping")
     finally:
-        for source in sources:
-            await loop.run_in_executor(None, source.stop)
+        if feeding is not None:
+            await loop.run_in_executor(None, feeding.stop)
         if web is not None:
             await web.stop()
         await server.stop()
@@ -97,7 +90,7 @@ class Web:
         self._watching = watching
 
     @classmethod
-    async def started(cls, server: Server) -> Web:
+    async def started(cls, server: Server, feeding: Feeding | None) -> Web:
         """Answers when the ports are open."""
         with extras.require("serve", "HTTP", instead="set `http-port 0`"):
             import uvicorn
@@ -117,7 +110,7 @@ class Web:
         app = create_app(
             monitor=server.monitor, keyspace=server.keyspace, settings=server.settings,
             limits=limits_of(server.settings), ready=lambda: server.not_ready,
-            metrics=[partial(figures, server)],
+            metrics=[partial(figures, server)], feeding=feeding,
         )  # fmt: skip
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         config = uvicorn.Config(

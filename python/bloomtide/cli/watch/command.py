@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bloomtide.cli import console
-from bloomtide.cli.logs import finish
+from bloomtide.cli.logs import finish, is_redis, told
 from bloomtide.cli.options import (
     PATH,
     SOURCE,
@@ -32,7 +32,7 @@ from bloomtide.system import require_posix
 
 if TYPE_CHECKING:
     from bloomtide.cli.watch.source import Feeder, Source
-    from bloomtide.monitor import Monitor
+    from bloomtide.monitor import Monitor, SourceStats
 
 LOOK = 0.25
 """Seconds between two looks whether all sources have ended."""
@@ -219,6 +219,25 @@ class Running:
             self.stop()
         return False
 
+    def about_sources(self) -> list[SourceStats]:
+        """What became of each log and stream, for the page."""
+        from bloomtide.monitor import SourceStats
+
+        return [
+            SourceStats(
+                name=name, lines=report.lines, counted=report.counted, skipped=report.skipped,
+                without=report.without, field=self._by,
+                bad=tuple(console.printable(told(name, line)) for line in report.bad),
+            )
+            for feeder in self.feeders
+            for name, report in feeder.source.reports()
+        ]  # fmt: skip
+
+    def about_problems(self) -> list[str]:
+        """Sources that wait or have failed."""
+        found = [feeder.source.waiting for feeder in self.feeders if feeder.source.waiting]
+        return found + [each.message for feeder in self.feeders for each in feeder.problems()]
+
     def _draw(self) -> None:
         from bloomtide.cli.watch.view import Terminal
 
@@ -234,8 +253,7 @@ class Running:
 
     def _notes(self) -> list[str]:
         """What people should know: sources that wait or have failed, a monitor that is full."""
-        notes = [feeder.source.waiting for feeder in self.feeders if feeder.source.waiting]
-        notes += [problem.message for feeder in self.feeders for problem in feeder.problems()]
+        notes = self.about_problems()
         reports = [report for feeder in self.feeders for _, report in feeder.source.reports()]
         for what, lines in (
             ("lines were not understood", sum(report.skipped for report in reports)),
@@ -258,8 +276,8 @@ def _sources(
     from bloomtide.cli.watch.logs import is_any_there, log_sources
     from bloomtide.cli.watch.streams import RedisStream
 
-    streams: list[Source] = [RedisStream(name) for name in names if name.startswith("redis://")]
-    files = [name for name in names if not name.startswith("redis://")]
+    streams: list[Source] = [RedisStream(name, tell=tell) for name in names if is_redis(name)]
+    files = [name for name in names if not is_redis(name)]
     if not streams and not is_any_there(files):
         raise no_log(", ".join(files))
     return None, streams + log_sources(files, follow=follow, options=options, tell=tell)

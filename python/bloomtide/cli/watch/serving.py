@@ -27,5 +27,5 @@ def serve(settings: Settings, running: Running, json: bool) -> bool:
                     console.message(f"{what}://{settings.address_of(server.ports[name])}/")
         running.start()
 
-    run(serve_all(settings, monitor=running.monitor, sources=[running], ready=ready))
+    run(serve_all(settings, monitor=running.monitor, feeding=running, ready=ready))
     return False

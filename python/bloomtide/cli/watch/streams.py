@@ -4,25 +4,28 @@ An entry is acknowledged to Redis only when the ledger has its event on the disk
 has the id of the last entry, so one that was counted and not acknowledged before a crash is
 acknowledged then, and not counted again.
 
-Fields of an entry: `key` (or what `?key=` says), and if they are there `time` in Unix seconds and
-`count`. The time of an entry that has none is that of its id. Options of the address: `group`,
-`consumer` (both `bloomtide`), `key`. The password may come from BLOOMTIDE_SOURCE_PASSWORD, since an
-argument can be read by others.
+Fields of an entry: `key` (or what `?key=` says), and if they are there `count` and `time`, which is
+in Unix seconds or ISO 8601 with its zone. The time of an entry that has none is that of its id. An
+entry with a missing or wrong field is acknowledged, or else it would come again for ever; it is
+counted as skipped, and the first ones are shown. Options of the address: `group`, `consumer` (both
+`bloomtide`), `key`. The password may come from BLOOMTIDE_SOURCE_PASSWORD, since an argument can be
+read by others.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from bloomtide._core import parse_instant
 from bloomtide.cli.console import CommandError
+from bloomtide.cli.logs import tell_odd
 from bloomtide.cli.watch.source import Stopping
 from bloomtide.extras import require
 from bloomtide.monitor import Monitor
-from bloomtide.records import LogReport
+from bloomtide.records import BadLine, LogReport
 
 COUNT = 10_000
 """Entries that are taken at once."""
@@ -30,6 +33,8 @@ BLOCK = 200
 """Milliseconds that Redis waits for the next one."""
 PASSWORD = "BLOOMTIDE_SOURCE_PASSWORD"
 """The variable that has it."""
+BAD = 5
+"""Entries that were not understood and are kept to be shown."""
 Id = tuple[int, int]
 
 
@@ -39,7 +44,8 @@ class RedisStream:
     waiting = ""
     problems: Sequence[CommandError] = ()
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, tell: bool = False) -> None:
+        """With `tell`, says at once when an entry is not understood, the first time."""
         parts = urlsplit(url)
         words = dict(parse_qsl(parts.query))
         self.stream = unquote(parts.path.lstrip("/"))
@@ -49,8 +55,9 @@ class RedisStream:
         self.name = f"redis://{parts.hostname}:{parts.port or 6379}/{self.stream}"
         self.key = f"{self.name}#{self.group}"
         """The name under which its position is kept."""
-        self.skipped = 0
-        """Entries without a key, or with a time or count that is none."""
+        self._tell = tell
+        self._entries = self._counted = 0
+        self._bad: list[BadLine] = []
         if not self.stream or words:
             unknown = f", and knows no {', '.join(words)}" if words else ""
             raise CommandError(
@@ -83,8 +90,12 @@ class RedisStream:
             ) from None
 
     def reports(self) -> list[tuple[str, LogReport]]:
-        """An entry is no line."""
-        return []
+        """What became of the entries."""
+        report = LogReport(
+            format="stream", lines=self._entries, parsed=self._counted, counted=self._counted,
+            skipped=self._entries - self._counted, bad=tuple(self._bad), latest=None,
+        )  # fmt: skip
+        return [(self.name, report)]
 
     def _make_group(self, refused: type[Exception]) -> None:
         try:
@@ -97,8 +108,11 @@ class RedisStream:
         known = monitor.positions.get(self.key)
         done = (-1, -1) if known is None else (int(known[0]), int(known[1]))
         fresh = [(_id(name), fields) for name, fields in entries if _id(name) > done]
-        rows = [row for number, fields in fresh if (row := self._row(number, fields)) is not None]
-        self.skipped += len(fresh) - len(rows)
+        rows = [row for entry in fresh if (row := self._row(*entry)) is not None]
+        self._counted += len(rows)
+        if self._bad and self._tell:
+            self._tell = False
+            tell_odd(self.reports(), by="key")
         if rows:
             keys, counts, times = (list(column) for column in zip(*rows, strict=True))
             position = list(fresh[-1][0])
@@ -107,15 +121,36 @@ class RedisStream:
         self._redis.xack(self.stream, self.group, *(name for name, _ in entries))
 
     def _row(self, number: Id, fields: dict[bytes, bytes]) -> tuple[bytes, int, float] | None:
-        """Key, count and time of an entry; None if it is no event."""
-        key = fields.get(self.field)
+        """Key, count and time of an entry; None, and a place among the bad ones, if it is none."""
+        self._entries += 1
+        wrong = "key"
         try:
+            key = fields[self.field]
+            wrong = "count"
             count = int(fields.get(b"count", 1))
-            at = float(fields.get(b"time", number[0] / 1000))
-        except ValueError:
-            return None
-        good = key is not None and 1 <= count < 2**62 and math.isfinite(at) and 0 <= at < 2.5e11
-        return (key, count, at) if key is not None and good else None
+            wrong = "time"
+            at = _time(fields.get(b"time"), number)
+        except (KeyError, ValueError):
+            pass
+        else:
+            if not 1 <= count < 2**62:
+                wrong = "count"
+            elif 0 <= at < 2.5e11:
+                return key, count, at
+        if len(self._bad) < BAD:
+            text = b"%d-%d " % number + b" ".join(b"%b=%b" % pair for pair in fields.items())
+            self._bad.append(BadLine(number=self._entries, text=text[:200], reason=wrong, tried=()))
+        return None
+
+
+def _time(text: bytes | None, number: Id) -> float:
+    """Unix seconds; ValueError if the text is no time."""
+    if text is None:
+        return number[0] / 1000
+    try:
+        return float(text)
+    except ValueError:
+        return float(parse_instant(text.decode(), "time"))
 
 
 def _connect(host: str | None, port: int | None, user: str | None, password: str | None) -> Any:

@@ -23,7 +23,7 @@ from bloomtide.errors import BloomtideError
 from bloomtide.server.http import failures
 from bloomtide.server.http.access import Access
 from bloomtide.server.http.live import Live
-from bloomtide.server.http.parts import Family, Keyspace, Limits, Monitor, Parts, Settings
+from bloomtide.server.http.parts import Family, Feeding, Keyspace, Limits, Monitor, Parts, Settings
 from bloomtide.server.http.routes import PATHS, Endpoint
 
 PAGE = Path(__file__).parent / "page"
@@ -40,14 +40,16 @@ def create_app(
     limits: Limits | None = None,
     ready: Callable[[], str | None] | None = None,
     metrics: Sequence[Callable[[], Iterable[Family]]] = (),
+    feeding: Feeding | None = None,
 ) -> Starlette:
     """The app around a monitor, a keyspace, or both.
 
-    `ready` says why the server is not ready, or None; `metrics` are more figures for `/metrics`.
+    `ready` says why the server is not ready, or None; `metrics` are more figures for `/metrics`;
+    `feeding` tells of the logs and streams that the monitor is fed from.
     """
     parts = Parts(
         monitor=monitor, keyspace=keyspace, token=settings.http_token or None,
-        limits=limits or Limits(), ready=ready, metrics=tuple(metrics),
+        limits=limits or Limits(), ready=ready, metrics=tuple(metrics), feeding=feeding,
     )  # fmt: skip
     live = Live(parts)
 

@@ -22,10 +22,12 @@ from bloomtide.server.http import questions
 from bloomtide.server.http.failures import describe, mistake
 from bloomtide.server.http.parts import Parts
 from bloomtide.server.http.plain import plain, to_json
-from bloomtide.server.http.trail import EVERY, KEYS, Trail
+from bloomtide.server.http.trail import KEYS, PastSteps, Trail, trend_of
 
 HOT = 25
 """Keys in a picture."""
+OLD = 3600.0
+"""Seconds by which the time of an old log is behind the clock."""
 SHOWN = 50
 """Structures in a picture."""
 MEASURE = 10.0
@@ -82,13 +84,23 @@ class Live:
 
     def hot(self, n: int) -> list[dict[str, Any]]:
         """The hottest keys with their trails."""
+        monitor = self._parts.require_monitor()
+        steps: Trail | PastSteps = self.trail
+        if monitor.history is not None and self._is_old():
+            steps = PastSteps(monitor.history, monitor.now())
         told = []
-        for item in self._parts.require_monitor().hot(n):
-            shown = {**plain(item), "came": self.trail.came(item.key), "every": EVERY}
-            # The monitor compares half-lives; what came in the last minutes is closer to now.
-            shown["trend"] = self.trail.trend(item.key) or shown["trend"]
+        for item in monitor.hot(n):
+            came = steps.came(item.key)
+            shown = {**plain(item), "came": came, "every": steps.every}
+            # The monitor compares half-lives; the steps are closer to now, and are what is drawn.
+            shown["trend"] = trend_of(came) or shown["trend"]
             told.append(shown)
         return told
+
+    def _is_old(self) -> bool:
+        """Whether the stream is an old log: its now is not the clock's."""
+        monitor = self._parts.require_monitor()
+        return monitor.clock() - monitor.now() > OLD
 
     def _structures(self) -> list[dict[str, Any]]:
         # How full large filters are is measured, and nobody may use them meanwhile.
@@ -112,9 +124,11 @@ class Live:
             **questions.stats(parts, {}),
             "structures": self._structures(),
             "guards": questions.guards(parts, {})["items"],
+            "sources": questions.sources(parts, {}),
         }
         if parts.monitor is not None:
-            told |= {"hot": self._hot_if_kept(), "pulse": plain(parts.monitor.pulse())}
+            pulse = plain(parts.monitor.pulse())
+            told |= {"hot": self._hot_if_kept(), "pulse": pulse, "old": self._is_old()}
         return told
 
     async def listen(self, send: Send) -> None:

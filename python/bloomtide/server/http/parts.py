@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import time
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
 
 from bloomtide.errors import RequestError, UnsupportedError
 from bloomtide.records import Estimate, HotItem
+
+if TYPE_CHECKING:
+    from bloomtide.monitor import SourceStats
 
 T = TypeVar("T")
 Key = str | bytes | int
@@ -40,6 +43,7 @@ class Monitor(Protocol):
     def top(self, n: int | None = 20, at: Any = None) -> list[HotItem]: ...
     def hot(self, n: int | None = 20, at: Any = None) -> Sequence[Any]: ...
     def now(self) -> float: ...
+    def clock(self) -> float: ...
     def stats(self) -> Any: ...
     def pulse(self) -> Any: ...
 
@@ -52,6 +56,19 @@ class Keyspace(Protocol):
 
     def stats(self) -> dict[str, Any]: ...
     def structures(self, limit: int = 1000) -> list[dict[str, Any]]: ...
+
+
+class Feeding(Protocol):
+    """What feeds a monitor from logs and streams, beside the server."""
+
+    def stop(self) -> None:
+        """Takes no more events; returns when none is on its way."""
+
+    def about_sources(self) -> Sequence[SourceStats]:
+        """What became of what each log and stream has."""
+
+    def about_problems(self) -> Sequence[str]:
+        """Sources that wait or have failed."""
 
 
 class Settings(Protocol):
@@ -120,6 +137,7 @@ class Parts:
     limits: Limits
     ready: Callable[[], str | None] | None
     metrics: tuple[Callable[[], Iterable[Family]], ...]
+    feeding: Feeding | None = None
     started: float = field(default_factory=time)
     requests: dict[tuple[str, str], int] = field(default_factory=dict)
     """Answered so far, by path and status."""

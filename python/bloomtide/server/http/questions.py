@@ -95,6 +95,14 @@ def guards(parts: Parts, given: Given) -> Any:
     return {"items": [{"name": name, **plain(found[name].stats())} for name in sorted(found)]}
 
 
+def sources(parts: Parts, given: Given) -> Any:
+    """What became of the lines of each log, and of the entries of each stream."""
+    feeding = parts.feeding
+    if feeding is None:
+        return {"items": [], "problems": []}
+    return {"items": plain(feeding.about_sources()), "problems": list(feeding.about_problems())}
+
+
 def history_count(parts: Parts, given: Given) -> Any:
     """How often a key came in a range."""
     key = key_of(given)

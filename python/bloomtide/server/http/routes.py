@@ -81,6 +81,7 @@ PATHS: tuple[Path, ...] = (
         (Param("n", "int", "How many at most.", 100, most=10_000),),
     ),
     _question("/api/guards", questions.guards, "What guards spared their databases", "Guards"),
+    _question("/api/sources", questions.sources, "What became of each log's lines", "Sources"),
     _question(
         "/api/history/count", questions.history_count, "How often a key came in a range",
         "RangeCount", (*KEY, *RANGE),

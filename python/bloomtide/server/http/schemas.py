@@ -82,6 +82,15 @@ SCHEMAS: dict[str, Schema] = {
         )
     ),
     "Guards": _object(items=_list(_object(name=_TEXT))),
+    "Sources": _object(
+        items=_list(
+            _object(
+                name=_TEXT, lines=_WHOLE, counted=_WHOLE, skipped=_WHOLE, without=_WHOLE,
+                field=_TEXT, bad=_list(_TEXT),
+            )
+        ),
+        problems=_list(_TEXT),
+    ),
     "RangeCount": _object(key=_KEY, **_RANGE),
     "Series": _object(key=_KEY, **_STEPS),
     "Total": {"anyOf": [_object(**_RANGE), _object(**_STEPS)]},

@@ -1,4 +1,7 @@
-"""How the hottest keys came to be hot: what each of them got in the last minutes.
+"""How the hottest keys came to be hot: what each of them got lately.
+
+A stream of now is looked at every few seconds (`Trail`). An old log came within a moment, so what
+its keys got step by step is asked of the history (`PastSteps`).
 
 The list tells faded counts. Between two looks at it a count of c fades to c·2^(-t/h), so what is
 above that came in between. t is by the stream's own time, which may run faster than the clock.
@@ -13,16 +16,20 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bloomtide.records import HotItem
 from bloomtide.server.http.parts import Key
+from bloomtide.trend import Trend
 
 EVERY = 5.0
 """Seconds between two looks."""
 LENGTH = 60
-"""Looks that are kept: five minutes."""
-MINUTE = 12
-"""Looks of a minute."""
+"""Steps that are shown; of looks these are five minutes."""
+RECENT = 12
+"""The last steps, which a trend compares with those before; of looks these are a minute."""
+END = 4
+"""The last of the recent ones."""
 KEYS = 100
 """The hottest, at each look."""
 
@@ -35,6 +42,8 @@ class _Steps:
 
 class Trail:
     """Looks at the hot list from time to time."""
+
+    every = EVERY
 
     def __init__(self, half_life: float | None) -> None:
         self._half_life = half_life
@@ -75,16 +84,42 @@ class Trail:
         steps = self._keys.get(key)
         return [] if steps is None else [round(value, 1) for value in steps.came]
 
-    def trend(self, key: Key) -> str | None:
-        """The last minute beside the minutes before; None until there is one before."""
-        came = self.came(key)
-        if len(came) < 2 * MINUTE:
-            return None
-        recent, before = came[-MINUTE:], came[:-MINUTE]
-        expected = sum(before) * len(recent) / len(before)
-        # Beyond a tenth, and beyond two standard deviations of what chance does.
-        margin = max(0.1 * expected, 2 * math.sqrt(max(expected, 1.0)))
-        difference = sum(recent) - expected
-        if abs(difference) <= margin:
-            return "flat"
-        return "up" if difference > 0 else "down"
+
+class PastSteps:
+    """What keys got in the steps of a history up to an instant."""
+
+    def __init__(self, history: Any, now: float) -> None:
+        first = history.stats().first
+        self.every: float = history.window or 60.0
+        self._history = history
+        self._end = (now // self.every + 1) * self.every
+        known = (now if first is None else first) // self.every * self.every
+        self._start = max(self._end - LENGTH * self.every, known)
+
+    def came(self, key: Key) -> list[float]:
+        """Events of each step, the newest last."""
+        told = self._history.series(key, self._start, self._end, self.every)
+        return [round(value, 1) for value in told.estimate.tolist()]
+
+
+def trend_of(came: Sequence[float]) -> Trend | None:
+    """The recent steps beside those before; None if there are not enough to tell.
+
+    What falls at the end of its line does not come up, however much the recent steps have together.
+    """
+    if len(came) < 2 * RECENT:
+        return None
+    trend = _compare(came[-RECENT:], came[:-RECENT])
+    if trend == "up" and sum(came[-END:]) < 0.75 * sum(came[-2 * END : -END]):
+        return "down" if _compare(came[-END:], came[-RECENT:-END]) == "down" else "flat"
+    return trend
+
+
+def _compare(recent: Sequence[float], before: Sequence[float]) -> Trend:
+    expected = sum(before) * len(recent) / len(before)
+    # Beyond a tenth, and beyond two standard deviations of what chance does.
+    margin = max(0.1 * expected, 2 * math.sqrt(max(expected, 1.0)))
+    difference = sum(recent) - expected
+    if abs(difference) <= margin:
+        return "flat"
+    return "up" if difference > 0 else "down"

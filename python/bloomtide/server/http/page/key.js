@@ -3,19 +3,22 @@
 import { ask } from "./api.js";
 import { axes, band, ceiling, Chart, curve } from "./charts.js";
 import { keyParams, mark } from "./tables.js";
-import { $, el, exact, number, percent, say, span, svg, time } from "./words.js";
+import { $, el, exact, moment, number, say, span, svg, visible } from "./words.js";
 
 let chosen = null;
 let chart;
 let asked = 0;
 
+const shownAs = (item) => visible(String(item.key_int ?? item.key));
+// What stands in the field is the chosen key itself until somebody changes it.
+export const written = (text) => (chosen && text === shownAs(chosen) ? chosen : { key: text });
 export const isChosen = () => chosen !== null;
 
 export function choose(item) {
   chosen = item;
   mark(item);
   // Nobody wants another text where one types.
-  if (document.activeElement !== $("key-text")) $("key-text").value = item.key_int ?? item.key;
+  if (document.activeElement !== $("key-text")) $("key-text").value = shownAs(item);
   return refresh(true);
 }
 
@@ -27,7 +30,7 @@ export function setView(range) {
 
 const bounds = ({ lower, upper, confidence, saturated }) =>
   (saturated ? "at least: its counters are full"
-    : number(lower) === number(upper) ? "exact" : `${number(lower)} to ${number(upper)}`) + (confidence < 1 ? `, ${percent(confidence)} sure` : "");
+    : number(lower) === number(upper) ? "exact" : `${number(lower)} to ${number(upper)}`) + (confidence < 1 ? `, in ${+(confidence * 100).toFixed(2)} of 100 answers` : "");
 
 export async function refresh(told = false) {
   const params = keyParams(chosen);
@@ -47,7 +50,7 @@ export async function refresh(told = false) {
   if (total) rows.push(["In the time below", number(Math.round(total.estimate)), bounds({ lower: total.inner, upper: total.upper, confidence: 1 }), total.estimate]);
   $("facts").replaceChildren(...rows.map(([name, text, note, value]) =>
     el("div", {}, el("dt", {}, name), el("dd", { title: value == null ? null : exact(value) }, text, el("small", { title: note }, note)))));
-  if (told) say("said", `${chosen.key}: ${rows.map(([name, text]) => `${name} ${text}`).join(", ")}`);
+  if (told) say("said", `${shownAs(chosen)}: ${rows.map(([name, text]) => `${name} ${text}`).join(", ")}`);
   say("key-aside", view ? `${span(view.end - view.start)} in steps of ${span(view.step)}` : "");
   if (series) draw(series);
 }
@@ -56,7 +59,7 @@ function draw(series) {
   chart ??= new Chart($("series"), "History of the key, with its error band", paint,
     (data, i) => {
       const low = data.inner[i], high = data.upper[i];
-      return `${time(data.start[i], data.step)}: ${number(data.estimate[i])}${low === high ? "" : ` (${number(low)} to ${number(high)})`}`;
+      return `${moment(data.start[i], data.step)}: ${number(data.estimate[i])}${low === high ? "" : ` (${number(low)} to ${number(high)})`}`;
     });
   $("series-legend").hidden = false;
   chart.show({ ...series, count: series.start.length, open: view.open });

@@ -2,7 +2,7 @@
 
 import { axes, bars, ceiling, Chart, spark } from "./charts.js";
 import { empty, fill, ghosts, keyCell, keyName, put, row } from "./tables.js";
-import { $, bytes, el, exact, gauge, moment, number, part, percent, say, span, time } from "./words.js";
+import { $, bytes, el, exact, gauge, moment, number, part, percent, say, span, time, visible } from "./words.js";
 
 const ARROWS = { up: "↑", down: "↓", flat: "·" };
 const KINDS = {
@@ -11,6 +11,10 @@ const KINDS = {
   count_min: "count-min sketch", top_k: "top-k list", decaying: "fading counts",
   dynamic: "counts", partitioned_dynamic: "counts, partitioned", spectral: "counts, spectral",
   partitioned_spectral: "counts, spectral", text: "text", arriving: "arriving in chunks",
+};
+const PURPOSES = {
+  seen: "was it seen?", counts: "how often?", heat: "how hot?", hot: "the hottest keys",
+  slow: "the same, fading six times slower, to tell what comes up or cools", history: "how often, when?",
 };
 const many = (n, name) => `${number(n)} ${name}${n === 1 ? "" : "s"}`;
 const sum = (values) => values.reduce((a, b) => a + b, 0);
@@ -74,6 +78,7 @@ function hot(told, choose) {
     const [place, name, trail, trend, rate, heat, share] = line.cells;
     place.textContent = rank + 1;
     part(name.firstChild, item.share / most);
+    trail.title = `what came in the last ${span(item.every * 60)}`;
     put(trail, spark(item.came));
     trail.dataset.trend = trend.dataset.trend = item.trend;
     put(trend, ARROWS[item.trend] || "", el("span", { class: "unseen" }, item.trend));
@@ -82,6 +87,7 @@ function hot(told, choose) {
     heat.title = `from ${exact(item.lower)} to ${exact(item.count)}`;
     share.textContent = percent(item.share);
   });
+  say("hot-spark", `Last ${span(items[0].every * 60)}`);
   say("hot-aside", held ? "order held while you point here" : "counts that fade with time");
 }
 
@@ -125,7 +131,7 @@ function pulse(told) {
   say("pulse-seen", all ? `${percent(1 - news / all)}` : "0");
   $("pulse-new").title = number(news);
   $("pulse-seen").title = number(all - news);
-  say("pulse-aside", all ? `events a second${data.all.some((value) => value > most) ? ", a burst is cut off" : ""}` : "nothing in the last 5 minutes");
+  say("pulse-aside", all ? `events a second, by when they came${data.all.some((value) => value > most) ? ", a burst is cut off" : ""}` : "nothing in the last 5 minutes");
 }
 
 // --- structures and guards
@@ -136,8 +142,9 @@ function structures(told) {
     () => row("", "soft", "n", "n", "n", "n"),
     (line, item) => {
       const [name, kind, keys, full, error, memory] = line.cells;
-      name.textContent = item.name;
-      kind.textContent = KINDS[item.kind] || item.kind;
+      const use = item.of === "monitor" && PURPOSES[item.name];
+      name.textContent = visible(item.name);
+      kind.textContent = `${KINDS[item.kind] || item.kind}${use ? `: ${use}` : ""}`;
       keys.textContent = item.items == null ? "full" : number(Math.round(item.items));
       put(full, item.fill == null ? null : gauge(item.fill), percent(item.fill));
       error.textContent = percent(item.predicted_error);
@@ -151,21 +158,32 @@ function structures(told) {
 }
 
 function guards(told) {
-  if (!told.guards.length) {
-    $("guards-rows").replaceChildren(empty(5, "No guard is registered here. A guard answers for the keys that a database does not have."));
-    return say("guards-aside", "");
-  }
+  $("guards").hidden = !told.guards.length;
   fill("guards-rows", told.guards, (item) => item.name,
     () => row("", "soft", "n", "n", "n"),
     (line, item) => {
       const [name, state, asked, avoided, saved] = line.cells;
-      name.textContent = item.name;
+      name.textContent = visible(item.name);
       state.textContent = item.state || "–";
       asked.textContent = number(item.asked);
       avoided.textContent = number(item.avoided);
       put(saved, gauge(item.avoided / item.asked), item.asked ? percent(item.avoided / item.asked) : "–");
     });
   say("guards-aside", "queries that no database saw");
+}
+
+function sources({ items, problems }) {
+  $("sources").hidden = !items.length && !problems.length;
+  fill("sources-rows", items, (item) => item.name, () => row("long", "n", "n", "n"), (line, item) => {
+    const [name, read, counted, left] = line.cells;
+    const notes = [
+      item.without && `${many(item.without, "line")} without a ${item.field}`,
+      item.skipped && `${number(item.skipped)} not understood, the first:`, ...item.bad,
+    ];
+    put(name, visible(item.name), ...notes.filter(Boolean).map((note) => el("small", {}, note)));
+    [item.lines, item.counted, item.skipped + item.without].forEach((value, i) => { [read, counted, left][i].textContent = number(value); });
+  });
+  $("sources-problems").replaceChildren(...problems.map((problem) => el("p", { class: "legend" }, problem)));
 }
 
 function commands({ keyspace }) {
@@ -179,7 +197,7 @@ export function showLoading() {
   $("figures").dataset.ghost = "yes";
   $("figures").replaceChildren(...Array.from({ length: 6 }, () => el("div", {}, el("dt", {}, "…"), el("dd", {}, "–"), el("dd", { class: "note" }, " "))));
   $("hot-rows").replaceChildren(...ghosts(7, 20));
-  for (const [id, columns] of [["top-rows", 4], ["structures-rows", 6], ["guards-rows", 5]]) $(id).replaceChildren(...ghosts(columns, 3));
+  for (const [id, columns] of [["top-rows", 4], ["structures-rows", 6]]) $(id).replaceChildren(...ghosts(columns, 3));
 }
 
 export function showLive(told, choose) {
@@ -191,5 +209,7 @@ export function showLive(told, choose) {
   } else commands(told);
   structures(told);
   guards(told);
+  sources(told.sources);
+  $("structures").classList.toggle("wide", $("guards").hidden && $("sources").hidden && !$("main").classList.contains("alone"));
   say("version", `bloomtide ${told.version}`);
 }

@@ -1,10 +1,10 @@
 // Puts the page together: the stream of pictures, the key that is looked at, the token, the theme.
 
 import { listen, Problem, setToken } from "./api.js";
-import { choose, isChosen, refresh, setView } from "./key.js";
+import { choose, isChosen, refresh, setView, written } from "./key.js";
 import { showLive, showLoading } from "./live.js";
 import { Past } from "./past.js";
-import { $, el, say, time } from "./words.js";
+import { $, el, moment, say } from "./words.js";
 
 // Only the state is announced to who listens to the page, not what changes every second.
 const state = (name, text, clock) => {
@@ -34,7 +34,7 @@ const past = new Past({ choose: select, moved: (view) => setView(view)?.catch(fa
 
 $("lookup").addEventListener("submit", (event) => {
   event.preventDefault();
-  select({ key: $("key-text").value });
+  select(written($("key-text").value));
 });
 
 // --- the token: from the address once, or asked for
@@ -74,7 +74,9 @@ let heard = 0;
 listen({
   picture(told) {
     last = told.time;
-    state("live", "Live", time(told.time, 1));
+    state("live", "Live", moment(told.time, 1));
+    $("old").hidden = !told.old;
+    if (told.old) say("old-now", moment(told.monitor.now, 1));
     if (!$("notice").hidden && ++heard % 5 === 0) notice(null);
     showLive(told, select);
     past.learn(told);
@@ -83,7 +85,7 @@ listen({
   },
   problem({ error }) { notice({ message: error.message, hint: error.hint }); },
   async lost(problem, wait) {
-    const known = last ? `Numbers are from ${time(last, 1)}.` : "";
+    const known = last ? `Numbers are from ${moment(last, 1)}.` : "";
     if (problem.status === 401) {
       state("lost", "Token needed", "");
       $("token").hidden = false;

@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { axes, bars, ceiling, Chart } from "./charts.js";
 import { empty, fill, keyCell, keyName, row } from "./tables.js";
-import { $, el, moment, number, part, percent, range, say, span, svg, time } from "./words.js";
+import { $, el, moment, number, part, percent, range, say, span, svg } from "./words.js";
 
 const SPANS = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["7 d", 604800], ["All", null]];
 const STEPS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400, 604800];
@@ -195,7 +195,7 @@ export class Past {
     return nodes;
   }
 
-  tell({ start, upper, step }, i) { return `${time(start[i], step)}: ${number(upper[i])} events in ${span(step)}`; }
+  tell({ start, upper, step }, i) { return `${moment(start[i], step)}: ${number(upper[i])} events in ${span(step)}`; }
 
   // --- the top
 

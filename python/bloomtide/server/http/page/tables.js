@@ -1,6 +1,6 @@
 // Rows of tables: made once for each name, then only changed.
 
-import { $, el } from "./words.js";
+import { $, el, visible } from "./words.js";
 
 export const empty = (columns, text, code) =>
   el("tr", {}, el("td", { class: "empty", colspan: columns }, text, code ? el("code", {}, code) : null));
@@ -52,7 +52,7 @@ export const put = (cell, ...nodes) => cell.replaceChildren(...nodes.filter((nod
 
 // The cell that says a key, and chooses it.
 export function keyCell(item, choose) {
-  const text = String(item.key_int ?? item.key);
+  const text = visible(String(item.key_int ?? item.key));
   const button = el("button", { type: "button", title: text }, text || "(empty)");
   button.addEventListener("click", () => choose(item));
   return el("td", { class: "name" }, el("i"), button);

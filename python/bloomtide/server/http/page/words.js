@@ -28,14 +28,20 @@ const when = (options) => {
 };
 const clock = when({ hour: "2-digit", minute: "2-digit" });
 const clockSeconds = when({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const day = when({ day: "numeric", month: "short" });
+const dayMonth = when({ day: "numeric", month: "short" });
+const dayYear = when({ day: "numeric", month: "short", year: "numeric" });
+const year = when({ year: "numeric" });
+const now = () => Date.now() / 1000;
+const day = (seconds) => (year(seconds) === year(now()) ? dayMonth : dayYear)(seconds);
+const clockOf = (seconds, step) => (step < 60 ? clockSeconds : clock)(seconds);
+// At the edge of a chart: the day where one begins, and else the clock.
 export const time = (seconds, step = 60) =>
-  step >= 86400 ? day(seconds) : step < 60 ? clockSeconds(seconds) : clock(seconds);
-export const moment = (seconds) =>
-  day(seconds) === day(Date.now() / 1000) ? clock(seconds) : `${day(seconds)} ${clock(seconds)}`;
+  step >= 86400 || (step >= 60 && clock(seconds) === "00:00") ? day(seconds) : clockOf(seconds, step);
+export const moment = (seconds, step = 60) =>
+  step >= 86400 ? day(seconds) : day(seconds) === day(now()) ? clockOf(seconds, step) : `${day(seconds)} ${clockOf(seconds, step)}`;
 export const range = (from, to) => {
   const [first, last] = [day(from), day(to)];
-  const today = first === last && first === day(Date.now() / 1000);
+  const today = first === last && first === day(now());
   return `${today ? "" : `${first}, `}${clock(from)} to ${first === last ? "" : `${last}, `}${clock(to)}`;
 };
 export const span = (seconds) => {
@@ -43,6 +49,10 @@ export const span = (seconds) => {
     if (seconds >= size) return `${+(seconds / size).toFixed(1)} ${name}`;
   return `${Math.round(seconds)} s`;
 };
+
+// A key may have marks that turn the text around it, or that nobody sees: they are shown by their names.
+export const visible = (text) =>
+  text.replace(/[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029\ufeff]/gu, (mark) => `⟨U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
 const build = (node, attributes, children) => {
   for (const [name, value] of Object.entries(attributes))
