@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from bloomtide import Monitor
 from tests.cli.command import start
@@ -62,6 +63,32 @@ def test_a_log_is_on_the_page_and_kept_when_it_ends(tmp_path: Path) -> None:
         assert json.loads(out)["events"] == 500
     with Monitor.open(tmp_path / "data" / "monitor") as monitor:
         assert monitor.stats().events == 500
+
+
+def test_events_of_a_client_are_in_the_monitors_history_after_a_kill(tmp_path: Path) -> None:
+    """By its ledger: the history alone does not keep what it is fed."""
+    log = tmp_path / "a.log"
+    log.touch()
+
+    def counts(process: subprocess.Popen[bytes], *, add: bool) -> list[int]:
+        assert process.stdout is not None
+        ports = json.loads(process.stdout.readline())
+        with redis.Redis(port=ports["port"], protocol=3) as client:
+            if add:
+                assert client.execute_command("HISTORY.ADD", "monitor", "/a", "COUNT", 3) == b"OK"
+                assert client.execute_command("HISTORY.MADD", "monitor", "/a", "/b") == 2
+            asked = [
+                client.execute_command("HISTORY.COUNT", "monitor", key) for key in ("/a", "/b")
+            ]
+            assert client.execute_command("MONITOR.COUNT", "/a")[b"value"] == 4
+            return [told[b"upper"] for told in asked]
+
+    for add in (True, False):
+        with watched("--follow", "--data", tmp_path / "data", log) as process:
+            try:
+                assert counts(process, add=add) == [4, 1]
+            finally:
+                process.kill()
 
 
 def test_the_demo_has_a_past_and_goes_on(tmp_path: Path) -> None:

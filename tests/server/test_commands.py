@@ -153,6 +153,46 @@ def test_a_history_that_another_process_writes_is_read(tmp_path: Path) -> None:
             client.execute_command("HISTORY.ADD", "web", "/a")
 
 
+USERS = (
+    "--set", "user=default on nopass ~* +@all",
+    "--set", "user=plain on >p ~web* +@all -@dangerous",
+    "--set", "user=connected on >p ~* -@all +client -client|kill",
+)  # fmt: skip
+
+
+def test_a_user_sees_the_histories_that_the_patterns_allow(tmp_path: Path) -> None:
+    with running(tmp_path, *USERS) as server:
+        with server.client() as client:
+            for name in ("web", "web2", "mail"):
+                client.execute_command("HISTORY.RESERVE", name)
+            assert client.execute_command("HISTORY.LIST") == [b"mail", b"web", b"web2"]
+        with server.client(username="plain", password="p") as client:
+            assert client.execute_command("HISTORY.LIST") == [b"web", b"web2"]
+
+
+def test_the_clients_of_others_are_for_dangerous_users(tmp_path: Path) -> None:
+    with running(tmp_path, *USERS) as server:
+        with server.client(username="plain", password="p") as client:
+            assert client.client_id() > 0
+            assert client.client_setname("me")
+            for words in (["CLIENT", "LIST"], ["client", "kill", "ID", "1"]):
+                with pytest.raises(redis.ResponseError, match="no permissions to run the 'client|"):
+                    client.execute_command(*words)
+            with pytest.raises(redis.ResponseError, match="unknown command"):
+                client.execute_command("CLIENT|ID")
+        with server.client(username="connected", password="p") as client:
+            assert len(client.execute_command("CLIENT LIST")) == 1
+            with pytest.raises(redis.ResponseError, match="'client|kill'"):
+                client.execute_command("CLIENT", "KILL", "ID", "1")
+        with server.client() as client:
+            rules = {line.split()[1]: line.split()[-2:] for line in client.acl_list()}
+            assert rules["connected"] == ["+client", "-client|kill"]
+            names = set(client.execute_command("ACL", "CAT", "dangerous"))
+            assert {b"client|kill", b"client|list"} <= names
+            assert b"client" in client.command_list()
+            assert b"client|kill" not in client.command_list()
+
+
 @pytest.mark.parametrize("name", ["", "x" * 300, b"\xff"])
 def test_a_name_that_no_directory_can_have_is_refused(server: Running, name: str | bytes) -> None:
     with server.client() as client, pytest.raises(redis.ResponseError, match=r"letters|UTF-8"):

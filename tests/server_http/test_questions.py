@@ -158,6 +158,7 @@ def test_keys_are_text_numbers_or_bytes(served: Served) -> None:
         ("/api/seen?key=a&key_int=1", "key"),
         ("/api/seen?key_int=18446744073709551616", "key_int"),
         ("/api/seen?key_base64=***", "key_base64"),
+        ("/api/seen?key_base64=%C3%A9", "key_base64"),
         ("/api/history/count?key=a&start=2026-01-01T00:00:00", "start"),
         ("/api/history/count?key=a&start=5&end=4", "start"),
         ("/api/history/count?key=a&last=1h&start=4", "last"),
@@ -168,6 +169,12 @@ def test_keys_are_text_numbers_or_bytes(served: Served) -> None:
         ("/api/history/total?step=-1h", "step"),
         ("/api/history/top?n=0", "n"),
         ("/api/stats?key=a", "key"),
+        ("/metrics?names=a", "names"),
+        ("/livez?verbose=", "verbose"),
+        ("/readyz?verbose=", "verbose"),
+        ("/healthz?verbose=", "verbose"),
+        ("/openapi.json?format=yaml", "format"),
+        ("/api/live?since=5", "since"),
     ],
 )
 def test_a_bad_parameter_is_named_with_a_hint(served: Served, path: str, field: str) -> None:

@@ -212,6 +212,7 @@ impl User {
         }
         let number = table.find(name.as_bytes()).ok_or_else(|| refused(word, "a known command"))?;
         self.commands[number] = allow;
+        table.parts(number).for_each(|part| self.commands[part] = allow);
         Ok(())
     }
 
@@ -233,10 +234,16 @@ impl User {
         // The shorter of the two ways to say it.
         let most = allowed * 2 > self.commands.len();
         line.push_str(if most { " +@all" } else { " -@all" });
+        let mut parent = most;
         for (command, allowed) in table.commands().iter().zip(&self.commands) {
-            if *allowed != most {
+            // What is said of a command goes for its parts, which follow it.
+            let said = if command.has(is::PART) { parent } else { most };
+            if *allowed != said {
                 line.push_str(if *allowed { " +" } else { " -" });
                 line.push_str(&command.name.to_ascii_lowercase());
+            }
+            if !command.has(is::PART) {
+                parent = *allowed;
             }
         }
         line

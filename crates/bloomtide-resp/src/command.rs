@@ -2,6 +2,7 @@
 
 use crate::acl::Users;
 use crate::changes::Changes;
+use crate::commands::outer;
 use crate::failure::Answer;
 use crate::session::State;
 use crate::store::Store;
@@ -66,6 +67,10 @@ pub mod is {
     pub const URL: u32 = 1 << 14;
     /// HISTORY.*, MONITOR.*, GUARD.*
     pub const MONITOR: u32 = 1 << 15;
+    /// One word `NAME|WORD` of a command: it has rights and statistics of its own, and no request has its name.
+    pub const PART: u32 = 1 << 26;
+    /// Some of its second words are commands in the table, each a PART.
+    pub const PARENT: u32 = 1 << 27;
     /// Is done at once between MULTI and EXEC.
     pub const NOW: u32 = 1 << 28;
     /// Works before AUTH.
@@ -172,7 +177,7 @@ impl Table {
             crate::commands::FAMILIES.iter().flat_map(|family| family.iter().copied()).collect();
         for name in foreign {
             let upper = name.to_ascii_uppercase();
-            let known = crate::commands::outer::TABLE.iter().find(|known| known.name == upper);
+            let known = outer::TABLE.iter().find(|known| known.name == upper);
             // A name that lives as long as the process: there are few tables, and few such names.
             let command = known.copied().unwrap_or_else(|| {
                 let name = Box::leak(upper.clone().into_boxed_str());
@@ -180,6 +185,7 @@ impl Table {
             });
             commands.retain(|command| command.name != upper);
             commands.push(command);
+            commands.extend(outer::parts(command.name));
         }
         let size = (commands.len() * 4).next_power_of_two();
         let mut table = Table { commands, places: vec![(0, NONE); size] };
@@ -221,6 +227,34 @@ impl Table {
             }
             place = (place + 1) & (self.places.len() - 1);
         }
+    }
+
+    /// The number of the command that a request asks for: for some names the second word decides, too.
+    #[inline]
+    pub fn find_request(&self, args: Args<'_>) -> Option<usize> {
+        let number = self.find(args.at(0))?;
+        if !self.commands[number].has(is::PARENT | is::PART) {
+            return Some(number);
+        }
+        self.find_part(number, args)
+    }
+
+    #[cold]
+    fn find_part(&self, number: usize, args: Args<'_>) -> Option<usize> {
+        if self.commands[number].has(is::PART) {
+            return None;
+        }
+        let part = args.get(1).and_then(|word| self.find(&[args.at(0), b"|", word].concat()));
+        Some(part.unwrap_or(number))
+    }
+
+    /// The parts of a command, `NAME|WORD`.
+    pub fn parts(&self, number: usize) -> impl Iterator<Item = usize> + '_ {
+        let name = self.commands[number].name;
+        let part = move |other: &Command| {
+            other.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('|'))
+        };
+        (0..self.commands.len()).filter(move |other| part(&self.commands[*other]))
     }
 
     /// Only the host has names that long.

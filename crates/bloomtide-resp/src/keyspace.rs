@@ -78,6 +78,12 @@ impl Keyspace {
         Session::new(client, self.users.anonymous().map(|user| user.name().to_owned()))
     }
 
+    /// Whether the client's user may use a key of that name.
+    pub fn may_use(&self, session: &mut Session, name: &[u8]) -> bool {
+        let State { user, seat, .. } = &mut session.state;
+        self.users.seated(user, seat).is_some_and(|user| user.may_use(name))
+    }
+
     /// Changes users as lines of an access list say; all of them or none.
     pub fn set_users<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Result<()> {
         self.users.apply(lines, &self.table)
@@ -168,8 +174,10 @@ impl Keyspace {
     fn run(&mut self, session: &mut Session, bytes: &[u8], now: f64) {
         let Session { parser, reply, state, .. } = session;
         let args = parser.args(bytes);
-        let Some(name) = args.get(0) else { return };
-        let Some(number) = self.table.find(name) else {
+        if args.len() == 0 {
+            return;
+        }
+        let Some(number) = self.table.find_request(args) else {
             self.unknown += 1;
             state.queue.iter_mut().for_each(|queue| queue.broken = true);
             return reply.error(&unknown(args));

@@ -18,6 +18,7 @@ Everything here is in whole microseconds.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,9 +79,10 @@ def micros(value: Any, name: str, *, zero: bool = False) -> int:
     """A length of time in whole microseconds, as people write it; zero only where that is meant."""
     if zero and _is_zero(value):
         return 0
-    length = round(parse_duration(value, name) * MICRO)
-    require(name, value, "at least a microsecond", length >= 1)
-    return length
+    length = parse_duration(value, name) * MICRO
+    # The largest floats are no finite number of microseconds.
+    require(name, value, "a microsecond to 1e300 seconds", 0.5 < length < math.inf)
+    return round(length)
 
 
 def parse_retention(text: str | None) -> tuple[Rule, ...]:

@@ -77,6 +77,12 @@ impl Session {
         }))
     }
 
+    /// Whether the client's user may use a key of that name.
+    fn may_use(&self, name: &[u8]) -> bool {
+        let (mut core, keyspace) = (locked(&self.core), locked(&self.keyspace));
+        keyspace.may_use(&mut core, name)
+    }
+
     /// Whether nothing waits: no foreign command, no more answers, no part of a request, no end.
     #[getter]
     fn settled(&self) -> bool {

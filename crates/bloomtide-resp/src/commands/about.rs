@@ -13,15 +13,16 @@ pub const TABLE: &[Command] = &[
 
 fn command(call: &mut Call<'_>) -> Answer {
     let (args, commands) = (call.args, call.table.commands());
+    let whole: Vec<&Command> = commands.iter().filter(|it| !it.has(is::PART)).collect();
     let reply = &mut *call.reply;
     if args.len() == 1 || (args.len() == 2 && args.is(1, "INFO")) {
-        reply.array(commands.len());
-        commands.iter().for_each(|command| about(reply, command));
+        reply.array(whole.len());
+        whole.iter().for_each(|command| about(reply, command));
     } else if args.is(1, "COUNT") {
-        reply.int(commands.len() as i64);
+        reply.int(whole.len() as i64);
     } else if args.is(1, "LIST") {
-        reply.array(commands.len());
-        commands.iter().for_each(|it| reply.bulk(it.name.to_ascii_lowercase().as_bytes()));
+        reply.array(whole.len());
+        whole.iter().for_each(|it| reply.bulk(it.name.to_ascii_lowercase().as_bytes()));
     } else if args.is(1, "INFO") {
         let wanted = args.from(2);
         reply.array(wanted.len());
@@ -32,14 +33,14 @@ fn command(call: &mut Call<'_>) -> Answer {
             }
         }
     } else if args.is(1, "DOCS") {
-        let wanted: Vec<usize> = if args.len() == 2 {
-            (0..commands.len()).collect()
+        let wanted: Vec<&Command> = if args.len() == 2 {
+            whole
         } else {
-            args.from(2).iter().filter_map(|name| call.table.find(name)).collect()
+            let found = args.from(2).iter().filter_map(|name| call.table.find(name));
+            found.map(|number| &commands[number]).collect()
         };
         reply.map(wanted.len());
-        for number in wanted {
-            let command = &commands[number];
+        for command in wanted {
             reply.bulk(command.name.to_ascii_lowercase().as_bytes());
             reply.map(1);
             reply.bulk(b"group");

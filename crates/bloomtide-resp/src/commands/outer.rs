@@ -4,11 +4,24 @@ use crate::command::{Command, Keys, is};
 
 const HOST: u32 = is::ADMIN | is::DANGEROUS;
 
+/// Words of such commands that need more rights than the others: as in Redis, they tell of all clients, or end them.
+const PARTS: &[Command] = &[
+    Command::foreign("CLIENT|LIST", -2, OTHERS, Keys::NONE),
+    Command::foreign("CLIENT|KILL", -3, OTHERS, Keys::NONE),
+];
+const OTHERS: u32 = is::CONNECTION | is::LOADING | HOST | is::PART;
+
+/// Those of a command.
+pub fn parts(name: &str) -> impl Iterator<Item = Command> + '_ {
+    let own = |part: &&Command| part.name.split('|').next() == Some(name);
+    PARTS.iter().filter(own).copied()
+}
+
 /// What is known of them. Others that the host names are taken as dangerous ones.
 pub const TABLE: &[Command] = &[
     Command::foreign("INFO", -1, is::DANGEROUS | is::LOADING, Keys::NONE),
     Command::foreign("CONFIG", -2, HOST | is::LOADING, Keys::NONE),
-    Command::foreign("CLIENT", -2, is::CONNECTION | is::LOADING, Keys::NONE),
+    Command::foreign("CLIENT", -2, is::CONNECTION | is::LOADING | is::PARENT, Keys::NONE),
     Command::foreign("SAVE", 1, HOST, Keys::NONE),
     Command::foreign("BGSAVE", -1, HOST, Keys::NONE),
     Command::foreign("BGREWRITEAOF", 1, HOST, Keys::NONE),

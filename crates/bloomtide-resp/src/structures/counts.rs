@@ -56,6 +56,15 @@ const SHRINK: f64 = 0.5;
 const SLACK: f64 = 0.1;
 const COUNTING_BITS: u32 = 4;
 
+/// All occurrences together at most: no count is larger than a reply can tell.
+const MOST: u64 = i64::MAX as u64;
+
+#[cold]
+fn too_many(count: u64) -> Error {
+    let allowed = "so many that all counts together stay below 2^63";
+    Error::parameter("count", count, allowed, "COUNT.INFO tells the count of all keys")
+}
+
 impl CountsPlan {
     /// Sizes for as many different keys at that chance of a wrong count.
     pub fn for_goal(
@@ -186,6 +195,8 @@ impl Counts {
         if count == 0 {
             return Ok(self.count(hash) == 0);
         }
+        let total = self.total.checked_add(count).filter(|total| *total <= MOST);
+        let total = total.ok_or_else(|| too_many(count))?;
         // SAFETY: `&mut self`: nobody else has the filter.
         let new = unsafe {
             match &self.filter {
@@ -195,7 +206,7 @@ impl Counts {
             }
         };
         self.items += u64::from(new);
-        self.total = self.total.saturating_add(count);
+        self.total = total;
         Ok(new)
     }
 
@@ -229,7 +240,10 @@ impl Counts {
             Filter::Spectral(filter) => merge!(Spectral, filter),
             Filter::Counting(filter) => merge!(Counting, filter),
         };
-        let total = others.iter().fold(self.total, |sum, other| sum.saturating_add(other.total));
+        let total = others.iter().try_fold(self.total, |sum, other| {
+            let sum = sum.checked_add(other.total).filter(|sum| *sum <= MOST);
+            sum.ok_or_else(|| too_many(other.total))
+        })?;
         // A full filter says infinity, which is the largest number here.
         Ok(Counts { filter, items: items.round() as u64, total })
     }

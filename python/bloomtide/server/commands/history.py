@@ -33,6 +33,7 @@ from bloomtide.server.commands.handler import (
 if TYPE_CHECKING:
     from bloomtide.history import History
     from bloomtide.server.client import Client
+    from bloomtide.server.http.parts import Monitor
     from bloomtide.server.listener import Server
 
 MONITOR = "monitor"
@@ -59,6 +60,7 @@ RANGE: dict[str, Callable[[bytes], Any]] = {"START": instant, "END": instant, "L
 
 
 def _store(server: Server, word: bytes) -> History:
+    """The store to ask."""
     name = text(word)
     if name == MONITOR and server.monitor is not None:
         if server.monitor.history is None:
@@ -66,6 +68,12 @@ def _store(server: Server, word: bytes) -> History:
         found: History = server.monitor.history
         return found
     return server.histories.get(name)
+
+
+def _target(server: Server, word: bytes) -> History | Monitor:
+    """What events go into: those of the monitor's history by its ledger, or a kill loses them."""
+    store = _store(server, word)
+    return server.monitor if text(word) == MONITOR and server.monitor is not None else store
 
 
 def reserve(server: Server, _client: Client, words: Words) -> Any:
@@ -94,7 +102,7 @@ def add(server: Server, _client: Client, words: Words) -> Any:
     given = options(words[2:], {"COUNT": integer, "AT": instant})
 
     def work() -> str:
-        _store(server, words[0]).add(words[1], given.get("count", 1), given.get("at"))
+        _target(server, words[0]).add(words[1], given.get("count", 1), given.get("at"))
         return OK
 
     return in_thread(work)
@@ -104,7 +112,13 @@ def add_many(server: Server, _client: Client, words: Words) -> Any:
     """HISTORY.MADD."""
     if len(words) < 2:
         raise wrong_number("history.madd")
-    return in_thread(lambda: _store(server, words[0]).add_many(list(words[1:])))
+
+    def work() -> int:
+        target, items = _target(server, words[0]), list(words[1:])
+        target.add_many(items)
+        return len(items)
+
+    return in_thread(work)
 
 
 def count(server: Server, _client: Client, words: Words) -> Any:
@@ -160,15 +174,16 @@ def about(server: Server, _client: Client, words: Words) -> Any:
     return in_thread(lambda: plain(asdict(_store(server, words[0]).stats())))
 
 
-def names(server: Server, _client: Client, words: Words) -> Any:
-    """HISTORY.LIST."""
+def names(server: Server, client: Client, words: Words) -> Any:
+    """HISTORY.LIST: those that the user may use."""
     if words:
         raise wrong_number("history.list")
 
     def work() -> list[bytes]:
         found = server.histories.names()
         running = server.monitor is not None and server.monitor.history is not None
-        return [name.encode() for name in ([MONITOR] if running else []) + found]
+        named = [name.encode() for name in ([MONITOR] if running else []) + found]
+        return [name for name in named if client.session.may_use(name)]
 
     return in_thread(work)
 

@@ -24,7 +24,7 @@ from bloomtide.server.http import failures
 from bloomtide.server.http.access import Access
 from bloomtide.server.http.live import Live
 from bloomtide.server.http.parts import Family, Feeding, Keyspace, Limits, Monitor, Parts, Settings
-from bloomtide.server.http.routes import PATHS, Endpoint
+from bloomtide.server.http.routes import PATHS, Endpoint, with_params
 
 PAGE = Path(__file__).parent / "page"
 _TYPES = {
@@ -64,7 +64,7 @@ def create_app(
             with suppress(asyncio.CancelledError):
                 await running
 
-    routes = [Route(path.path, path.endpoint, methods=[path.method]) for path in PATHS]
+    routes = [Route(path.path, with_params(path), methods=[path.method]) for path in PATHS]
     files = page_files()
     routes += [Route(path, _file(file), methods=["GET"]) for path, file in files.items()]
     kinds = {path.path: path.kind for path in PATHS} | dict.fromkeys(files, "page")

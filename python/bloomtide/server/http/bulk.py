@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 
 from bloomtide.errors import BloomtideError, RequestError
 from bloomtide.server.http import arrow_stream, failures
-from bloomtide.server.http.params import RANGE, Param, range_of, read_params
+from bloomtide.server.http.params import RANGE, Param, range_of
 from bloomtide.server.http.parts import Key, Parts
 from bloomtide.server.http.plain import key_fields, to_json
 from bloomtide.server.http.rows import ARROW, NDJSON, Batch, read_batches
@@ -39,7 +39,6 @@ QUERY = (
 async def add_events(request: Request) -> Response:
     """`POST /api/events`."""
     parts: Parts = request.app.state.parts
-    read_params((), request.query_params)
     monitor = parts.require_monitor()
     told = {"added": 0, "new": 0, "batches": 0}
 
@@ -68,8 +67,7 @@ async def _finish(parts: Parts, add: Callable[[Batch], None], batch: Batch) -> N
 async def query(request: Request) -> Response:
     """`POST /api/query`: one answer for each key, in their order."""
     parts: Parts = request.app.state.parts
-    given = read_params(QUERY, request.query_params)
-    answer = _answer(parts, given)
+    answer = _answer(parts, request.state.given)
     async with _body(request, parts) as body:
         media_type = _media_type(request)
         keys = await parts.ask(lambda: _keys(read_batches(body, media_type)))

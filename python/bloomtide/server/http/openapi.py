@@ -17,8 +17,15 @@ _ABOUT = (
 _REFUSALS = {
     "400": "Something is wrong with the request",
     "401": "The token is missing or wrong",
+    "405": "The path has another method",
     "409": "This server does not have what is asked for",
+    "421": "Without a token: the host is asked for by a name that is not `localhost`",
     "503": "Not now",
+}
+_OF_BODIES = {
+    "408": "The body did not come in time",
+    "413": "The body is too large",
+    "415": "The body is of a type that is not known, or compressed",
 }
 
 
@@ -48,7 +55,7 @@ def _operation(path: Path) -> dict[str, Any]:
             "200": {"description": "The answer", "content": _content(path.answer)},
             **{
                 status: {"description": text, "content": _content("Error")}
-                for status, text in _REFUSALS.items()
+                for status, text in sorted((_REFUSALS | (_OF_BODIES if path.takes else {})).items())
             },
         },
     }

@@ -6,7 +6,6 @@ What is not declared is refused: a misspelt `lats=1h` must not answer for all ti
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -77,7 +76,7 @@ class Param:
     def _bytes(self, text: str) -> bytes:
         try:
             return base64.b64decode(text, validate=True)
-        except binascii.Error:
+        except ValueError:  # binascii.Error is one
             _refuse(self.name, text[:40], "base64")
 
 

@@ -36,12 +36,22 @@ class Path:
     """Media types of the body."""
 
 
-def ask(question: Question, params: tuple[Param, ...] = ()) -> Endpoint:
+def with_params(path: Path) -> Endpoint:
+    """The path's endpoint, once the query holds what is declared and nothing else."""
+
+    async def endpoint(request: Request) -> Response:
+        request.state.given = read_params(path.params, request.query_params)
+        return await path.endpoint(request)
+
+    return endpoint
+
+
+def ask(question: Question) -> Endpoint:
     """An endpoint that asks a question in a thread and tells the answer as JSON."""
 
     async def endpoint(request: Request) -> Response:
         parts: Parts = request.app.state.parts
-        given = read_params(params, request.query_params)
+        given = request.state.given
         told = await parts.ask(lambda: to_json(question(parts, given)))
         return Response(told, media_type="application/json")
 
@@ -51,14 +61,13 @@ def ask(question: Question, params: tuple[Param, ...] = ()) -> Endpoint:
 def _question(
     path: str, question: Question, about: str, answer: str, params: tuple[Param, ...] = ()
 ) -> Path:
-    endpoint = ask(question, params)
-    return Path(path=path, endpoint=endpoint, about=about, answer=answer, params=params)
+    return Path(path=path, endpoint=ask(question), about=about, answer=answer, params=params)
 
 
 async def _hot(request: Request) -> Response:
     """Like a question, but the trails are the live stream's."""
     shown: live.Live = request.app.state.live
-    return await ask(lambda _, given: {"items": shown.hot(given["n"])}, (N,))(request)
+    return await ask(lambda _, given: {"items": shown.hot(given["n"])})(request)
 
 
 async def _openapi(request: Request) -> Response:
