@@ -106,6 +106,67 @@ def test_damage_is_an_error_with_a_name(tmp_path: Path) -> None:
         damaged.load(tmp_path / "absent")
 
 
+@pytest.mark.parametrize(
+    ("words", "none"),
+    [(["KEYS", "*"], b"*0\r\n"), (["SCAN", "0", "COUNT", "500"], b"*2\r\n$1\r\n0\r\n*0\r\n"),
+     (["RANDOMKEY"], b"$-1\r\n")],
+)  # fmt: skip
+def test_who_looks_at_all_names_forgets_those_whose_time_has_come(
+    words: list[str], none: bytes
+) -> None:
+    keyspace = Keyspace()
+    session = keyspace.session()
+    for number in range(200):
+        session.execute(request("SET", str(number), "x", "PX", "10"), NOW)
+    begun = keyspace.take_changes()
+    assert session.execute(request(*words), NOW + 1) == none
+    gone = keyspace.take_changes()
+    assert gone.count(b"DEL") == 200
+    assert session.execute(request(*words), NOW - 1) == none, "the clock jumped back"
+    again = Keyspace()
+    again.replay(begun)
+    assert len(again) == 200, "a replay forgets by what is in the journal alone"
+    again.replay(gone)
+    assert len(again) == 0
+
+
+def test_the_host_forgets_names_that_nobody_asks_for_a_few_at_a_time() -> None:
+    keyspace = Keyspace()
+    session = keyspace.session()
+    for number in range(100):
+        session.execute(request("SET", str(number), "x", "PXAT", str(1000 + number)), 0.5)
+    assert [keyspace.expire(1.0495, most=20) for _ in range(4)] == [20, 20, 10, 0]
+    stats = keyspace.stats()
+    assert (stats["keys"], stats["expires"], stats["expired"]) == (50, 50, 50)
+    assert stats["mean_deadline"] == sum(range(1050, 1100)) // 50
+    assert session.execute(request("GET", "50"), 1.0495) == b"$1\r\nx\r\n"
+
+
+def test_a_file_has_the_time_when_a_name_expires(tmp_path: Path) -> None:
+    keyspace = Keyspace()
+    session = keyspace.session()
+    session.execute(request("SET", "a", "x", "EX", "10") + request("SET", "b", "x"), NOW)
+    keyspace.save(tmp_path / "keys")
+    loaded = Keyspace()
+    loaded.load(tmp_path / "keys")
+    assert loaded.digest() == keyspace.digest()
+    session.execute(request("PERSIST", "a"), NOW)
+    assert loaded.digest() != keyspace.digest(), "the time is a part of the contents"
+    asked = request("PTTL", "a") + request("PTTL", "b")
+    assert loaded.session().execute(asked, NOW + 1) == b":9000\r\n:-1\r\n"
+    assert loaded.session().execute(request("EXISTS", "a", "b"), NOW + 10) == b":1\r\n"
+
+
+def test_where_nothing_may_be_changed_a_name_is_gone_without_a_note() -> None:
+    keyspace = Keyspace()
+    session = keyspace.session()
+    session.execute(request("SET", "a", "x", "EX", "10"), NOW)
+    keyspace.take_changes()
+    keyspace.read_only = "the disk is full"
+    assert session.execute(request("GET", "a"), NOW + 10) == b"$-1\r\n"
+    assert keyspace.take_changes() == b""
+
+
 REPLIES: list[tuple[object, bytes, bytes]] = [
     (7, b":7\r\n", b":7\r\n"),
     (True, b":1\r\n", b"#t\r\n"),

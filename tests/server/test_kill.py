@@ -1,5 +1,5 @@
 """kill -9 under load, at random points: `always` loses nothing that was acknowledged, counts
-nothing twice, and the server always comes back.
+nothing twice, what has expired stays gone, and the server always comes back.
 
 A handful of kills here; `make kills` (BLOOMTIDE_KILLS=100) is the long proof. One directory is
 killed again and again, so what earlier kills left behind is there in all later ones.
@@ -20,6 +20,8 @@ from tests.waiting import until
 KILLS = int(os.environ.get("BLOOMTIDE_KILLS", "10"))
 WRITERS = 4
 PIPELINE = 8
+FAR = 4_000_000_000_000
+"""Milliseconds: the year 2096."""
 
 
 class Writer(threading.Thread):
@@ -40,17 +42,30 @@ class Writer(threading.Thread):
                     self.sent += PIPELINE
                     wire.send(b"".join(requests(self.key, number) for number in numbers))
                     for number in numbers:
-                        if wire.line() != b":1" or wire.line() != b"*1" or not wire.line():
+                        if [wire.line() for _ in ANSWERS] != ANSWERS or not wire.line():
                             return
                         self.acknowledged = number + 1
         except OSError:
             return
 
 
+ANSWERS = [b":1", b"+OK", b":1", b"+OK", b"+OK", b"*1"]
+"""And then the new count."""
+
+
 def requests(key: str, number: int) -> bytes:
-    """A number into a filter, and one more into a counter."""
-    return request("BF.ADD", f"seen-{key}", str(number)) + request(
-        "CMS.INCRBY", f"count-{key}", "all", "1"
+    """A number into a filter, whose end moves; a text that ends at once; one that gets another
+    name; and one more into a counter."""
+    return b"".join(
+        request(*words)
+        for words in [
+            ("BF.ADD", f"seen-{key}", str(number)),
+            ("SET", f"brief-{key}", str(number), "PX", "1"),
+            ("PEXPIREAT", f"seen-{key}", str(FAR + number)),
+            ("SET", f"before-{key}", str(number)),
+            ("RENAME", f"before-{key}", f"after-{key}"),
+            ("CMS.INCRBY", f"count-{key}", "all", "1"),
+        ]
     )
 
 
@@ -77,6 +92,8 @@ def test_nothing_that_was_acknowledged_is_lost_or_counted_twice(
     sent = [0] * WRITERS
     begun = [0] * WRITERS
     """Numbers that were begun in all lives; a counter may have at most so many."""
+    last = [-1] * WRITERS
+    """The last number that was acknowledged."""
     digest = None
     rewrites_cut = 0
     for life in range(KILLS + 1):
@@ -90,6 +107,7 @@ def test_nothing_that_was_acknowledged_is_lost_or_counted_twice(
                     client.execute_command("CMS.INITBYDIM", f"count-{number}", "16", "2")
                 else:
                     require_all(server, str(number), acknowledged[number], begun[number])
+                    require_last(server, str(number), last[number], sent[number])
             if life == KILLS:
                 break
             writers = [Writer(server, str(number), sent[number]) for number in range(WRITERS)]
@@ -105,6 +123,8 @@ def test_nothing_that_was_acknowledged_is_lost_or_counted_twice(
                 writer.join(30)
                 acknowledged[number] += writer.acknowledged - sent[number]
                 begun[number] += writer.sent - sent[number]
+                if writer.acknowledged > sent[number]:
+                    last[number] = writer.acknowledged - 1
                 sent[number] = writer.sent
         digest = digest_after_restart(tmp_path / "data") if life % 2 else None
     assert rewrites_cut > 0, "some kills met a rewrite"
@@ -123,10 +143,21 @@ def require_all(server: Running, key: str, acknowledged: int, begun: int) -> Non
         assert acknowledged <= card <= begun
 
 
+def require_last(server: Running, key: str, last: int, sent: int) -> None:
+    """The last name and the last time are there, and what ended at once is not."""
+    with server.client() as client:
+        assert client.exists(f"brief-{key}") == 0
+        if last >= 0:
+            assert last <= client.pexpiretime(f"seen-{key}") - FAR < sent
+            assert last <= int(client.get(f"after-{key}")) < sent
+
+
 def digest_after_restart(directory: Path) -> bytes:
     """A restart and a graceful stop change nothing; the digest is the witness."""
     with running(directory, "--appendfsync", "always") as server:
-        digest: bytes = server.client().execute_command("DEBUG", "DIGEST")
+        client = server.client()
+        until(lambda: client.exists(*(f"brief-{number}" for number in range(WRITERS))) == 0)
+        digest: bytes = client.execute_command("DEBUG", "DIGEST")
         code, _ = server.stop()
         assert code == 0
     return digest

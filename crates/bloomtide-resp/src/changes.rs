@@ -20,6 +20,8 @@ pub struct Changes {
     time: Option<u64>,
     /// Nobody wants them, or they are just being done again.
     pub silent: bool,
+    /// The journal takes no more: what expires is forgotten without a note.
+    pub stopped: bool,
 }
 
 /// Memory that is kept for the next changes.
@@ -35,7 +37,7 @@ impl Changes {
     /// Notes a command of `len` elements.
     #[inline]
     pub fn note_all<'a>(&mut self, now: f64, len: usize, args: impl Iterator<Item = &'a [u8]>) {
-        if self.silent {
+        if self.silent || self.stopped {
             return;
         }
         if self.time != Some(now.to_bits()) {

@@ -3,9 +3,10 @@
 use crate::acl::Users;
 use crate::changes::Changes;
 use crate::commands::outer;
+use crate::expiry;
 use crate::failure::Answer;
 use crate::session::State;
-use crate::store::Store;
+use crate::store::{Slot, Store};
 use crate::wire::reply::Reply;
 use crate::wire::request::Args;
 
@@ -28,6 +29,21 @@ pub struct Call<'a> {
     pub table: &'a Table,
     /// Seconds since 1970.
     pub now: f64,
+}
+
+impl Call<'_> {
+    /// Whether the name at a slot has expired.
+    pub(crate) fn is_due(&self, slot: usize) -> bool {
+        let expires = self.store.expires(slot as Slot);
+        expires.is_some_and(|time| time <= expiry::millis(self.now))
+    }
+
+    /// Forgets names that have expired.
+    pub(crate) fn forget(&mut self, names: Vec<Vec<u8>>) {
+        for name in names {
+            expiry::forget(&name, self.store, self.changes, self.now);
+        }
+    }
 }
 
 /// How a command is done.

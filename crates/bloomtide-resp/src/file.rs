@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! common header | structures, one after the other | directory | footer | end
-//! directory   for each name: its length, its bytes, the kind, where the structure is, its length, its CRC-32C
+//! directory   for each name: its length, its bytes, the kind, when it expires, where the structure is, its length,
+//!             its CRC-32C
 //! footer      where the directory is, its length, the number of names, CRC-32C of the directory and this
 //! ```
 //!
@@ -11,7 +12,7 @@
 //! justify.
 
 use crate::fields::{Sum, put, take};
-use crate::store::Store;
+use crate::store::{Slot, Store};
 use crate::structure::{self, Kind};
 use bloomtide_core::format::{self, Header};
 use bloomtide_core::history::varint::Reader;
@@ -41,12 +42,12 @@ pub fn write(store: &Store, out: &mut dyn Write) -> io::Result<u64> {
     out.write_all(&header)?;
     let mut at = HEADER as u64;
     let mut directory = Vec::new();
-    for (name, structure) in store.iter() {
+    for (slot, name, structure) in store.iter_from(0) {
         let sum = structure::write(structure, Sum::of(&mut *out))?;
         directory.extend((name.len() as u32).to_le_bytes());
         directory.extend(name);
         directory.push(Kind::of(structure).tag);
-        put(&mut directory, &[at, sum.len])?;
+        put(&mut directory, &[expires(store, slot), at, sum.len])?;
         directory.extend(sum.crc.to_le_bytes());
         at += sum.len;
     }
@@ -97,15 +98,21 @@ pub fn read(store: &mut Store, bytes: &[u8]) -> Result<()> {
         let length = u32::from_le_bytes(directory.fixed()?);
         let name = directory.bytes(length.into())?;
         let [tag] = directory.fixed()?;
-        let [at, len] = take(&mut directory)?;
+        let [expires, at, len] = take(&mut directory)?;
         let body = part(&bytes[..start], at, len).ok_or_else(|| directory.wrong())?;
         check(u32::from_le_bytes(directory.fixed()?), crc32c::crc32c(body), at)?;
         if store.find(name).is_some() {
             return Err(directory.wrong());
         }
-        store.insert(name, structure::read(tag, body)?);
+        let slot = store.insert(name, structure::read(tag, body)?);
+        store.expire_at(slot, Some(expires).filter(|time| *time > 0));
     }
     directory.end()
+}
+
+/// When the name at a slot expires, as files have it: 0 is never.
+fn expires(store: &Store, slot: usize) -> u64 {
+    store.expires(slot as Slot).unwrap_or(0)
 }
 
 fn part(bytes: &[u8], at: u64, len: u64) -> Option<&[u8]> {
@@ -115,13 +122,14 @@ fn part(bytes: &[u8], at: u64, len: u64) -> Option<&[u8]> {
 
 /// A digest of all names and contents: the same for keyspaces that answer alike.
 pub fn digest(store: &Store) -> io::Result<u128> {
-    let mut all: Vec<_> = store.iter().collect();
-    all.sort_unstable_by_key(|(name, _)| *name);
+    let mut all: Vec<_> = store.iter_from(0).collect();
+    all.sort_unstable_by_key(|(_, name, _)| *name);
     let mut digest = Xxh3::new();
-    for (name, structure) in all {
+    for (slot, name, structure) in all {
         put(&mut digest, &[name.len() as u64])?;
         digest.write_all(name)?;
         digest.write_all(&[Kind::of(structure).tag])?;
+        put(&mut digest, &[expires(store, slot)])?;
         structure::write(structure, &mut digest)?;
     }
     Ok(digest.digest128())

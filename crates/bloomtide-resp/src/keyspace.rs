@@ -9,6 +9,7 @@
 use crate::acl::{User, Users};
 use crate::changes::{Changes, Records};
 use crate::command::{Call, Command, Run, Table, is};
+use crate::expiry;
 use crate::failure::{Answer, Failure};
 use crate::session::{Queue, Session, State};
 use crate::store::Store;
@@ -45,8 +46,7 @@ pub struct Keyspace {
     pub table: Table,
     /// All users.
     pub users: Users,
-    /// Why nothing may be changed, if so.
-    pub read_only: Option<String>,
+    read_only: Option<String>,
     /// Whether data is being loaded.
     pub loading: bool,
     /// Requests that were none of a known command.
@@ -87,6 +87,22 @@ impl Keyspace {
     /// Changes users as lines of an access list say; all of them or none.
     pub fn set_users<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Result<()> {
         self.users.apply(lines, &self.table)
+    }
+
+    /// Why nothing may be changed, if so.
+    pub fn read_only(&self) -> Option<&str> {
+        self.read_only.as_deref()
+    }
+
+    /// Refuses changes from now on, for that reason.
+    pub fn set_read_only(&mut self, reason: Option<String>) {
+        self.changes.stopped = reason.is_some();
+        self.read_only = reason;
+    }
+
+    /// Forgets at most so many names that have expired; how many it were.
+    pub fn expire(&mut self, most: usize, now: f64) -> usize {
+        expiry::forget_due(most, &mut self.store, &mut self.changes, now)
     }
 
     /// Each command with its calls.
@@ -226,6 +242,9 @@ impl Keyspace {
             session.foreign = Some(args.iter().map(<[u8]>::to_vec).collect());
             return;
         };
+        if self.store.is_due(expiry::millis(now)) {
+            expiry::before(args, &mut self.store, &mut self.changes, now);
+        }
         let start = reply.len();
         if let Err(failure) = self.call(run, args, reply, session, now) {
             self.calls[number].errors += 1;

@@ -15,6 +15,7 @@ pub mod acl;
 pub mod changes;
 pub mod command;
 pub mod commands;
+pub mod expiry;
 pub mod failure;
 mod fields;
 pub mod file;

@@ -4,12 +4,13 @@
 //! I1  A name's slot never changes while it is there, so a SCAN sees everything that was there all along.
 //! I2  `used` is the sum of what each entry was counted with.
 //! I3  The index has each name with its slot, and no other.
+//! I4  `deadlines` has each name that expires with its time, and no other; `soonest` is the first of them.
 
 use crate::failure::{Answer, Failure};
 use crate::structure::Structure;
 use crate::structures::Arriving;
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -28,6 +29,8 @@ struct Entry {
     type_id: TypeId,
     /// Changes since it was counted.
     changes: usize,
+    /// When it expires, if ever.
+    expires: Option<Time>,
 }
 
 impl Entry {
@@ -41,6 +44,9 @@ impl Entry {
 
 /// A name's place.
 pub type Slot = u32;
+
+/// Milliseconds since 1970.
+pub type Time = u64;
 
 /// Hashes names by XXH3 under a seed.
 #[derive(Clone, Debug)]
@@ -79,12 +85,20 @@ pub struct Store {
     pub most: Option<u64>,
     /// Questions by `get` about names that were there, and that were not.
     pub asked: (u64, u64),
+    /// Names that have expired and were forgotten.
+    pub expired: u64,
     slots: Vec<Option<Entry>>,
     free: Vec<Slot>,
     index: HashMap<Arc<[u8]>, Slot, NameHasher>,
     used: u64,
     /// Where the last name was found: in a pipeline the next is mostly the same.
     last: Slot,
+    /// When names expire, the soonest first.
+    deadlines: BTreeSet<(Time, Slot)>,
+    /// The first of them; the largest time of all if nothing expires.
+    soonest: Time,
+    /// The sum of all times in `deadlines`.
+    sum: u128,
 }
 
 impl Store {
@@ -94,11 +108,15 @@ impl Store {
             limit,
             most: None,
             asked: (0, 0),
+            expired: 0,
             slots: Vec::new(),
             free: Vec::new(),
             index: HashMap::with_hasher(NameHasher { seed, hash: 0 }),
             used: 0,
             last: 0,
+            deadlines: BTreeSet::new(),
+            soonest: Time::MAX,
+            sum: 0,
         }
     }
 
@@ -240,7 +258,7 @@ impl Store {
 
     // ---- changing
 
-    /// Lets the name stand for this, whatever it stood for before.
+    /// Lets the name stand for this, whatever it stood for before. It does not expire.
     pub fn insert(&mut self, name: &[u8], structure: Box<dyn Structure>) -> Slot {
         let counted = counted(name, &*structure);
         let type_id = (*structure).type_id();
@@ -251,7 +269,8 @@ impl Store {
         });
         let name: Arc<[u8]> = name.into();
         self.index.insert(name.clone(), slot);
-        let entry = Entry { name, counted, structure, type_id, changes: 0 };
+        let entry = Entry { name, counted, structure, type_id, changes: 0, expires: None };
+        self.expire_at(slot, None);
         let before = self.slots[slot as usize].replace(entry);
         self.used -= before.map_or(0, |entry| entry.counted);
         self.last = slot;
@@ -260,17 +279,67 @@ impl Store {
 
     /// Forgets the name; what it stood for.
     pub fn remove(&mut self, name: &[u8]) -> Option<Box<dyn Structure>> {
+        self.take(name).map(|(structure, _)| structure)
+    }
+
+    /// Forgets the name; what it stood for, and when it would have expired.
+    pub fn take(&mut self, name: &[u8]) -> Option<(Box<dyn Structure>, Option<Time>)> {
         let slot = self.index.remove(name)?;
+        let expires = self.expires(slot);
+        self.expire_at(slot, None);
         let entry = self.slots.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
         self.used -= entry.counted;
-        Some(entry.structure)
+        Some((entry.structure, expires))
     }
 
     /// Forgets all names.
     pub fn clear(&mut self) {
-        let (most, asked, seed) = (self.most, self.asked, self.index.hasher().seed);
-        *self = Store { most, asked, ..Store::new(seed, self.limit) };
+        let (most, asked, expired) = (self.most, self.asked, self.expired);
+        let empty = Store::new(self.index.hasher().seed, self.limit);
+        *self = Store { most, asked, expired, ..empty };
+    }
+
+    // ---- what expires
+
+    /// When the name at a slot expires.
+    pub fn expires(&self, slot: Slot) -> Option<Time> {
+        self.entry(slot)?.expires
+    }
+
+    /// Lets the name at a slot expire then, or never.
+    pub fn expire_at(&mut self, slot: Slot, time: Option<Time>) {
+        let Some(Some(entry)) = self.slots.get_mut(slot as usize) else { return };
+        if entry.expires == time {
+            return;
+        }
+        if let Some(before) = std::mem::replace(&mut entry.expires, time) {
+            self.deadlines.remove(&(before, slot));
+            self.sum -= u128::from(before);
+        }
+        if let Some(time) = time {
+            self.deadlines.insert((time, slot));
+            self.sum += u128::from(time);
+        }
+        self.soonest = self.deadlines.first().map_or(Time::MAX, |(time, _)| *time);
+    }
+
+    /// Whether anything has expired and is still there.
+    #[inline]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.soonest <= now
+    }
+
+    /// A name that has expired, the first of all; None if there is none.
+    pub fn due(&self, now: Time) -> Option<&[u8]> {
+        let (time, slot) = self.deadlines.first()?;
+        if *time > now { None } else { self.entry(*slot).map(|entry| &*entry.name) }
+    }
+
+    /// How many names expire, and the mean of their times.
+    pub fn expiring(&self) -> (u64, Time) {
+        let count = self.deadlines.len() as u64;
+        (count, (self.sum / u128::from(count.max(1))) as Time)
     }
 }
 

@@ -32,6 +32,8 @@ FILE = "keyspace"
 """The name of the snapshot's file."""
 _TICKS = 10
 """How often in a second the clock is looked at."""
+_EXPIRED = 1000
+"""Keys that are forgotten without letting others in."""
 
 
 class Receiver(Protocol):
@@ -94,6 +96,9 @@ class Durability:
     def hold(self, receiver: Receiver, reply: bytes) -> None:
         """Sends the reply once the changes before it are as safe as they must be."""
         self._waiting.append((receiver, reply))
+        self._schedule()
+
+    def _schedule(self) -> None:
         if not self._scheduled and not self._syncing:
             self._scheduled = True
             self._loop.call_soon(self._end_turn)
@@ -157,6 +162,7 @@ class Durability:
     async def _watch_clock(self) -> None:
         while True:
             await asyncio.sleep(1 / _TICKS)
+            await self._forget_expired()
             ledger = self._ledger
             if ledger is None:
                 continue
@@ -168,6 +174,14 @@ class Durability:
                 # First what is not on the disk yet, so that nobody waits for it.
                 await self._loop.run_in_executor(self._thread, self._sync)
                 self._rewrite()
+
+    async def _forget_expired(self) -> None:
+        """Keys that nobody asks for expire too. Their end is in the journal like any change."""
+        while forgotten := self._keyspace.expire(time.time(), _EXPIRED):
+            self._schedule()
+            if forgotten < _EXPIRED:
+                return
+            await asyncio.sleep(0)
 
     # --- snapshots ------------------------------------------------------------------------------
 

@@ -99,6 +99,12 @@ impl Keyspace {
         changes
     }
 
+    /// Forgets at most so many names that have expired; how many it were.
+    #[pyo3(signature = (now, most=1000))]
+    fn expire(&self, py: Python<'_>, now: f64, most: usize) -> usize {
+        waited_for(py, &self.0).expire(most, now)
+    }
+
     /// Does again what was changed.
     fn replay(&self, py: Python<'_>, payload: &[u8]) -> PyResult<()> {
         py.detach(|| locked(&self.0).replay(payload)).or_raise(py)
@@ -130,8 +136,12 @@ impl Keyspace {
         let (told, calls, unknown) = {
             let core = waited_for(py, &self.0);
             let (hits, misses) = core.store.asked;
+            let (expires, deadline) = core.store.expiring();
             let told = [
                 ("keys", Some(core.store.len() as u64)),
+                ("expires", Some(expires)),
+                ("mean_deadline", Some(deadline)),
+                ("expired", Some(core.store.expired)),
                 ("bytes", Some(core.store.used())),
                 ("unknown", Some(core.unknown)),
                 ("hits", Some(hits)),
@@ -184,12 +194,12 @@ impl Keyspace {
     /// Why nothing may be changed, if so.
     #[getter]
     fn read_only(&self, py: Python<'_>) -> Option<String> {
-        waited_for(py, &self.0).read_only.clone()
+        waited_for(py, &self.0).read_only().map(str::to_owned)
     }
 
     #[setter]
     fn set_read_only(&self, reason: Option<String>) {
-        locked(&self.0).read_only = reason;
+        locked(&self.0).set_read_only(reason);
     }
 
     /// Whether data is being loaded.

@@ -1,7 +1,9 @@
 //! Commands about names, of whatever they stand for, and small texts.
 
+use super::expire;
 use super::words::{self, Options};
 use crate::command::{Call, Command, Keys, is};
+use crate::expiry;
 use crate::failure::{Answer, Failure};
 use crate::pattern;
 use crate::structure::Kind;
@@ -28,8 +30,6 @@ pub const TABLE: &[Command] = &[
     Command::new("SET", -3, TEXT | is::WRITE, Keys::FIRST, set),
     Command::new("GET", 2, TEXT | is::READ, Keys::FIRST, get),
     Command::new("STRLEN", 2, TEXT | is::READ, Keys::FIRST, strlen),
-    Command::new("TTL", 2, READ | is::FAST, Keys::FIRST, ttl),
-    Command::new("PTTL", 2, READ | is::FAST, Keys::FIRST, ttl),
     Command::new("OBJECT", -2, READ, Keys(2, 2, 1), object),
     Command::new("MEMORY", -2, READ, Keys(2, 2, 1), memory),
 ];
@@ -58,13 +58,6 @@ fn type_of(call: &mut Call<'_>) -> Answer {
     Ok(())
 }
 
-fn ttl(call: &mut Call<'_>) -> Answer {
-    // Nothing ever expires here.
-    let there = call.store.find(call.args.at(1)).is_some();
-    call.reply.int(if there { -1 } else { -2 });
-    Ok(())
-}
-
 /// Names that the asking user may use.
 fn may_see(call: &mut Call<'_>) -> impl Fn(&[u8]) -> bool + use<> {
     let user = call.users.seated(&call.session.user, &mut call.session.seat).cloned();
@@ -72,6 +65,7 @@ fn may_see(call: &mut Call<'_>) -> impl Fn(&[u8]) -> bool + use<> {
 }
 
 fn keys(call: &mut Call<'_>) -> Answer {
+    expiry::forget_due(usize::MAX, call.store, call.changes, call.now);
     let may = may_see(call);
     let wanted = call.args.at(1);
     let names = call.store.iter().map(|(name, _)| name);
@@ -100,13 +94,17 @@ fn scan(call: &mut Call<'_>) -> Answer {
         }
     }
     let may = may_see(call);
-    let mut names = Vec::new();
+    let (mut names, mut due) = (Vec::new(), Vec::new());
     let mut next = 0;
     let from = usize::try_from(cursor).unwrap_or(usize::MAX);
     for (looked, (slot, name, held)) in call.store.iter_from(from).enumerate() {
         if looked == count {
             next = slot;
             break;
+        }
+        if call.is_due(slot) {
+            due.push(name.to_vec());
+            continue;
         }
         let named = wanted.is_none_or(|wanted| pattern::matches(wanted, name));
         let kind =
@@ -119,6 +117,7 @@ fn scan(call: &mut Call<'_>) -> Answer {
     call.reply.bulk(next.to_string().as_bytes());
     call.reply.array(names.len());
     names.into_iter().for_each(|name| call.reply.bulk(name));
+    call.forget(due);
     Ok(())
 }
 
@@ -127,12 +126,21 @@ fn random_key(call: &mut Call<'_>) -> Answer {
     // Without randomness of its own, the core takes the time for it.
     let slots = call.store.len().max(1) as u64;
     let from = (call.now.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % slots;
-    let after = call.store.iter_from(from as usize).map(|(_, name, _)| name);
-    let names = after.chain(call.store.iter().map(|(name, _)| name));
-    match names.into_iter().find(|name| may(name)) {
+    let mut due = Vec::new();
+    let mut found = None;
+    for (slot, name, _) in call.store.iter_from(from as usize).chain(call.store.iter_from(0)) {
+        if call.is_due(slot) {
+            due.push(name.to_vec());
+        } else if may(name) {
+            found = Some(name);
+            break;
+        }
+    }
+    match found {
         Some(name) => call.reply.bulk(name),
         None => call.reply.null(),
     }
+    call.forget(due);
     Ok(())
 }
 
@@ -158,9 +166,10 @@ fn rename(call: &mut Call<'_>) -> Answer {
         return Err(Failure::new("ERR no such key"));
     }
     if old != new
-        && let Some(structure) = call.store.remove(old)
+        && let Some((structure, expires)) = call.store.take(old)
     {
-        call.store.insert(new, structure);
+        let slot = call.store.insert(new, structure);
+        call.store.expire_at(slot, expires);
         call.changes.note(call.now, &[b"RENAME", old, new]);
     }
     words::ok(call)
@@ -173,21 +182,38 @@ fn set(call: &mut Call<'_>) -> Answer {
     let (name, value) = (args.at(1), args.at(2));
     let (mut if_absent, mut if_there) = (false, false);
     let mut options = Options::new(args, 3);
-    while let Some(word) = options.next(&["NX", "XX", "KEEPTTL"])? {
-        if_absent |= word == "NX";
-        if_there |= word == "XX";
+    let (mut expires, mut kept, mut times) = (None, false, 0);
+    while let Some(word) = options.next(&["NX", "XX", "KEEPTTL", "EX", "PX", "EXAT", "PXAT"])? {
+        match word {
+            "NX" => if_absent = true,
+            "XX" => if_there = true,
+            "KEEPTTL" => (kept, times) = (true, times + 1),
+            _ => {
+                let given = number::integer(options.needed()?).ok_or(Failure::NOT_AN_INTEGER)?;
+                let (seconds, absolute) = (!word.starts_with('P'), word.ends_with("AT"));
+                let time = expire::time(given, seconds, absolute, call.now, "set")?;
+                let wrong = expire::invalid("set");
+                expires = Some(u64::try_from(time).ok().filter(|_| given > 0).ok_or(wrong)?);
+                times += 1;
+            }
+        }
     }
-    if if_absent && if_there {
+    if (if_absent && if_there) || times > 1 {
         return Err(Failure::SYNTAX);
     }
-    let there = call.store.find(name).is_some();
+    let there = call.store.find(name);
+    expires = if kept { there.and_then(|slot| call.store.expires(slot)) } else { expires };
+    let there = there.is_some();
     if (if_absent && there) || (if_there && !there) {
         call.reply.null();
         return Ok(());
     }
     call.store.admit_as(name, value.len() as u64)?;
-    call.store.insert(name, Box::new(Text(value.to_vec())));
+    let slot = call.store.insert(name, Box::new(Text(value.to_vec())));
     call.changes.note(call.now, &[b"SET", name, value]);
+    if expires.is_some() {
+        expire::set(call, slot, expires);
+    }
     words::ok(call)
 }
 

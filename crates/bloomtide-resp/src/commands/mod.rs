@@ -7,6 +7,7 @@ pub mod cms;
 pub mod connection;
 pub mod counts;
 pub mod decay;
+pub mod expire;
 pub mod generic;
 pub mod outer;
 mod sets;
@@ -22,6 +23,7 @@ pub const FAMILIES: &[&[Command]] = &[
     connection::TABLE,
     about::TABLE,
     generic::TABLE,
+    expire::TABLE,
     transaction::TABLE,
     bf::TABLE,
     cf::TABLE,

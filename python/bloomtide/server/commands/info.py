@@ -85,7 +85,7 @@ def about_stats(server: Server) -> Fields:
         "total_commands_processed": stats["calls"],
         "total_error_replies": stats["errors"],
         "unknown_commands": stats["unknown"],
-        "expired_keys": 0,
+        "expired_keys": stats["expired"],
         "evicted_keys": 0,
         "keyspace_hits": stats["hits"],
         "keyspace_misses": stats["misses"],
@@ -130,8 +130,10 @@ def about_cluster(_server: Server) -> Fields:
 
 def about_keyspace(server: Server) -> Fields:
     """# Keyspace."""
-    keys = server.keyspace.stats()["keys"]
-    return {"db0": f"keys={keys},expires=0,avg_ttl=0"} if keys else {}
+    stats = server.keyspace.stats()
+    keys, expires = stats["keys"], stats["expires"]
+    left = max(0, stats["mean_deadline"] - int(time.time() * 1000)) if expires else 0
+    return {"db0": f"keys={keys},expires={expires},avg_ttl={left}"} if keys else {}
 
 
 SECTIONS: dict[str, Callable[[Server], Fields]] = {
