@@ -19,6 +19,7 @@ pub const TABLE: &[Command] = &[
     Command::new("DEL", -2, WRITE, Keys::ALL, del),
     Command::new("UNLINK", -2, WRITE | is::FAST, Keys::ALL, del),
     Command::new("EXISTS", -2, READ | is::FAST, Keys::ALL, exists),
+    Command::new("TOUCH", -2, READ | is::FAST, Keys::ALL, exists),
     Command::new("TYPE", 2, READ | is::FAST, Keys::FIRST, type_of),
     Command::new("KEYS", 2, READ | is::DANGEROUS, Keys::NONE, keys),
     Command::new("SCAN", -2, READ, Keys::NONE, scan),
@@ -26,13 +27,25 @@ pub const TABLE: &[Command] = &[
     Command::new("DBSIZE", 1, READ | is::FAST, Keys::NONE, size),
     Command::new("FLUSHDB", -1, WRITE | is::DANGEROUS, Keys::NONE, flush),
     Command::new("FLUSHALL", -1, WRITE | is::DANGEROUS, Keys::NONE, flush),
-    Command::new("RENAME", 3, WRITE, Keys(1, 2, 1), rename),
     Command::new("SET", -3, TEXT | is::WRITE, Keys::FIRST, set),
     Command::new("GET", 2, TEXT | is::READ, Keys::FIRST, get),
     Command::new("STRLEN", 2, TEXT | is::READ, Keys::FIRST, strlen),
     Command::new("OBJECT", -2, READ, Keys(2, 2, 1), object),
     Command::new("MEMORY", -2, READ, Keys(2, 2, 1), memory),
+    Command::new("WAIT", 3, is::CONNECTION, Keys::NONE, wait),
 ];
+
+const OBJECT_HELP: [&str; 5] = [
+    "OBJECT <subcommand> <key>. Subcommands are:",
+    "ENCODING -- the kind of the structure, in the words of this product.",
+    "IDLETIME -- 0: the time of a key's last use is not kept.",
+    "REFCOUNT -- 1.",
+    "HELP -- this.",
+];
+const NO_FREQUENCIES: Failure = Failure::new(
+    "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
+    between policies at runtime LRU and LFU data will take some time to adjust.",
+);
 
 fn del(call: &mut Call<'_>) -> Answer {
     let mut gone = 0;
@@ -160,21 +173,6 @@ fn flush(call: &mut Call<'_>) -> Answer {
     words::ok(call)
 }
 
-fn rename(call: &mut Call<'_>) -> Answer {
-    let (old, new) = (call.args.at(1), call.args.at(2));
-    if call.store.find(old).is_none() {
-        return Err(Failure::new("ERR no such key"));
-    }
-    if old != new
-        && let Some((structure, expires)) = call.store.take(old)
-    {
-        let slot = call.store.insert(new, structure);
-        call.store.expire_at(slot, expires);
-        call.changes.note(call.now, &[b"RENAME", old, new]);
-    }
-    words::ok(call)
-}
-
 // ---- texts
 
 fn set(call: &mut Call<'_>) -> Answer {
@@ -234,15 +232,39 @@ fn strlen(call: &mut Call<'_>) -> Answer {
 // ---- about a name
 
 fn object(call: &mut Call<'_>) -> Answer {
-    let held = call.store.get_any(call.args.at(2)).map(|held| held.kind());
-    match held {
-        _ if call.args.is(1, "HELP") => call.reply.array(0),
-        None => call.reply.null(),
-        Some(kind) if call.args.is(1, "ENCODING") => call.reply.bulk(kind.as_bytes()),
-        Some(_) if call.args.is(1, "REFCOUNT") => call.reply.int(1),
-        Some(_) if call.args.is(1, "IDLETIME") || call.args.is(1, "FREQ") => call.reply.int(0),
-        Some(_) => return Err(subcommand("object", call)),
+    let args = call.args;
+    if args.is(1, "HELP") && args.len() == 2 {
+        call.reply.array(OBJECT_HELP.len());
+        OBJECT_HELP.iter().for_each(|line| call.reply.simple(line));
+        return Ok(());
     }
+    let known = ["ENCODING", "REFCOUNT", "IDLETIME", "FREQ"];
+    let word = known.into_iter().find(|word| args.is(1, word));
+    let word = word.ok_or_else(|| subcommand("object", call))?;
+    if args.len() != 3 {
+        return Err(words::wrong_number(&format!("object|{}", word.to_ascii_lowercase())));
+    }
+    let held = call.store.get_any(args.at(2)).map(|held| held.kind());
+    match (held, word) {
+        (None, _) => call.reply.null(),
+        (Some(kind), "ENCODING") => call.reply.bulk(kind.as_bytes()),
+        (Some(_), "REFCOUNT") => call.reply.int(1),
+        // Nothing is ever forgotten for want of memory, so nobody keeps the time of a key's last use.
+        (Some(_), "IDLETIME") => call.reply.int(0),
+        _ => return Err(NO_FREQUENCIES),
+    }
+    Ok(())
+}
+
+/// There are no replicas to wait for.
+fn wait(call: &mut Call<'_>) -> Answer {
+    for place in [1, 2] {
+        let given = number::integer(call.args.at(place)).ok_or(Failure::NOT_AN_INTEGER)?;
+        if given < 0 && place == 2 {
+            return Err(Failure::new("ERR timeout is negative"));
+        }
+    }
+    call.reply.int(0);
     Ok(())
 }
 

@@ -5,6 +5,7 @@ pub mod bf;
 pub mod cf;
 pub mod cms;
 pub mod connection;
+pub mod copies;
 pub mod counts;
 pub mod decay;
 pub mod expire;
@@ -24,6 +25,7 @@ pub const FAMILIES: &[&[Command]] = &[
     about::TABLE,
     generic::TABLE,
     expire::TABLE,
+    copies::TABLE,
     transaction::TABLE,
     bf::TABLE,
     cf::TABLE,

@@ -44,6 +44,13 @@ impl Arriving {
         Some(Arriving { head, tag, total, sum: u32::from_le_bytes(sum), bytes: Vec::new() })
     }
 
+    /// The structure whose chunks these are, one after the other, if all are there and sound.
+    pub fn whole(chunks: &[u8]) -> Option<Box<dyn Structure>> {
+        let (head, rest) = chunks.split_at_checked(HEAD)?;
+        let mut this = Arriving::new(head)?;
+        this.take(rest)?
+    }
+
     /// Takes the next chunk; the structure, when it was the last. None if these are not the structure's bytes.
     pub fn take(&mut self, chunk: &[u8]) -> Option<Option<Box<dyn Structure>>> {
         self.bytes.extend_from_slice(chunk);
