@@ -112,6 +112,9 @@ fn reserve(call: &mut Call<'_>) -> Answer {
         }
     }
     let goal = settled(goal, fixed, said)?;
+    if let Some(slot) = call.store.find(args.at(1)) {
+        call.store.at::<Bloom>(slot)?;
+    }
     words::reserve(call, EXISTS, goal.bytes()?, || Bloom::new(goal))
 }
 

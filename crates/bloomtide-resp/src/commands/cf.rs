@@ -26,26 +26,37 @@ pub const TABLE: &[Command] = &[
     Command::new("CF.COUNT", 3, READ | is::FAST, Keys::FIRST, count),
     Command::new("CF.COMPACT", 2, READ, Keys::FIRST, compact),
     Command::new("CF.INFO", 2, READ | is::FAST, Keys::FIRST, info),
+    Command::new("CF.DEBUG", 2, READ | is::FAST, Keys::FIRST, debug),
     Command::new("CF.SCANDUMP", 3, READ, Keys::FIRST, scandump),
     Command::new("CF.LOADCHUNK", 4, WRITE, Keys::FIRST, sets::load::<Cuckoo>),
 ];
 
 const FULL: Failure = Failure::new("Filter is full");
 const AT_MOST: Failure = Failure::new("Maximum expansions reached");
-const MOST_CAPACITY: u64 = 1 << 40;
+const MOST_CAPACITY: u64 = 1 << 30;
 
 // ---- making
 
-fn within(text: Option<&[u8]>, most: u64, bad: &'static str) -> Result<u64, Failure> {
-    let value = text.and_then(number::whole).filter(|value| *value <= most);
-    value.ok_or(Failure::new(bad))
+/// The value of an option, between two others.
+fn within(word: &str, text: Option<&[u8]>, (least, most): (i64, i64)) -> Result<u64, Failure> {
+    let value = text.and_then(number::integer);
+    let value = value.ok_or_else(|| Failure::said(format!("Couldn't parse {word}")))?;
+    if (least..=most).contains(&value) {
+        return Ok(value as u64);
+    }
+    let text = format!("{word}: value must be in the range [{least}, {most}]");
+    Err(Failure::said(text))
 }
 
-fn checked(goal: CuckooGoal) -> Result<CuckooGoal, Failure> {
-    if goal.capacity < goal.bucket * 2 {
-        return Err(Failure::new("Capacity must be at least (BucketSize * 2)"));
+/// A capacity of at least two buckets, which the refusal calls as RedisBloom does.
+fn capacity(text: Option<&[u8]>, bucket: u64, least: &str) -> Result<u64, Failure> {
+    let value = text.and_then(number::integer).ok_or(Failure::new("Bad capacity"))?;
+    let value = u64::try_from(value).unwrap_or(0);
+    if (bucket * 2..=MOST_CAPACITY).contains(&value) {
+        return Ok(value);
     }
-    Ok(goal)
+    let text = format!("Capacity must be in the range [{least}, {MOST_CAPACITY}]");
+    Err(Failure::said(text))
 }
 
 #[cold]
@@ -79,28 +90,27 @@ fn find_or_make(call: &mut Call<'_>, goal: CuckooGoal) -> Result<Slot, Failure> 
 
 fn reserve(call: &mut Call<'_>) -> Answer {
     let args = call.args;
-    let capacity = within(args.get(2), MOST_CAPACITY, "Bad capacity")?;
-    let mut goal = CuckooGoal { capacity, ..CuckooGoal::default() };
+    if args.len().is_multiple_of(2) {
+        return Err(wrong_number("cf.reserve"));
+    }
+    number::integer(args.at(2)).ok_or(Failure::new("Bad capacity"))?;
+    let mut goal = CuckooGoal::default();
     let mut options = Options::new(args, 3);
     while let Some(word) = options.next(&["BUCKETSIZE", "MAXITERATIONS", "EXPANSION"])? {
+        let value = options.value();
         match word {
-            "BUCKETSIZE" => goal.bucket = within(options.value(), 255, "Bad bucket size")?,
-            "MAXITERATIONS" => {
-                goal.iterations = within(options.value(), 65535, "Bad max iterations")?;
-            }
+            "BUCKETSIZE" => goal.bucket = within(word, value, (1, 255))?,
+            "MAXITERATIONS" => goal.iterations = within(word, value, (1, 65535))?,
             _ => {
-                let given = within(options.value(), 32768, "Bad expansion")?;
+                let given = within(word, value, (0, 32768))?;
                 goal.expansion = if given == 0 { 0 } else { given.next_power_of_two() };
             }
         }
     }
-    if goal.bucket == 0 {
-        return Err(Failure::new("Bad bucket size"));
+    goal.capacity = capacity(args.get(2), goal.bucket, "2 * BUCKETSIZE")?;
+    if let Some(slot) = call.store.find(args.at(1)) {
+        call.store.at::<Cuckoo>(slot)?;
     }
-    if goal.iterations == 0 {
-        return Err(Failure::new("Bad max iterations"));
-    }
-    let goal = checked(goal)?;
     words::reserve(call, EXISTS, goal.bytes()?, || Cuckoo::new(goal))
 }
 
@@ -140,20 +150,24 @@ fn insert<const ABSENT: bool>(call: &mut Call<'_>) -> Answer {
     let mut create = true;
     let mut options = Options::new(args, 2);
     let unknown = |_| Failure::new("Unknown argument received");
+    let wrong = || wrong_number(if ABSENT { "cf.insertnx" } else { "cf.insert" });
     while let Some(word) = options.next(&["ITEMS", "CAPACITY", "NOCREATE"]).map_err(unknown)? {
         match word {
             "ITEMS" => break,
-            "CAPACITY" => goal.capacity = within(options.value(), MOST_CAPACITY, "Bad capacity")?,
+            "CAPACITY" => {
+                let value = Some(options.value().ok_or_else(wrong)?);
+                goal.capacity = capacity(value, goal.bucket, "cf-bucket-size * 2")?;
+            }
             _ => create = false,
         }
     }
     let keys = options.rest();
     if keys.len() == 0 {
-        return Err(wrong_number(if ABSENT { "cf.insertnx" } else { "cf.insert" }));
+        return Err(wrong());
     }
     let slot = match call.store.find(args.at(1)) {
         None if !create => return Err(NOT_FOUND),
-        _ => find_or_make(call, checked(goal)?)?,
+        _ => find_or_make(call, goal)?,
     };
     call.store.at::<Cuckoo>(slot)?;
     call.reply.array(keys.len());
@@ -183,7 +197,8 @@ fn del(call: &mut Call<'_>) -> Answer {
 
 /// Counting filters have nothing to compact.
 fn compact(call: &mut Call<'_>) -> Answer {
-    call.store.get::<Cuckoo>(call.args.at(1))?.ok_or(NOT_FOUND)?;
+    let filter = call.store.get::<Cuckoo>(call.args.at(1)).unwrap_or_default();
+    filter.ok_or(Failure::new("Cuckoo filter was not found"))?;
     words::ok(call)
 }
 
@@ -200,7 +215,7 @@ fn info(call: &mut Call<'_>) -> Answer {
     let goal = filter.goal;
     let fields = [
         ("Size", Field::Count(filter.bytes())),
-        ("Number of buckets", Field::Count(filter.buckets())),
+        ("Number of buckets", Field::Count(goal.buckets())),
         ("Number of filters", Field::Count(filter.layers() as u64)),
         ("Number of items inserted", Field::Count(filter.items)),
         ("Number of items deleted", Field::Count(filter.deleted)),
@@ -211,8 +226,32 @@ fn info(call: &mut Call<'_>) -> Answer {
     words::map(call.reply, &fields)
 }
 
+/// One line, as RedisBloom writes it.
+fn debug(call: &mut Call<'_>) -> Answer {
+    let filter = call.store.get::<Cuckoo>(call.args.at(1))?.ok_or(NOT_FOUND)?;
+    let (goal, items, deleted, layers) =
+        (filter.goal, filter.items, filter.deleted, filter.layers());
+    let line = format!(
+        "bktsize:{} buckets:{} items:{items} deletes:{deleted} filters:{layers} max_iterations:{} expansion:{}",
+        goal.bucket,
+        goal.buckets(),
+        goal.iterations,
+        goal.expansion,
+    );
+    call.reply.bulk(line.as_bytes());
+    Ok(())
+}
+
 // ---- chunks
 
 fn scandump(call: &mut Call<'_>) -> Answer {
+    number::whole(call.args.at(2)).ok_or(Failure::new("Invalid position"))?;
+    // As RedisBloom has it: of an empty filter there is nothing to carry over.
+    if call.store.get::<Cuckoo>(call.args.at(1))?.is_some_and(|filter| filter.items == 0) {
+        call.reply.array(2);
+        call.reply.int(0);
+        call.reply.null();
+        return Ok(());
+    }
     sets::dump::<Cuckoo>(call, |reply| reply.null())
 }

@@ -65,6 +65,11 @@ impl CuckooGoal {
         CountingPlan::for_goal(capacity, error, COUNTER, Policy::Plain, None, derivation)
     }
 
+    /// Buckets that a cuckoo filter of this size would begin with.
+    pub fn buckets(&self) -> u64 {
+        (self.capacity / self.bucket.max(1)).max(1).next_power_of_two()
+    }
+
     /// Memory that the filter will have, before it is made.
     pub fn bytes(&self) -> Result<u64> {
         Ok(self.layer(0)?.bytes())
@@ -152,14 +157,6 @@ impl Cuckoo {
     /// Number of layers.
     pub fn layers(&self) -> usize {
         self.layers.len()
-    }
-
-    /// Buckets that a cuckoo filter of this size would have.
-    pub fn buckets(&self) -> u64 {
-        let capacity = (0..self.layers.len()).map(|i| self.goal.layer_capacity(i));
-        capacity
-            .map(|capacity| (capacity / self.goal.bucket.max(1)).max(1).next_power_of_two())
-            .sum()
     }
 }
 
