@@ -18,7 +18,7 @@ def rows() -> list[tuple[str, str]]:
     for line in PAGE.read_text().splitlines():
         if line.startswith("## "):
             section = line[3:]
-        if match := re.match(r"\| `([A-Z.]+)[ `]", line):
+        if match := re.match(r"\| `([A-Z._]+)[ `]", line):
             found.append((match[1], section))
     return found
 
@@ -40,7 +40,7 @@ def test_every_command_that_python_answers_has_one_row() -> None:
 def test_a_row_says_at_least_as_many_words_as_the_command_needs() -> None:
     talk = Talk()
     for line in PAGE.read_text().splitlines():
-        match = re.match(r"\| `([A-Z.]+)((?: .*?)?)(?<!\\)` \|", line)
+        match = re.match(r"\| `([A-Z._]+)((?: .*?)?)(?<!\\)` \|", line)
         if match is None or (about := talk("COMMAND", "INFO", match[1])[0]) is None:
             continue
         needed = re.sub(r"\[.*\]|\.\.\.", "", match[2].replace("\\|", "|")).split()

@@ -49,13 +49,13 @@ class Writer(threading.Thread):
             return
 
 
-ANSWERS = [b":1", b"+OK", b":1", b"+OK", b"+OK", b"*1"]
+ANSWERS = [b":1", b"+OK", b":1", b"+OK", b"+OK", b"+OK", b"*1"]
 """And then the new count."""
 
 
 def requests(key: str, number: int) -> bytes:
     """A number into a filter, whose end moves; a text that ends at once; one that gets another
-    name; and one more into a counter."""
+    name; a number into a digest; and one more into a counter."""
     return b"".join(
         request(*words)
         for words in [
@@ -64,6 +64,7 @@ def requests(key: str, number: int) -> bytes:
             ("PEXPIREAT", f"seen-{key}", str(FAR + number)),
             ("SET", f"before-{key}", str(number)),
             ("RENAME", f"before-{key}", f"after-{key}"),
+            ("TDIGEST.ADD", f"digest-{key}", str(number)),
             ("CMS.INCRBY", f"count-{key}", "all", "1"),
         ]
     )
@@ -105,6 +106,7 @@ def test_nothing_that_was_acknowledged_is_lost_or_counted_twice(
                 if life == 0:
                     client.execute_command("BF.RESERVE", f"seen-{number}", "1e-9", "100000")
                     client.execute_command("CMS.INITBYDIM", f"count-{number}", "16", "2")
+                    client.execute_command("TDIGEST.CREATE", f"digest-{number}")
                 else:
                     require_all(server, str(number), acknowledged[number], begun[number])
                     require_last(server, str(number), last[number], sent[number])
@@ -141,6 +143,9 @@ def require_all(server: Running, key: str, acknowledged: int, begun: int) -> Non
         assert acknowledged <= count <= begun
         card = client.execute_command("BF.CARD", f"seen-{key}")
         assert acknowledged <= card <= begun
+        told = client.execute_command("TDIGEST.INFO", f"digest-{key}")
+        digested = dict(zip(told[::2], told[1::2], strict=True))[b"Observations"]
+        assert acknowledged <= digested <= begun
 
 
 def require_last(server: Running, key: str, last: int, sent: int) -> None:

@@ -87,6 +87,8 @@ pub mod is {
     pub const PART: u32 = 1 << 26;
     /// Some of its second words are commands in the table, each a PART.
     pub const PARENT: u32 = 1 << 27;
+    /// TDIGEST.*
+    pub const TDIGEST: u32 = 1 << 16;
     /// Is done at once between MULTI and EXEC.
     pub const NOW: u32 = 1 << 28;
     /// Works before AUTH.
@@ -95,7 +97,7 @@ pub mod is {
     pub const LOADING: u32 = 1 << 30;
 
     /// The categories that have a name in access lists.
-    pub const NAMES: [(&str, u32); 16] = [
+    pub const NAMES: [(&str, u32); 17] = [
         ("write", WRITE),
         ("read", READ),
         ("fast", FAST),
@@ -108,6 +110,7 @@ pub mod is {
         ("cuckoo", CUCKOO),
         ("cms", CMS),
         ("topk", TOPK),
+        ("tdigest", TDIGEST),
         ("count", COUNT),
         ("decay", DECAY),
         ("url", URL),

@@ -1,6 +1,8 @@
 //! What a name may stand for. Each kind is a file in `structures/` and one line of `KINDS`.
 
-use crate::structures::{Arriving, Bloom, CountMin, Counts, Cuckoo, Fading, Text, TopK, Urls};
+use crate::structures::{
+    Arriving, Bloom, CountMin, Counts, Cuckoo, Fading, TDigest, Text, TopK, Urls,
+};
 use bloomtide_core::{Error, Result};
 use std::any::{Any, TypeId};
 use std::fmt::Debug;
@@ -50,7 +52,7 @@ pub struct Kind {
     read: fn(&[u8]) -> Result<Box<dyn Structure>>,
 }
 
-static KINDS: [Kind; 9] = [
+static KINDS: [Kind; 10] = [
     Kind::new::<Text>(1, "string"),
     Kind::new::<Arriving>(2, "arriving"),
     Kind::new::<Bloom>(3, "MBbloom--"),
@@ -60,6 +62,7 @@ static KINDS: [Kind; 9] = [
     Kind::new::<Counts>(7, "counts"),
     Kind::new::<Fading>(8, "decaying"),
     Kind::new::<Urls>(9, "urls"),
+    Kind::new::<TDigest>(10, "TDIS-TYPE"),
 ];
 
 impl Kind {

@@ -20,13 +20,14 @@ fn contents() -> Vec<(u8, Vec<u8>)> {
         COUNT.RESERVE sbf 5 0.1 KIND SBF\nCOUNT.MADD sbf a b a\n\
         COUNT.RESERVE counting 5 0.1 KIND COUNTING\nCOUNT.MADD counting a b a\n\
         DECAY.RESERVE fading 5 0.1 HALFLIFE 10m TOP 2\nDECAY.MADD fading a b c a\n\
-        URL.RESERVE urls 5 0.1\nURL.MADD urls http://a.org/b http://a.org/b/c\n",
+        URL.RESERVE urls 5 0.1\nURL.MADD urls http://a.org/b http://a.org/b/c\n\
+        TDIGEST.CREATE digest COMPRESSION 1\nTDIGEST.ADD digest 1 2.5 -3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n",
         1_700_000_000.0,
     );
     let head = keyspace.store.get_any(b"grows").map(Arriving::head).expect("there");
     let arriving = head.ok().and_then(|head| Arriving::new(&head)).expect("our own");
     keyspace.store.insert(b"arriving", Box::new(arriving));
-    assert_eq!(keyspace.store.len(), 12, "a command was refused");
+    assert_eq!(keyspace.store.len(), 13, "a command was refused");
     let written = |structure| structure::write(structure, Vec::new()).expect("a vector takes all");
     let structures = keyspace.store.iter().map(|(_, structure)| structure);
     structures.map(|it| (Kind::of(it).tag, written(it))).collect()

@@ -12,6 +12,7 @@ pub mod expire;
 pub mod generic;
 pub mod outer;
 mod sets;
+pub mod tdigest;
 pub mod topk;
 pub mod transaction;
 pub mod urls;
@@ -31,6 +32,7 @@ pub const FAMILIES: &[&[Command]] = &[
     cf::TABLE,
     cms::TABLE,
     topk::TABLE,
+    tdigest::TABLE,
     counts::TABLE,
     decay::TABLE,
     urls::TABLE,
