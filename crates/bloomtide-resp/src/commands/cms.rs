@@ -27,6 +27,8 @@ fn init_by_dim(call: &mut Call<'_>) -> Answer {
     let size = |place: usize| number::whole(call.args.at(place)).filter(|size| *size > 0);
     let width = size(2).ok_or(Failure::new("CMS: invalid width"))?;
     let depth = size(3).ok_or(Failure::new("CMS: invalid depth"))?;
+    // More cells than can be numbered are wrong sizes, fewer that do not fit are too many.
+    width.checked_mul(depth).ok_or(Failure::new("CMS: invalid init arguments"))?;
     init(call, CountMinPlan { width, depth }.checked())
 }
 
@@ -40,7 +42,7 @@ fn init_by_prob(call: &mut Call<'_>) -> Answer {
 }
 
 fn init(call: &mut Call<'_>, plan: Result<CountMinPlan, Error>) -> Answer {
-    let plan = plan.map_err(|_| Failure::new("CMS: invalid init arguments"))?;
+    let plan = plan.map_err(|_| Failure::new("CMS: Insufficient memory to create the key"))?;
     words::reserve(call, EXISTS, plan.bytes(), || CountMin::new(plan))
 }
 

@@ -34,7 +34,8 @@ fn reserve(call: &mut Call<'_>) -> Answer {
         return Err(words::wrong_number("topk.reserve"));
     }
     let size = |place: usize, wrong| {
-        number::whole(args.at(place)).filter(|size| *size > 0).ok_or(Failure::new(wrong))
+        let size = number::whole(args.at(place));
+        size.filter(|size| (1..=u32::MAX.into()).contains(size)).ok_or(Failure::new(wrong))
     };
     let mut plan = TopKPlan { k: size(2, "TopK: invalid k")?, ..USUAL };
     if args.len() == 6 {
