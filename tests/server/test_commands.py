@@ -54,6 +54,16 @@ def test_info_has_the_fields_that_tools_look_for(client: Any) -> None:
     assert client.info("commandstats")["cmdstat_bf.add"]["calls"] >= 1
 
 
+def test_waitaof_answers_once_the_journal_is_on_the_disk(client: Any) -> None:
+    syncs = client.info("persistence")["aof_fsyncs"]
+    client.set("a", "x")
+    assert client.execute_command("WAITAOF", 1, 0, 1000) == [1, 0]
+    assert client.info("persistence")["aof_fsyncs"] > syncs
+    for words in (["2", "0", "0"], ["1", "-1", "0"], ["1", "0", "-1"], ["x", "0", "0"]):
+        with pytest.raises(redis.ResponseError):
+            client.execute_command("WAITAOF", *words)
+
+
 def test_config_shows_settings_and_changes_some_of_them(client: Any) -> None:
     assert client.config_get("append*")["appendfsync"] == "everysec"
     assert client.config_get("no-such-*") == {}

@@ -24,7 +24,7 @@ pub fn millis(now: f64) -> Time {
 pub fn before(args: Args<'_>, store: &mut Store, changes: &mut Changes, now: f64) {
     // Any element may be a name. One that is not meant as a name has expired all the same.
     for name in args.from(1).iter() {
-        let expires = store.find(name).and_then(|slot| store.expires(slot));
+        let expires = store.look(name).and_then(|slot| store.expires(slot));
         if expires.is_some_and(|time| time <= millis(now)) {
             forget(name, store, changes, now);
         }

@@ -242,6 +242,7 @@ impl Keyspace {
             session.foreign = Some(args.iter().map(<[u8]>::to_vec).collect());
             return;
         };
+        self.store.tell(now);
         if self.store.is_due(expiry::millis(now)) {
             expiry::before(args, &mut self.store, &mut self.changes, now);
         }

@@ -31,6 +31,8 @@ struct Entry {
     changes: usize,
     /// When it expires, if ever.
     expires: Option<Time>,
+    /// When it was last used, in seconds since 1970; 0 if that was before this process.
+    used: u32,
 }
 
 impl Entry {
@@ -87,6 +89,9 @@ pub struct Store {
     pub asked: (u64, u64),
     /// Names that have expired and were forgotten.
     pub expired: u64,
+    /// Seconds since 1970, and when they were first told.
+    now: u32,
+    begun: u32,
     slots: Vec<Option<Entry>>,
     free: Vec<Slot>,
     index: HashMap<Arc<[u8]>, Slot, NameHasher>,
@@ -109,6 +114,8 @@ impl Store {
             most: None,
             asked: (0, 0),
             expired: 0,
+            now: 0,
+            begun: 0,
             slots: Vec::new(),
             free: Vec::new(),
             index: HashMap::with_hasher(NameHasher { seed, hash: 0 }),
@@ -137,9 +144,19 @@ impl Store {
 
     // ---- finding
 
-    /// Where the name is.
+    /// Where the name is, which is used now.
     #[inline]
     pub fn find(&mut self, name: &[u8]) -> Option<Slot> {
+        let slot = self.look(name)?;
+        if let Some(Some(entry)) = self.slots.get_mut(slot as usize) {
+            entry.used = self.now;
+        }
+        Some(slot)
+    }
+
+    /// Where the name is, for who only asks about it.
+    #[inline]
+    pub fn look(&mut self, name: &[u8]) -> Option<Slot> {
         if self.entry(self.last).is_some_and(|entry| *entry.name == *name) {
             return Some(self.last);
         }
@@ -192,7 +209,7 @@ impl Store {
 
     /// What the name stands for, of whatever kind.
     pub fn get_any(&mut self, name: &[u8]) -> Option<&dyn Structure> {
-        let slot = self.find(name)?;
+        let slot = self.look(name)?;
         self.entry(slot).map(|entry| &*entry.structure)
     }
 
@@ -206,6 +223,23 @@ impl Store {
     /// All names with what they stand for.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &dyn Structure)> {
         self.iter_from(0).map(|(_, name, structure)| (name, structure))
+    }
+
+    // ---- time
+
+    /// Tells the time.
+    #[inline]
+    pub fn tell(&mut self, now: f64) {
+        self.now = now as u32;
+        if self.begun == 0 {
+            self.begun = self.now;
+        }
+    }
+
+    /// Seconds since a name was last used, or since this process began to count.
+    pub fn idle(&mut self, name: &[u8]) -> Option<u32> {
+        let slot = self.look(name)?;
+        self.entry(slot).map(|entry| self.now.saturating_sub(entry.used.max(self.begun)))
     }
 
     // ---- limits
@@ -252,7 +286,7 @@ impl Store {
 
     /// What a name was counted with.
     pub fn counted(&mut self, name: &[u8]) -> Option<u64> {
-        let slot = self.find(name)?;
+        let slot = self.look(name)?;
         self.entry(slot).map(|entry| entry.counted)
     }
 
@@ -269,7 +303,8 @@ impl Store {
         });
         let name: Arc<[u8]> = name.into();
         self.index.insert(name.clone(), slot);
-        let entry = Entry { name, counted, structure, type_id, changes: 0, expires: None };
+        let entry =
+            Entry { name, counted, structure, type_id, changes: 0, expires: None, used: self.now };
         self.expire_at(slot, None);
         let before = self.slots[slot as usize].replace(entry);
         self.used -= before.map_or(0, |entry| entry.counted);
@@ -295,9 +330,9 @@ impl Store {
 
     /// Forgets all names.
     pub fn clear(&mut self) {
-        let (most, asked, expired) = (self.most, self.asked, self.expired);
+        let Store { most, asked, expired, now, begun, .. } = *self;
         let empty = Store::new(self.index.hasher().seed, self.limit);
-        *self = Store { most, asked, expired, ..empty };
+        *self = Store { most, asked, expired, now, begun, ..empty };
     }
 
     // ---- what expires

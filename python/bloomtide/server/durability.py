@@ -141,6 +141,14 @@ class Durability:
         if self._waiting:
             self._end_turn()
 
+    async def synced(self) -> bool:
+        """Brings all changes up to now to the disk; False if that failed, or nothing is kept."""
+        self._append()
+        if self._ledger is None:
+            return False
+        await self._loop.run_in_executor(self._thread, self._sync)
+        return self._failed() is None
+
     # --- the disk -------------------------------------------------------------------------------
 
     def _sync(self) -> None:

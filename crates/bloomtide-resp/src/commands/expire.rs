@@ -113,7 +113,7 @@ fn persist(call: &mut Call<'_>) -> Answer {
 }
 
 fn ttl<const SECONDS: bool, const ABSOLUTE: bool>(call: &mut Call<'_>) -> Answer {
-    let answer = match call.store.find(call.args.at(1)) {
+    let answer = match call.store.look(call.args.at(1)) {
         None => -2,
         Some(slot) => call.store.expires(slot).map_or(-1, |time| {
             let since = if ABSOLUTE { 0 } else { millis(call.now) };

@@ -19,7 +19,7 @@ pub const TABLE: &[Command] = &[
     Command::new("DEL", -2, WRITE, Keys::ALL, del),
     Command::new("UNLINK", -2, WRITE | is::FAST, Keys::ALL, del),
     Command::new("EXISTS", -2, READ | is::FAST, Keys::ALL, exists),
-    Command::new("TOUCH", -2, READ | is::FAST, Keys::ALL, exists),
+    Command::new("TOUCH", -2, READ | is::FAST, Keys::ALL, touch),
     Command::new("TYPE", 2, READ | is::FAST, Keys::FIRST, type_of),
     Command::new("KEYS", 2, READ | is::DANGEROUS, Keys::NONE, keys),
     Command::new("SCAN", -2, READ, Keys::NONE, scan),
@@ -38,7 +38,7 @@ pub const TABLE: &[Command] = &[
 const OBJECT_HELP: [&str; 5] = [
     "OBJECT <subcommand> <key>. Subcommands are:",
     "ENCODING -- the kind of the structure, in the words of this product.",
-    "IDLETIME -- 0: the time of a key's last use is not kept.",
+    "IDLETIME -- seconds since the key was last used, or the server began.",
     "REFCOUNT -- 1.",
     "HELP -- this.",
 ];
@@ -60,6 +60,12 @@ fn del(call: &mut Call<'_>) -> Answer {
 }
 
 fn exists(call: &mut Call<'_>) -> Answer {
+    let found = call.args.from(1).iter().filter(|name| call.store.look(name).is_some()).count();
+    call.reply.int(found as i64);
+    Ok(())
+}
+
+fn touch(call: &mut Call<'_>) -> Answer {
     let found = call.args.from(1).iter().filter(|name| call.store.find(name).is_some()).count();
     call.reply.int(found as i64);
     Ok(())
@@ -249,8 +255,10 @@ fn object(call: &mut Call<'_>) -> Answer {
         (None, _) => call.reply.null(),
         (Some(kind), "ENCODING") => call.reply.bulk(kind.as_bytes()),
         (Some(_), "REFCOUNT") => call.reply.int(1),
-        // Nothing is ever forgotten for want of memory, so nobody keeps the time of a key's last use.
-        (Some(_), "IDLETIME") => call.reply.int(0),
+        (Some(_), "IDLETIME") => {
+            let idle = call.store.idle(args.at(2)).unwrap_or(0);
+            call.reply.int(idle.into());
+        }
         _ => return Err(NO_FREQUENCIES),
     }
     Ok(())

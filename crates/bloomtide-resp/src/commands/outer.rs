@@ -29,6 +29,7 @@ pub const TABLE: &[Command] = &[
     Command::foreign("SHUTDOWN", -1, HOST | is::LOADING, Keys::NONE),
     Command::foreign("MODULE", -2, HOST, Keys::NONE),
     Command::foreign("DEBUG", -2, HOST, Keys::NONE),
+    Command::foreign("WAITAOF", 4, is::CONNECTION, Keys::NONE),
     Command::foreign("TIME", 1, is::FAST | is::LOADING, Keys::NONE),
     Command::foreign("ROLE", 1, is::FAST | HOST, Keys::NONE),
     Command::foreign("LATENCY", -2, HOST, Keys::NONE),

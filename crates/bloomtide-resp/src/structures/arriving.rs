@@ -47,6 +47,7 @@ impl Arriving {
     /// The structure whose chunks these are, one after the other, if all are there and sound.
     pub fn whole(chunks: &[u8]) -> Option<Box<dyn Structure>> {
         let (head, rest) = chunks.split_at_checked(HEAD)?;
+        Header::read(head, Some(format::Kind::Chunk)).ok()?;
         let mut this = Arriving::new(head)?;
         this.take(rest)?
     }

@@ -13,7 +13,7 @@
 //! I3  What was added in the same order has the same bytes: a question folds the buffer into a copy.
 //!
 //! # Errors in answers
-//! None as long as no two values were merged, which a compression of 6 n / 2 or more excludes for n values.
+//! None as long as no two values were merged, which a compression above 3 n excludes for n values.
 
 use crate::fields::{put, take};
 use crate::structure::{Structure, Summary};

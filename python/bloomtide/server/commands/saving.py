@@ -1,10 +1,13 @@
-"""SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE: snapshots. Here a snapshot also rewrites the journal."""
+"""SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE: snapshots. Here a snapshot also rewrites the journal.
+
+WAITAOF waits for the disk.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bloomtide.server.commands.handler import OK, ReplyError, Words
+from bloomtide.server.commands.handler import OK, ReplyError, Words, integer
 
 if TYPE_CHECKING:
     from bloomtide.server.client import Client
@@ -38,9 +41,28 @@ def last_save(server: Server, _client: Client, _words: Words) -> int:
     return int(server.durability.last_save)
 
 
+def wait_for_disk(server: Server, _client: Client, words: Words) -> Any:
+    """WAITAOF numlocal numreplicas timeout: the journal is synced; there are no replicas."""
+    local, replicas, timeout = (integer(word) for word in words)
+    if not 0 <= local <= 1 or replicas < 0:
+        raise ReplyError("ERR value is out of range")
+    if timeout < 0:
+        raise ReplyError("ERR timeout is negative")
+    if local and not server.settings.appendonly:
+        raise ReplyError(
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+        )
+
+    async def wait() -> list[int]:
+        return [int(await server.durability.synced()), 0]
+
+    return wait()
+
+
 HANDLERS = {
     "SAVE": save,
     "BGSAVE": save_in_background,
     "BGREWRITEAOF": rewrite,
     "LASTSAVE": last_save,
+    "WAITAOF": wait_for_disk,
 }
