@@ -234,6 +234,37 @@ def test_a_packed_log_that_was_cut_counts_up_to_the_cut_and_goes_on_when_it_is_w
         require_once(reader, lines)
 
 
+def test_a_packed_log_that_was_damaged_is_counted_once_or_refused_when_it_is_mended(
+    log: Path,
+) -> None:
+    """A flipped byte of gzip is found at the end of the file only, or behind wrong lines."""
+    draw = random.Random(4)
+    lines = [b"%d %d\n" % (n, draw.randrange(10**9)) for n in range(20_000)]
+    data, refused = gzip.compress(b"".join(lines)), 0
+    for number, place in enumerate([*range(12, 40, 7), *range(100, len(data), len(data) // 40)]):
+        packed = log.with_name(f"{number}.gz")
+        packed.write_bytes(data[:place] + bytes([data[place] ^ 16]) + data[place + 1 :])
+        reader = Reader()
+        assert reader.read(packed).problems
+        counted = Counter(reader.lines)
+        mended = log.with_name(f"{number}.mended.gz")
+        mended.write_bytes(data)
+        packed.unlink()
+        for _ in range(2):
+            problems = reader.read(mended).problems
+            if problems:
+                assert "from a damaged file" in problems[str(mended)].message
+                assert reader.lines == counted
+            else:
+                require_once(reader, lines)
+        refused += bool(problems)
+        if problems:
+            assert reader.read(mended, again=True).problems == {}
+            assert reader.lines == counted + Counter(line[:-1] for line in lines)
+            assert reader.read(mended).problems == {}
+    assert refused > 5
+
+
 def test_the_packed_form_of_a_counted_log_is_named_if_it_is_cut(log: Path) -> None:
     reader = Reader()
     log.write_bytes(b"".join(LINES))

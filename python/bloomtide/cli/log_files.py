@@ -247,6 +247,7 @@ class LogFiles:
             before, known = log.content.offset, log.is_known_in(status)
             if not counted:
                 yield from self._lines(file, log, status)
+                log.whole = True
             self._logs.see(log, file.seen(status))
             self.done_before += log.content.offset == before
             if log.content.offset and (file.packed or not known):
@@ -280,6 +281,15 @@ class LogFiles:
             )
             if counted and damage:
                 raise damage[0]
+        if log is None:
+            # Nobody knows which of its lines were counted, so it is all of it or nothing.
+            log = self._logs.find_damaged(_until_damage(file.pieces(), []), status.st_size)
+            if log is not None and log.key not in self._again:
+                raise CommandError(
+                    f"{file.path} may be the log of which {log.lines:,} lines were counted from a"
+                    " damaged file: which of its lines these are cannot be known",
+                    hint="--again counts all of it, these lines once more",
+                )
         if log is None:
             begun = file.log is not None and not file.log.content.offset
             log = file.log if begun and file.log is not None else self._logs.add(file.name)
@@ -324,9 +334,10 @@ class LogFiles:
             content.add(data)
             if cut:
                 log.move(content)
+                log.whole = not file.packed
                 log.lines += data.count(b"\n")
                 # Without a time, since it was not read to its end.
-                size = 0 if file.packed else content.offset
+                size = status.st_size if file.packed else content.offset
                 self._logs.see(log, (*file_id(status), size, 0, file.name))
             yield Piece(log, file.path, data, log.position() if cut else None)
         if begun or amid:

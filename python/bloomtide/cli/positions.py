@@ -8,12 +8,15 @@ unpacked and in whole lines, were counted, and by which checksums that content i
     crc      of all that was counted
     tail     of the last KiB of that: shows at once whether a file known by its inode was cut off
     files    where it was: device, inode, size, time and name of the files when they were read
+    whole    false from the first lines of a packed file to its end: only there its checksum says
+             whether these were its lines
 
 It says of how many lines that was, too, so that a line can be told by its number in the log.
 
 1. A file that begins with all that was counted of a log is that log. It goes on behind that.
 2. A file that ends earlier, and equals the log as far as it goes, was counted (`find`).
-3. Any other file is a log of its own, also if some of its first lines are the same.
+3. Any other file is a log of its own, also if some of its first lines are the same; but one that
+   may be the sound form of a damaged one that was counted in part is refused (`find_damaged`).
 """
 
 from __future__ import annotations
@@ -73,6 +76,7 @@ class Log:
         self.tail = 0
         self.lines = 0
         self.files: list[Seen] = []
+        self.whole = True
         self.counted = False
         """Whether a line of it ever was; a log that was misunderstood is none that was read."""
         self.head = b""
@@ -87,6 +91,7 @@ class Log:
         log.content.offset, log.content.crc = position["offset"], position["crc"]
         log.content.marks = tuple(position["marks"])
         log.tail, log.lines, log.counted = position["tail"], position["lines"], True
+        log.whole = position["whole"]
         log.files = [tuple(seen) for seen in position["files"]]
         return log
 
@@ -95,7 +100,7 @@ class Log:
         content = self.content
         return {
             "by": self.by, "offset": content.offset, "crc": content.crc, "marks": content.marks,
-            "tail": self.tail, "lines": self.lines, "files": self.files,
+            "tail": self.tail, "lines": self.lines, "files": self.files, "whole": self.whole,
         }  # fmt: skip
 
     def move(self, content: Content) -> None:
@@ -106,6 +111,7 @@ class Log:
     def forget(self) -> None:
         """Nothing of it was counted."""
         self.content, self.tail, self.lines, self.files = Content(), 0, 0, []
+        self.whole = True
 
     def is_known_in(self, status: os.stat_result) -> bool:
         """Whether it was in this file once."""
@@ -176,6 +182,23 @@ class Logs:
         known = self._in_file.setdefault(file, [])
         if log not in known:
             known.append(log)
+
+    def find_damaged(self, pieces: Iterable[bytes], size: int) -> Log | None:
+        """A log that was not read to the sound end of a packed file, if this content, of a file of
+        that size, may be what it was before the damage."""
+        parts = [log for log in self._logs if not log.whole]
+        start = b""
+        for piece in pieces if parts else ():
+            start += piece[: UNIT - len(start)]
+            if len(start) == UNIT:
+                break
+        content = Content()
+        content.add(start)
+        for log in parts:
+            begins_so = log.content.marks[:1] == content.marks != ()
+            if begins_so or any(seen[2] == size for seen in log.files):
+                return log
+        return None
 
     def find(
         self, pieces: Iterable[bytes], is_part: Callable[[Log, Content], bool]
