@@ -25,7 +25,7 @@ const MARK: durable::Mark = *b"mark";
 fn buffer(by_time: bool) -> Buffer {
     let rows_by = if by_time { RowsBy::Time(100) } else { RowsBy::Arrivals(7) };
     let hasher = Hasher::Xxh3 { seed: 0 };
-    Buffer::new(BufferPlan { rows_by, rows: 4, level: 0, names: 2, hasher }).expect("a good plan")
+    Buffer::new(BufferPlan { rows_by, rows: 4, names: 2, hasher }).expect("a good plan")
 }
 
 /// Everything that can be asked, to be compared.
@@ -92,7 +92,7 @@ fuzz_target!(|input: Input| {
     records.push(record);
     if let Some((_, _, true)) = replay(&mut taken, &framed(&records)) {
         for (index, _) in taken.segments() {
-            taken.contents(index).expect("open").check().expect("sound");
+            taken.contents(&[index], 0).expect("open").check().expect("sound");
         }
         taken.dump(&[]).expect("all was taken");
     }

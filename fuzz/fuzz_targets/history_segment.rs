@@ -20,10 +20,12 @@ fuzz_target!(|input: &[u8]| {
     let Ok(segment) = Segment::from_vec(bytes) else { return };
     let rows = segment.rows().len();
     for mark in (0..64u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
-        let (Ok(counts), Ok(total)) = (segment.counts(mark), segment.count(mark, 0..rows)) else {
+        let (Ok(counts), Ok((total, _))) =
+            (segment.counts(mark, 0..rows), segment.ask(mark, 0..rows))
+        else {
             continue;
         };
-        assert_eq!(counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count)), total);
+        assert_eq!(counts.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count)), total);
     }
     let _ = segment.validate();
 });

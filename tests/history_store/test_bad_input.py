@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bloomtide.durable.disk import Disk
 from bloomtide.errors import (
     BloomtideError,
     ClosedError,
@@ -97,9 +98,11 @@ def test_an_empty_store_answers_with_nothing(tmp_path: Path) -> None:
         ({"window": "0s"}, "window"),
         ({"window": "1m", "arrivals": 10}, "arrivals"),
         ({"arrivals": 0}, "arrivals"),
+        ({"arrivals": 10, "rows": 1}, "rows"),
         ({"arrivals": 10, "retention": "1m for 1d"}, "retention"),
         ({"window": "1m", "rows": 5}, "rows"),
         ({"error_rate": 1.5}, "error_rate"),
+        ({"error_rate": 1e-13}, "error_rate"),
         ({"sync": "sometimes"}, "sync"),
         ({"lateness": "-1s"}, "lateness"),
         ({"retention": "1m for 1d, 90s for 2d"}, "retention"),
@@ -261,8 +264,26 @@ def test_a_lost_catalogue_is_not_replaced_by_an_empty_one(store: History, tmp_pa
     store.seal()
     store.close()
     (tmp_path / "store" / "catalogue.sqlite").unlink()
-    with pytest.raises(SnapshotError, match="has events but no catalogue"):
-        History.open(tmp_path / "store")
+    for mode in ("w", "r"):
+        with pytest.raises(SnapshotError, match="has events but no catalogue"):
+            History.open(tmp_path / "store", mode=mode)
+
+
+def test_a_reader_of_a_store_that_is_being_made_says_so(tmp_path: Path) -> None:
+    class Killed(Disk):
+        def commit(self, transaction: Callable[[], None]) -> None:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "store"
+    with pytest.raises(KeyboardInterrupt):
+        History.open(path, disk=Killed())
+    with pytest.raises(StorageError, match="begun and is not finished") as caught:
+        History.open(path, mode="r")
+    assert 'mode="w"' in (caught.value.hint or "")
+    with History.open(path):
+        pass
+    with History.open(path, mode="r") as reader:
+        assert reader.total().upper == 0
 
 
 def test_a_torn_tail_of_the_journal_is_cut(store: History, tmp_path: Path) -> None:
@@ -326,3 +347,95 @@ def test_a_weight_that_grows_with_age_is_refused(store: History, weigh: Any) -> 
     with pytest.raises(ParameterError) as caught:
         store.decayed("a", weigh, tolerance=0)
     assert caught.value.name == "g"
+
+
+def test_a_weight_that_grows_from_row_to_row_is_refused(store: History) -> None:
+    """Each row has one event, so no row by itself shows it."""
+    with pytest.raises(ParameterError) as caught:
+        store.decayed("a", lambda age: min(age, 1e6), now=START + DAY)
+    assert caught.value.name == "g"
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda store: store.merge(None), "other"),
+        (lambda store: store.merge("store"), "other"),
+        (lambda store: store.add_batch(None, 1, print), "source"),
+        (lambda store: store.add_batch("", 1, print), "source"),
+        (lambda store: store.add_batch("s", 1.5, print), "number"),
+        (lambda store: store.feed(print, mark=1.5), "mark"),
+        (lambda store: store.series("a", step="1 fortnight"), "step"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_name(
+    tmp_path: Path, call: Callable[[History], object], name: str
+) -> None:
+    with History.open(tmp_path / "store", background=False, keep=lambda: None) as store:
+        with pytest.raises(ParameterError) as caught:
+            call(store)
+        assert caught.value.name == name
+
+
+def test_a_step_longer_than_all_time_is_one_step(store: History) -> None:
+    for start in (None, START - DAY):
+        assert store.series("a", start, START + DAY, 1e30).upper.tolist() == [2]
+
+
+# ---- more events than a number holds
+
+MOST = 2**62 - 1
+
+
+@pytest.mark.parametrize("words", [{"window": "1m"}, {"arrivals": 10}])
+def test_counts_are_refused_before_their_sum_is_more_than_a_row_holds(
+    tmp_path: Path, words: dict[str, Any]
+) -> None:
+    path = tmp_path / "store"
+    with History.open(path, **words, background=False, sync="no") as store:
+        for counts in ([MOST, 1], [2**62], [2**63, 2**63], [2**64 - 1]):
+            with pytest.raises(ParameterError) as caught:
+                store.add_many([f"k{n}" for n in range(len(counts))], counts, at=START)
+            assert caught.value.name == "counts"
+        assert store.total().upper == 0
+        store.add_many(["a", "b"], [2**61, 2**61 - 2], at=START)
+        with pytest.raises(ParameterError) as caught:
+            store.add("b", 2, at=START)
+        assert caught.value.name == "count"
+        store.seal()
+        store.add("b", 1, at=START + DAY)
+        store.seal()
+        with pytest.raises(ParameterError):
+            store.add("c", at=START)
+    with History.open(path, background=False) as store:
+        assert (store.count("a").upper, store.count("b").upper) == (2**61, 2**61 - 1)
+        for add in (
+            lambda: store.add("c", at=START),
+            lambda: store.add_many(["c"], at=START),
+            lambda: store.feed(lambda buffer: buffer.add("c", 1, START)),
+        ):
+            with pytest.raises(ParameterError):
+                add()
+        store.compact(now=START + 3000 * DAY)
+        assert (store.total().upper, store.verify().problems) == (MOST, ())
+
+
+def test_batches_and_merges_are_refused_before_their_sum_is_more_than_a_row_holds(
+    tmp_path: Path,
+) -> None:
+    with (
+        History.open(tmp_path / "one", background=False) as one,
+        History.open(tmp_path / "two", background=False) as two,
+    ):
+        one.add("a", 2**61, at=START)
+        two.add("a", 2**61, at=START)
+        with pytest.raises(ParameterError) as caught:
+            one.merge(two)
+        assert caught.value.name == "other"
+        with pytest.raises(ParameterError):
+            one.add_batch("s", 1, lambda buffer: buffer.add("a", 2**61, START))
+        assert (one.total().upper, one.positions) == (2**61, {})
+        one.add_batch("s", 1, lambda buffer: buffer.add("a", 2**61 - 1, START))
+        assert one.total().upper == MOST
+        one.compact(now=START + 3000 * DAY)
+        assert one.count("a").upper == MOST

@@ -134,7 +134,7 @@ def test_a_mark_needs_someone_who_keeps_what_is_fed(tmp_path: Path) -> None:
 
 def test_a_store_that_is_refused_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="retention"):
-        History.open(tmp_path / "store", "1m", retention="1m for 1h, 1h for 1d, 1d for 30d")
+        History.open(tmp_path / "store", "1m", retention="1s for 1h")
     assert not (tmp_path / "store" / "store.json").exists()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bloomtide.errors import BloomtideError, SnapshotError, StorageError
+from bloomtide.errors import BloomtideError, SnapshotError
 from bloomtide.history import History
 from tests.durable.faults import abandon
 from tests.history_store.exact import HOUR, START
@@ -172,8 +172,13 @@ def test_an_older_copy_of_the_catalogue_is_refused(sealed: Path, mode: str) -> N
         assert store.count("key 0 7").upper == 1
 
 
-@pytest.mark.parametrize("lost", ["catalogue.sqlite", "store.json"])
-def test_a_young_store_that_lost_a_file_is_not_made_anew(tmp_path: Path, lost: str) -> None:
+@pytest.mark.parametrize(
+    ("lost", "read"),
+    [("catalogue.sqlite", "has events but no catalogue"), ("store.json", "there is no store")],
+)
+def test_a_young_store_that_lost_a_file_is_not_made_anew(
+    tmp_path: Path, lost: str, read: str
+) -> None:
     path = tmp_path / "young"
     with History.open(path, "1m", background=False) as store:
         store.add("a", at=START)
@@ -181,7 +186,7 @@ def test_a_young_store_that_lost_a_file_is_not_made_anew(tmp_path: Path, lost: s
     journal = journal_of(path).read_bytes()
     with pytest.raises(SnapshotError, match="has events but no"):
         History.open(path)
-    with pytest.raises(StorageError):
+    with pytest.raises(BloomtideError, match=read):
         History.open(path, mode="r")
     assert journal_of(path).read_bytes() == journal
 

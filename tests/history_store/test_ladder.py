@@ -69,6 +69,14 @@ def test_no_segment_spans_more_than_is_ever_kept() -> None:
     assert build_ladder(MINUTE, rules) == (MINUTE, HOUR, DAY)
 
 
+@pytest.mark.parametrize("keep", [2, 31, 32, 33, 1023])
+@pytest.mark.parametrize("finer", ["", "1m for 1h, ", "1h for 1d, "])
+def test_a_rule_may_end_before_a_segment_of_its_windows_does(finer: str, keep: int) -> None:
+    rules = parse_retention(f"{finer}1d for {keep}d")
+    levels = levels_of(build_ladder(MINUTE, rules), rules)
+    assert [level.keep for level in levels if level.window == DAY] == [rules[-1].keep]
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "1m for", "for 1d", "1h for 30d, 1m for 1d", "1m for 2d, 1h for 1d", "1m, 1h for 1d",

@@ -116,12 +116,12 @@ def test_a_range_over_more_files_than_may_be_mapped_is_answered_piece_by_piece(
         return [*found, store.count_many(KEYS, *cut).tolist(), store.top(*cut), series.upper.sum()]
 
     expected, before = answers(), state.forest
-    assert before.mapped > 100
+    assert before.core.mapped > 100
     monkeypatch.setattr(forest, "MAPPED", 2)
     state.forest = forest.Forest(before._place, before.entries.values(), by_order=False)
     try:
         assert answers() == expected
-        assert state.forest.mapped == 2
+        assert state.forest.core.mapped == 2
     finally:
         state.forest = before
 

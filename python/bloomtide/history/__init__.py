@@ -12,10 +12,10 @@ from bloomtide.history.records import (
     HistoryStats,
     RangeCount,
     SegmentReport,
+    Series,
     TopKeys,
     VerifyReport,
 )
-from bloomtide.history.series import Series
 
 if TYPE_CHECKING:
     from bloomtide.history.store import History

@@ -38,7 +38,7 @@ def add_batch(
     compacter: Background | None,
 ) -> bool:
     """Registers what `fill` puts into an empty buffer; False if the number is not a new one."""
-    require("source", source, "a name", source != "")
+    require("source", source, "a name", type(source) is str and source != "")
     number = plain(number)
     require("number", number, "a whole number from 0", type(number) is int and number >= 0)
     if state.settings.window is None:
@@ -51,6 +51,7 @@ def add_batch(
     if number <= last:
         return False
     buffer = state.settings.buffer(state.secret)
+    buffer.set_sealed(state.events())
     fill(buffer)
     buffer.take_journal()  # its events are safe as files, before anybody is told of them
     entries: list[Entry] = []

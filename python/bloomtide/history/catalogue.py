@@ -141,9 +141,9 @@ class Catalogue:
         """How far each source was read: what was stored with the last events that came from it."""
         return dict(value for name, value in self._values.items() if name.startswith(_SOURCE))
 
-    def read_revision(self) -> int:
-        """The revision that is in the database now."""
-        return int(self._read("revision") or 0)
+    def is_behind(self) -> bool:
+        """Whether the database has another revision by now than the last one seen."""
+        return int(self._read("revision") or 0) != self.revision
 
     def is_committed(self) -> bool:
         """Whether the change prepared last went through, for one whose answer was lost."""

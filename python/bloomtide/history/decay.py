@@ -16,8 +16,10 @@ asked. Events after `now` do not count.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from bloomtide.errors import ParameterError, require
@@ -52,6 +54,8 @@ class Weights:
 
     weigh: Decay
     now: int
+    _asked: list[tuple[int, float]] = field(default_factory=list)
+    """Ages and their weights, the youngest first."""
 
     def __call__(self, first: int, last: int) -> tuple[float, float]:
         """The weights of the youngest and of the oldest event; of none that is after now."""
@@ -59,14 +63,20 @@ class Weights:
             return 0.0, 0.0
         young = self._weight(max(self.now - last, 0))
         old = self._weight(self.now - first)
-        if old > young:
-            _refuse(f"{old} at {(self.now - first) / MICRO} s after {young}")
         return young, old if last <= self.now else 0.0
 
     def _weight(self, age: int) -> float:
+        asked = self._asked
+        place = bisect_left(asked, (age, -1.0))
+        if place < len(asked) and asked[place][0] == age:
+            return asked[place][1]
         weight = float(self.weigh(age / MICRO))
         if not (math.isfinite(weight) and weight >= 0):
             _refuse(f"{weight} at {age / MICRO} s")
+        asked.insert(place, (age, weight))
+        for (young, more), (old, less) in pairwise(asked[max(place - 1, 0) : place + 2]):
+            if less > more:
+                _refuse(f"{less} at {old / MICRO} s after {more} at {young / MICRO} s")
         return weight
 
 

@@ -12,10 +12,10 @@ reason and never asked again; its parent's row answers for it, or its time is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from bloomtide._core import HistoryBuffer, HistoryForest, HistoryPlan, HistorySegment
+from bloomtide._core import HistoryForest, HistorySegment
 from bloomtide.errors import BloomtideError
 from bloomtide.history.entry import Entry, require_same
 from bloomtide.history.places import Place
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = "npt.NDArray[np.uint64]"
 Key = str | bytes | int
-T = TypeVar("T")
 
 MAPPED = 16_384
 """Files that are mapped at the same time, more than a year of hours; systems allow some sixty
@@ -43,7 +42,8 @@ class Forest:
     def __init__(self, place: Place, entries: Iterable[Entry], *, by_order: bool) -> None:
         """Knows the segments and opens none. `by_order`: rows end by arrivals, not by time."""
         self._place = place
-        self._core = HistoryForest(by_order=by_order, mapped=MAPPED)
+        self.core = HistoryForest(by_order=by_order, mapped=MAPPED)
+        """The same, as what plans ranges and asks for their files here."""
         self.entries: dict[int, Entry] = {}
         self.damaged: dict[int, str] = {}
         """Why a segment cannot be asked."""
@@ -54,42 +54,19 @@ class Forest:
         """The segments that no other one contains."""
         return [entry for entry in self.entries.values() if entry.parent is None]
 
-    @property
-    def mapped(self) -> int:
-        """How many files are mapped."""
-        return self._core.mapped
-
     def change(self, *, put: Iterable[Entry] = (), remove: Iterable[int] = ()) -> None:
         """Follows a change of the catalogue: segments that are new, or known anew, and others that
         are gone."""
         for entry in put:
             self.entries[entry.id] = entry
-            self._core.insert(
+            self.core.insert(
                 entry.id, entry.parent, entry.number, (entry.begin, entry.end),
                 (entry.first, entry.last), entry.rows, entry.events,
             )  # fmt: skip
         for number in remove:
             del self.entries[number]
-            self._core.remove(number)
+            self.core.remove(number)
             self.damaged.pop(number, None)
-
-    def plan(self, buffer: HistoryBuffer, start: int, end: int, *, rollups: bool) -> HistoryPlan:
-        """What to read for a range, of these segments and of the open ones."""
-        return self._core.plan(buffer, start, end, self, rollups=rollups)
-
-    def series(self, buffer: HistoryBuffer, key: Key, start: int, end: int, step: int) -> Any:
-        """Upper, inner and estimate of each step, as arrays, and the times that are missing."""
-        return self._core.series(buffer, key, start, end, step, self)
-
-    def decayed(
-        self,
-        buffer: HistoryBuffer,
-        key: Key,
-        tolerance: float,
-        weigh: Callable[[int, int], tuple[float, float]],
-    ) -> Any:
-        """Upper, inner and estimate, the rows that were weighed, and the times that are missing."""
-        return self._core.decayed(buffer, key, tolerance, weigh, self)
 
     def open(self, number: int) -> HistorySegment:
         """The mapped file, for the core."""
@@ -109,17 +86,8 @@ class Forest:
 
     def set_damaged(self, entry: Entry, reason: str | None) -> None:
         """Why a segment cannot be asked, or that it can be again."""
-        self._core.set_damaged(entry.id, reason is not None)
+        self.core.set_damaged(entry.id, reason is not None)
         if reason is None:
             self.damaged.pop(entry.id, None)
         else:
             self.damaged[entry.id] = f"{entry.file}: {reason}"
-
-
-def insist(answer: Callable[[], T]) -> T:
-    """Asks again each time a segment turns out to be damaged: it is known to be from then on."""
-    while True:
-        try:
-            return answer()
-        except Damaged:
-            continue

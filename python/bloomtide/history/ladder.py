@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -64,11 +65,6 @@ class Level:
     """What one segment spans: the window of the next level."""
     keep: int | None
     """How long its segments are kept; None is for ever."""
-
-    @property
-    def rows(self) -> int:
-        """Rows of a segment."""
-        return self.span // self.window
 
     def begin(self, instant: int) -> int:
         """Where the segment begins that holds this instant."""
@@ -124,7 +120,8 @@ def build_ladder(window: int, retention: tuple[Rule, ...] = ()) -> tuple[int, ..
     if longest is not None:
         # A segment that spans more than is ever kept would only delay what is dropped.
         kept = [number for number, span in enumerate(windows) if number and span <= longest]
-        del windows[max(kept, default=1) + 1 :]
+        last = bisect_left(windows, retention[-1].window)  # which has to be a level of its own
+        del windows[max([1, last + 1, *kept]) + 1 :]
     for finer, coarser in pairwise(windows):
         require(
             "window", window / MICRO, f"at most {MOST} times finer than the next window",

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bloomtide.errors import IncompatibleError
+from bloomtide.errors import IncompatibleError, require
 from bloomtide.history.entry import Entry
 from bloomtide.history.seal import seal_parts, write_segments
 from bloomtide.history.state import State
@@ -49,6 +49,8 @@ def merge_store(here: State, there: State) -> int:
             expected=None, got=here.settings.arrivals,
         )  # fmt: skip
     with _MERGING, there.lock:
+        most = "a store with fewer than 2**62 events together with this one"
+        require("other", there.directory, most, here.events() + there.events() < 2**62)
         entries = list(there.forest.entries.values())
         with here.lock:
             ids = {entry.id: here.catalogue.allocate() for entry in entries}

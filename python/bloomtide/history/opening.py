@@ -77,6 +77,7 @@ def open_state(
         forest = Forest(place, entries, by_order=settings.window is None)
         state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
         state.mark, state.keep = rows.mark, keep
+        buffer.set_sealed(sum(entry.events for entry in forest.roots))
         if writing:
             _resume(state, found if lost is None else None)
         else:
@@ -111,7 +112,7 @@ def _read(
     for _ in range(_ATTEMPTS):
         entries = rows.load()
         if not repair and read_note(directory, rows.store) > rows.revision:
-            if not writing and rows.read_revision() != rows.revision:
+            if not writing and rows.is_behind():
                 continue
             raise SnapshotError(
                 f"the catalogue of {directory} is older than the store",
@@ -121,7 +122,7 @@ def _read(
         settings = Settings.create(given, secret, rows.settings)
         settings.levels()
         buffer, found, lost = read_journal(directory, rows, settings, secret)
-        if lost is not None and not writing and rows.read_revision() != rows.revision:
+        if lost is not None and not writing and rows.is_behind():
             continue
         if lost is not None and writing and not repair:
             path = journal_path(directory, rows.generation)
@@ -173,15 +174,21 @@ def _create(
     disk: Disk,
 ) -> None:
     """Registers a new store. Its journal is there first: from now on a missing one is a loss."""
-    if not writing:
-        raise StorageError(
-            f"the catalogue of {directory} is missing", hint="restore it from a backup",
-            path=str(directory), operation="open",
-        )  # fmt: skip
     settings = Settings.create(given, secret, None)
     settings.levels()
     payloads = settings.buffer(secret).take_journal()
-    _require_new(directory, "catalogue", len(pack_file(KIND, payloads)))
+    try:
+        _require_new(directory, "catalogue", len(pack_file(KIND, payloads)))
+    except SnapshotError:
+        if writing or not rows.exists():
+            raise
+        return  # it was made meanwhile, and events came
+    if not writing:
+        raise StorageError(
+            f"the store in {directory} was begun and is not finished yet",
+            hint='it has no events; if who made it was killed, open it with mode="w" to finish it',
+            path=str(directory), operation="open",
+        )  # fmt: skip
     open_place(disk, directory, settings.location, rows.store, CACHE)
     journal, begun = begin(disk, journal_path(directory, 0), "no", payloads)
     journal.close()

@@ -8,31 +8,12 @@ directory first and stays there until the cache is too large; a mapped file may 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from bloomtide import extras
 from bloomtide.durable.disk import TEMPORARY, Disk, storage_errors
 from bloomtide.errors import StorageError
-
-
-class Place(Protocol):
-    """What both places can do."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """The file is whole and safe when this returns."""
-
-    def read(self, name: str, at: int, length: int) -> bytes:
-        """So many of its bytes, or those that are there; FileNotFoundError if it is not."""
-
-    def local(self, name: str) -> Path:
-        """A local path of the file; FileNotFoundError if it is not there."""
-
-    def remove(self, name: str) -> None:
-        """The file is gone, also if it was gone before."""
-
-    def names(self) -> list[str]:
-        """All files, finished or not."""
 
 
 class Directory:
@@ -44,29 +25,29 @@ class Directory:
         self.path = path
 
     def write(self, name: str, data: bytes) -> None:
-        """Under another name first, then fsync, rename, and fsync of the directory."""
+        """The file is whole and safe when this returns."""
         self._disk.make_directory(self.path)
         self._disk.write_file(self.path / name, data)
 
     def read(self, name: str, at: int, length: int) -> bytes:
-        """A part of it."""
+        """So many of its bytes, or those that are there; FileNotFoundError if it is not."""
         with (self.path / name).open("rb") as file:
             file.seek(at)
             return file.read(length)
 
     def local(self, name: str) -> Path:
-        """The file itself."""
+        """A local path of the file; FileNotFoundError if it is not there."""
         path = self.path / name
         if not path.is_file():
             raise FileNotFoundError(path)
         return path
 
     def remove(self, name: str) -> None:
-        """Unlinks it."""
+        """The file is gone, also if it was gone before."""
         self._disk.unlink(self.path / name)
 
     def names(self) -> list[str]:
-        """Whatever lies in the directory."""
+        """All files, finished or not."""
         if not self.path.is_dir():
             return []
         return sorted(file.name for file in self.path.iterdir())
@@ -159,6 +140,9 @@ class ObjectStore:
                 break
             file.unlink(missing_ok=True)
             held -= size
+
+
+Place: TypeAlias = Directory | ObjectStore
 
 
 def open_place(disk: Disk, directory: Path, location: str | None, store: str, cache: int) -> Place:

@@ -5,14 +5,29 @@ Counts say which side they err on. Times are seconds since 1970.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from bloomtide.records import HotItem
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class Record:
+    """What all of them can do."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangeCount:
+class RangeCount(Record):
     """How often a key was seen in a range of time, from a `History`."""
 
     upper: int
@@ -31,13 +46,9 @@ class RangeCount:
     missing: tuple[tuple[float, float], ...] = ()
     """Times within the range that could not be read, or that retention has dropped."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecayedCount:
+class DecayedCount(Record):
     """A key's events, each weighed by its age, from a `History`."""
 
     upper: float
@@ -50,13 +61,9 @@ class DecayedCount:
     """Rows, or whole segments, that were weighed."""
     missing: tuple[tuple[float, float], ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopKeys:
+class TopKeys(Record):
     """The most frequent keys of a range of time, from a `History`."""
 
     items: tuple[HotItem, ...]
@@ -67,16 +74,12 @@ class TopKeys:
     """All events of the rows that were read."""
     missing: tuple[tuple[float, float], ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentReport:
+class SegmentReport(Record):
     """One segment of a `History`. Times are seconds since 1970."""
 
-    id: int | None
+    id: int | None = None
     """None while it is open."""
     level: int
     begin: float
@@ -86,24 +89,20 @@ class SegmentReport:
     """Its latest event."""
     rows: int
     events: int
-    bytes: int
+    bytes: int = 0
     """Of its file; 0 while it is open."""
-    predicted_error: float
-    parent: int | None
+    predicted_error: float = 0.0
+    parent: int | None = None
     """The segment that has its counts as well."""
-    state: str
+    state: str = "open"
     """`"open"`, or what made it: `"sealed"`, `"rolled up"` or `"copied"`."""
-    file: str | None
-    checksum: str | None
-    parameters: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
+    file: str | None = None
+    checksum: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryStats:
+class HistoryStats(Record):
     """What a `History` is like now."""
 
     segments: int
@@ -139,13 +138,9 @@ class HistoryStats:
     failure: str | None
     """Why sealing or compaction in the background went wrong, if it did last time."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionReport:
+class CompactionReport(Record):
     """What `History.compact` did."""
 
     sealed: int
@@ -157,13 +152,9 @@ class CompactionReport:
     bytes_before: int
     bytes_after: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
+class VerifyReport(Record):
     """What `History.verify` found."""
 
     segments: int
@@ -173,6 +164,18 @@ class VerifyReport:
     missing: tuple[tuple[float, float], ...]
     """Times that cannot be answered for."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Counts of one key in steps of equal length, as `RangeCount` for each."""
+
+    start: npt.NDArray[np.datetime64]
+    """Where each step begins (UTC, microseconds); it ends where the next one begins."""
+    upper: npt.NDArray[np.uint64]
+    inner: npt.NDArray[np.uint64]
+    estimate: npt.NDArray[np.float64]
+    missing: tuple[tuple[float, float], ...]
+    """Times that could not be read, in seconds since 1970."""
+
+    def __len__(self) -> int:
+        return len(self.start)

@@ -14,27 +14,13 @@ def segment_reports(state: State) -> list[SegmentReport]:
     """Every segment, by level and time; the open ones last."""
     entries = list(state.forest.entries.values())
     entries.sort(key=lambda entry: (entry.level, entry.begin, entry.id))
-    sealed = [
-        SegmentReport(
-            id=entry.id,
-            level=entry.level,
-            begin=entry.begin / MICRO,
-            end=entry.end / MICRO,
-            first=entry.first / MICRO,
-            last=entry.last / MICRO,
-            rows=entry.rows,
-            events=entry.events,
-            bytes=entry.bytes,
-            predicted_error=entry.predicted_error,
-            parent=entry.parent,
-            state=entry.state,
-            file=entry.file,
-            checksum=entry.checksum,
-            parameters=dict(entry.parameters),
-        )
-        for entry in entries
-    ]
-    return sealed + [_open_report(state, segment) for segment in state.buffer.segments()]
+    same = (
+        "id", "level", "rows", "bytes", "predicted_error", "parent", "state", "file", "checksum",
+        "parameters",
+    )  # fmt: skip
+    sealed = [_report(entry, **{name: getattr(entry, name) for name in same}) for entry in entries]
+    rows = state.settings.rows
+    return sealed + [_report(each, level=0, rows=rows) for each in state.buffer.segments()]
 
 
 def store_stats(state: State) -> HistoryStats:
@@ -47,7 +33,7 @@ def store_stats(state: State) -> HistoryStats:
     return HistoryStats(
         segments=len(entries),
         levels=tuple(counts[level] for level in range(max(counts, default=-1) + 1)),
-        events=sum(part.events for part in parts),
+        events=state.events(),
         bytes=sum(entry.bytes for entry in entries),
         journal_bytes=state.journal.size if state.journal is not None else 0,
         open_segments=len(opened),
@@ -64,21 +50,7 @@ def store_stats(state: State) -> HistoryStats:
     )
 
 
-def _open_report(state: State, segment: Any) -> SegmentReport:
-    return SegmentReport(
-        id=None,
-        level=0,
-        begin=segment.begin / MICRO,
-        end=segment.end / MICRO,
-        first=segment.first / MICRO,
-        last=segment.last / MICRO,
-        rows=state.settings.rows,
-        events=segment.events,
-        bytes=0,
-        predicted_error=0.0,
-        parent=None,
-        state="open",
-        file=None,
-        checksum=None,
-        parameters={},
-    )
+def _report(part: Any, **more: Any) -> SegmentReport:
+    """Of a sealed segment or of an open one."""
+    times = {name: getattr(part, name) / MICRO for name in ("begin", "end", "first", "last")}
+    return SegmentReport(**times, events=part.events, **more)

@@ -95,7 +95,7 @@ class Settings:
     def error_of(self, level: int) -> float:
         """What a segment of a level is sized for. A range reads two segments of each level at its
         edges; all of these together keep `error_rate`."""
-        return self.error_rate * 0.5 ** (level + 2)
+        return max(self.error_rate * 0.5 ** (level + 2), 1e-15)
 
     def levels(self) -> tuple[Level, ...]:
         """The levels by time; none by arrivals."""
@@ -144,10 +144,12 @@ def _parse(given: dict[str, Any], secret: bytes | None) -> dict[str, Any]:
         value = asked[name]
         whole = value is None or (type(value) is int and 1 <= value < 2**62)
         require(name, value, "a whole number above zero", whole)
+    # One row would be a segment, which would be the row of a segment, and so on without an end.
+    require("rows", asked["rows"], "at least 2", asked["rows"] != 1)
     for name in ("error_rate", "gate_error"):
         value = asked[name]
-        within = value is None or (isinstance(value, int | float) and 0 < value < 1)
-        require(name, value, "between 0 and 1", within)
+        within = value is None or (isinstance(value, int | float) and 1e-12 <= value < 1)
+        require(name, value, "between 1e-12 and 1", within)
     if asked["sync"] is not None:
         require_sync(asked["sync"])
     require("hash", asked["hash"], "xxh3 or keyed", asked["hash"] in (None, "xxh3", "keyed"))

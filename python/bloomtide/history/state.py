@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,11 @@ class State:
             self._looked = self.now()
             self.buffer.clock_is_at(self._looked / MICRO)
 
+    def events(self) -> int:
+        """All that the store holds, each event once."""
+        parts: list[Any] = [*self.forest.roots, *self.buffer.segments()]
+        return sum(part.events for part in parts)
+
     def newest(self) -> int | None:
         """The latest event that the store ever saw."""
         times = [entry.last for entry in self.forest.roots]
@@ -143,14 +149,10 @@ class State:
         *,
         put: Iterable[Entry] = (),
         remove: Iterable[int] = (),
-        generation: int | None = None,
-        journal: dict[str, Any] | None = None,
-        settings: dict[str, Any] | None = None,
-        horizon: int | None = None,
-        mark: int | None = None,
-        positions: dict[str, Any] | None = None,
+        **given: Any,
     ) -> None:
-        """Changes the catalogue by one transaction, then memory, then removes files."""
+        """Changes the catalogue by one transaction, then memory, then removes files. `given` is as
+        `Catalogue.change` takes it."""
         entries, removed = list(put), list(remove)
         with self.lock, self.changing():
             if self.journal is not None:
@@ -159,22 +161,17 @@ class State:
             before = [known[it.id] for it in entries if it.id in known]
             before += [known[number] for number in removed]
 
-            def transaction() -> None:
-                self.catalogue.change(
-                    put=entries, remove=removed, positions=positions,
-                    generation=generation, journal=journal, settings=settings, horizon=horizon,
-                    mark=mark,
-                )  # fmt: skip
-
             self.catalogue.prepare_change()
             try:
-                self.disk.commit(transaction)
+                change = partial(self.catalogue.change, put=entries, remove=removed, **given)
+                self.disk.commit(change)
             except StorageError as error:
                 if not self._is_committed(error):
                     raise
                 self.catalogue.load()
             self._note_revision()
             self.forest.change(put=entries, remove=removed)
+            self.buffer.set_sealed(sum(entry.events for entry in self.forest.roots))
             leftovers = {name for it in before for name in (it.file, it.items) if name}
             leftovers -= self._files()
         self.remove_files(leftovers)

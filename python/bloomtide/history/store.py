@@ -32,7 +32,7 @@ from bloomtide.durable.policy import Sync
 from bloomtide.errors import BloomtideError, ClosedError, ReadOnlyError, require
 from bloomtide.history import batches, compact, merging, opening, verify
 from bloomtide.history.decay import Decay
-from bloomtide.history.forest import Counts, Key
+from bloomtide.history.forest import Counts, Damaged, Key
 from bloomtide.history.ladder import MICRO, micros
 from bloomtide.history.records import (
     CompactionReport,
@@ -40,12 +40,12 @@ from bloomtide.history.records import (
     HistoryStats,
     RangeCount,
     SegmentReport,
+    Series,
     TopKeys,
     VerifyReport,
 )
 from bloomtide.history.reports import segment_reports, store_stats
 from bloomtide.history.seal import begin_journal, due_segments, seal_segments
-from bloomtide.history.series import Series
 from bloomtide.history.settings import Nulls
 from bloomtide.history.state import State, to_micros
 from bloomtide.history.view import FIRST, LAST, View
@@ -196,6 +196,8 @@ class History:
             kept = state.keep is not None
             require("source", source, "None without `keep`", source is None or kept)
             require("mark", mark, "None without `keep`", mark is None or kept)
+            mark = plain(mark)
+            require("mark", mark, "a whole number", mark is None or type(mark) is int)
             state.look_at_clock()
             try:
                 answer = work(state.buffer)
@@ -262,14 +264,15 @@ class History:
     ) -> Counts:  # fmt: skip
         """`count(...).upper` of every key. `missing` is told by `total` for the same range."""
         first, stop = self._view.range_of(start, end, last, now)
-        return self._ask(lambda view: view.count_many(keys, first, stop, rollups, nulls)[0])
+        digests = self._view.digests(keys, nulls)
+        return self._ask(lambda view: view.count_many(digests, first, stop, rollups))
 
     def series(
         self, key: Key, start: Any = None, end: Any = None, step: Any = "1m", *,
         last: Any = None, now: Any = None,
     ) -> Series:  # fmt: skip
         """The counts in steps from `start` on; from the first to the last event if not given."""
-        length = micros(step, "step")
+        length = min(micros(step, "step"), LAST)
         first, stop = self._view.range_of(start, end, last, now)
         bounds = self._ask(lambda view: view.bounds()) or (0, 0)
         if first == FIRST:
@@ -336,6 +339,7 @@ class History:
 
     def merge(self, other: History) -> int:
         """Copies all segments of another store into this one; how many they were."""
+        require("other", other, "another `History`", isinstance(other, History))
         other._require_open()
         state = self._require_writer()
         with state.compacting:
@@ -446,16 +450,17 @@ class History:
         state = self._state
         with state.lock:
             known = len(state.forest.damaged)
-            answer = question(self._view)
-            if (
-                self._lock is None
-                and len(state.forest.damaged) > known
-                and state.catalogue.read_revision() != state.catalogue.revision
-            ):
+            while True:
+                try:
+                    answer = question(self._view)
+                except Damaged:
+                    continue  # the forest knows it from now on
+                damaged = len(state.forest.damaged) > known
+                if self._lock is not None or not damaged or not state.catalogue.is_behind():
+                    return answer
                 # The writer has replaced what this reader wanted to read.
                 opening.reload(state)
-                answer = question(self._view)
-            return answer
+                known = 0
 
     def _now(self, now: Any) -> int:
         return self._state.now() if now is None else to_micros(now, "now")

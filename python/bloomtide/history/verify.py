@@ -67,7 +67,7 @@ def _journal_problems(state: State) -> tuple[list[str], int]:
     length = 0 if found is None else found.end
     if state.journal is not None and lost is None and length < state.journal.size:
         lost = f"{state.journal.path} was changed or cut before byte {state.journal.size}"
-    if state.journal is None and lost is not None and rows.read_revision() != rows.revision:
+    if state.journal is None and lost is not None and rows.is_behind():
         lost = None  # the writer has begun another since this reader looked
     return ([] if lost is None else [lost]), length
 

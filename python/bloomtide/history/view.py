@@ -1,7 +1,7 @@
 """The questions a store answers, over its forest and its open segments, in microseconds.
 
 A segment that turns out to be damaged in the middle of an answer is remembered, and the answer is
-begun again without it; so each answer is of one piece and says which time it lacks.
+begun again without it (`History._ask`): each answer is of one piece and says which time it lacks.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Any
 from bloomtide._core import Digests, HistoryPlan
 from bloomtide.errors import ParameterError, require
 from bloomtide.history.decay import Decay, Weights
-from bloomtide.history.forest import Counts, Key, insist
+from bloomtide.history.forest import Counts, Key
 from bloomtide.history.ladder import MICRO, micros
-from bloomtide.history.records import DecayedCount, RangeCount, TopKeys
-from bloomtide.history.series import Series
+from bloomtide.history.records import DecayedCount, RangeCount, Series, TopKeys
 from bloomtide.history.settings import Nulls
 from bloomtide.history.state import State, to_micros
 from bloomtide.records import HotItem
@@ -48,50 +47,30 @@ class View:
 
     def count(self, key: Key, start: int, end: int, rollups: bool) -> RangeCount:
         """One key in one range."""
+        plan = self._plan(start, end, rollups)
+        return self._range_count(plan, plan.count(key), start, end)
 
-        def answer() -> RangeCount:
-            plan = self._plan(start, end, rollups)
-            return self._range_count(plan, plan.count(key), start, end)
-
-        return insist(answer)
-
-    def count_many(
-        self, keys: Any, start: int, end: int, rollups: bool, nulls: Nulls
-    ) -> tuple[Counts, tuple[tuple[float, float], ...]]:
-        """The upper bound of each key, and the missing times."""
-        digests = self._digests(keys, nulls)
-
-        def answer() -> tuple[Counts, tuple[tuple[float, float], ...]]:
-            plan = self._plan(start, end, rollups)
-            return plan.count_many(digests)[0], self._missing(plan.about()[2], start, end)
-
-        return insist(answer)
+    def count_many(self, keys: Digests, start: int, end: int, rollups: bool) -> Counts:
+        """The upper bound of each key."""
+        return self._plan(start, end, rollups).count_many(keys)[0]
 
     def total(self, start: int, end: int) -> RangeCount:
         """All keys in one range; exact but for partial rows."""
-
-        def answer() -> RangeCount:
-            plan = self._plan(start, end, True)
-            return self._range_count(plan, plan.events(), start, end)
-
-        return insist(answer)
+        plan = self._plan(start, end, True)
+        return self._range_count(plan, plan.events(), start, end)
 
     def contains(self, key: Key, start: int, end: int) -> bool:
         """Whether the key may have been seen; any may, in a time that cannot be read."""
-
-        def answer() -> bool:
-            plan = self._plan(start, end, True)
-            return bool(plan.about()[2] or self._state.lost or plan.count(key)[0])
-
-        return insist(answer)
+        plan = self._plan(start, end, True)
+        return bool(plan.about()[2] or self._state.lost or plan.count(key)[0])
 
     def series(self, key: Key, start: int, end: int, step: int) -> Series:
         """One key, step by step."""
         import numpy as np
 
         state = self._state
-        (upper, inner, estimate), missing = insist(
-            lambda: state.forest.series(state.buffer, key, start, end, step)
+        (upper, inner, estimate), missing = state.forest.core.series(
+            state.buffer, key, start, end, step, state.forest
         )
         return Series(
             start=np.arange(start, end, step, dtype=np.int64).astype("datetime64[us]"),
@@ -102,8 +81,8 @@ class View:
     def decayed(self, key: Key, weigh: Decay, now: int, tolerance: float) -> DecayedCount:
         """One key, each event weighed by its age."""
         state, weights = self._state, Weights(weigh, now)
-        (upper, inner, estimate), rows, missing = insist(
-            lambda: state.forest.decayed(state.buffer, key, tolerance, weights)
+        (upper, inner, estimate), rows, missing = state.forest.core.decayed(
+            state.buffer, key, tolerance, weights, state.forest
         )
         before = [(begin, end) for begin, end in missing if begin <= now]
         return DecayedCount(
@@ -118,39 +97,35 @@ class View:
         segments read, those add up. A count on the list of a covered segment is exact, so it is a
         lower bound for the range.
         """
-
-        def answer() -> TopKeys:
-            plan = self._plan(start, end, True)
-            keys: dict[bytes | int, Key] = {}
-            lower: dict[bytes | int, int] = {}
-            unlisted = 0
-            for names, rest, covered in plan.names():
-                unlisted += rest
-                for key, count in names:
-                    same = key.encode() if isinstance(key, str) else key
-                    keys.setdefault(same, key)
-                    lower[same] = lower.get(same, 0) + (count if covered else 0)
-            candidates = list(keys.values())
-            counts = plan.count_many(self._digests(candidates, "refuse"))[0].tolist()
-            total = plan.events()[0]
-            ranked = sorted(
-                zip(counts, candidates, lower.values(), strict=True),
-                key=lambda row: (-row[0], -row[2]),
-            )
-            items = tuple(
-                HotItem(key, count, float(low), min(count / max(total, 1), 1.0))
-                for count, key, low in ranked[:number]
-                if count
-            )
-            behind = ranked[number][0] if len(ranked) > number else 0
-            return TopKeys(
-                items=items,
-                unlisted=min(max(unlisted, behind), total),
-                total=total,
-                missing=self._missing(plan.about()[2], start, end),
-            )
-
-        return insist(answer)
+        plan = self._plan(start, end, True)
+        keys: dict[bytes | int, Key] = {}
+        lower: dict[bytes | int, int] = {}
+        unlisted = 0
+        for names, rest, covered in plan.names():
+            unlisted += rest
+            for key, count in names:
+                same = key.encode() if isinstance(key, str) else key
+                keys.setdefault(same, key)
+                lower[same] = lower.get(same, 0) + (count if covered else 0)
+        candidates = list(keys.values())
+        counts = plan.count_many(self.digests(candidates, "refuse"))[0].tolist()
+        total = plan.events()[0]
+        ranked = sorted(
+            zip(counts, candidates, lower.values(), strict=True),
+            key=lambda row: (-row[0], -row[2]),
+        )
+        items = tuple(
+            HotItem(key, count, float(low), min(count / max(total, 1), 1.0))
+            for count, key, low in ranked[:number]
+            if count
+        )
+        behind = ranked[number][0] if len(ranked) > number else 0
+        return TopKeys(
+            items=items,
+            unlisted=min(max(unlisted, behind), total),
+            total=total,
+            missing=self._missing(plan.about()[2], start, end),
+        )
 
     def bounds(self) -> tuple[int, int] | None:
         """The earliest event and the instant after the latest one."""
@@ -165,7 +140,8 @@ class View:
         return self._missing(self._plan(FIRST, LAST, True).about()[2], FIRST, LAST)
 
     def _plan(self, start: int, end: int, rollups: bool) -> HistoryPlan:
-        return self._state.forest.plan(self._state.buffer, start, end, rollups=rollups)
+        forest = self._state.forest
+        return forest.core.plan(self._state.buffer, start, end, forest, rollups=rollups)
 
     def _range_count(
         self, plan: HistoryPlan, counts: tuple[int, int, float, float], start: int, end: int
@@ -194,7 +170,8 @@ class View:
             for begin, stop in _unite([*ranges, *dropped])
         )
 
-    def _digests(self, keys: Any, nulls: Nulls) -> Digests:
+    def digests(self, keys: Any, nulls: Nulls) -> Digests:
+        """Keys as the store knows them."""
         settings = self._state.settings
         return Digests(
             keys,

@@ -131,9 +131,12 @@ class ExactSet:
             path=self.path,
         )
 
-    def _begin(self) -> None:
+    def _require_open(self) -> None:
         if not self._open:
             raise ClosedError(f"{self.path} was closed", path=self.path)
+
+    def _begin(self) -> None:
+        self._require_open()
         if not self._database.in_transaction:
             self._run("BEGIN IMMEDIATE")
 
@@ -175,24 +178,21 @@ class ExactSet:
 
     def __contains__(self, key: bytes) -> bool:
         stored = _stored(key)
-        if not self._open:
-            raise ClosedError(f"{self.path} was closed", path=self.path)
+        self._require_open()
         with self._errors("read"):
             found = self._run("SELECT 1 FROM keys WHERE key = ?", (stored,)).fetchone()
         return found is not None
 
     def __iter__(self) -> Iterator[bytes]:
         """Every key as it is kept: longer ones are digests. In no order that means anything."""
-        if not self._open:
-            raise ClosedError(f"{self.path} was closed", path=self.path)
+        self._require_open()
         with self._errors("read"):
             for (key,) in self._run("SELECT key FROM keys"):
                 yield key
 
     def __len__(self) -> int:
         """How many keys; it reads the whole set."""
-        if not self._open:
-            raise ClosedError(f"{self.path} was closed", path=self.path)
+        self._require_open()
         with self._errors("read"):
             [count] = self._run("SELECT count(*) FROM keys").fetchone()
         return int(count)

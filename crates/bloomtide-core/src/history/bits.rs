@@ -76,25 +76,3 @@ impl BitWriter {
         out
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_pushed_is_read_back_from_any_bit() {
-        let mut writer = BitWriter::default();
-        let parts: Vec<(u64, u32)> = (1..=64u32)
-            .map(|len| (0x9E37_79B9_7F4A_7C15u64.rotate_left(len) >> (64 - len), len))
-            .collect();
-        parts.iter().for_each(|(value, len)| writer.push(*value, *len));
-        let bytes = writer.bytes();
-        assert_eq!(bytes.len() as u64, writer.len().div_ceil(8));
-        let mut bit = 0;
-        for (value, len) in parts {
-            assert_eq!(window(&bytes, bit) & low(u64::from(len)), value);
-            bit += u64::from(len);
-        }
-        assert_eq!((window(&bytes, bit + 64), window(&bytes, u64::MAX)), (0, 0));
-    }
-}

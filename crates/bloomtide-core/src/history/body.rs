@@ -66,11 +66,6 @@ impl Body {
         Body { bytes, front, checked }
     }
 
-    /// Bytes of the whole file.
-    pub(super) fn file_bytes(&self) -> u64 {
-        self.bytes.all().len() as u64
-    }
-
     /// The whole file.
     pub(super) fn file(&self) -> &[u8] {
         self.bytes.all()

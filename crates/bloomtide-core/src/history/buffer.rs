@@ -8,7 +8,7 @@
 //! and the journal has one record for a row, not one for an event.
 //!
 //! # What stays true
-//! 1. Counts are exact.
+//! 1. Counts are exact. All that a store holds is fewer than `MAX_EVENTS`, so no sum of them overflows.
 //! 2. The records that were taken, and those of `dump`, make the same counts again (`recover.rs`).
 
 use super::journal::Journal;
@@ -16,7 +16,7 @@ use super::names::affordable;
 use super::open::{OpenRows, Seen};
 use super::rollup::top;
 use super::walk::OpenCount;
-use super::{Contents, Item, MAX_ROWS, Mark, RowRecord};
+use super::{Contents, Item, MAX_EVENTS, MAX_ROWS, Mark, RowRecord};
 use crate::error::{Error, Result};
 use crate::event_time::{ClockView, FAR, Oddities, StreamTime};
 use crate::hash::Hasher;
@@ -56,8 +56,6 @@ pub struct BufferPlan {
     pub rows_by: RowsBy,
     /// Rows of a segment.
     pub rows: u32,
-    /// The level that its segments get.
-    pub level: u8,
     /// Keys of a segment that are listed by name.
     pub names: usize,
     /// What makes marks of keys.
@@ -126,6 +124,12 @@ impl Batch<'_> {
         self.counts.map_or(1, |counts| counts[row])
     }
 
+    /// All counts together; None if no number holds them.
+    fn events(&self) -> Option<u64> {
+        let Some(counts) = self.counts else { return Some(self.marks.len() as u64) };
+        counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count))
+    }
+
     fn times(&self, mut rows: impl Iterator<Item = usize>) -> Seen {
         match self.at {
             Moments::All(at) => Seen { first: at, last: at, events: 0 },
@@ -151,6 +155,10 @@ pub struct Buffer {
     pub(super) next_row: i64,
     /// Pairs of key and row in all open segments.
     pub(super) entries: usize,
+    /// Events in all open segments.
+    pub(super) events: u64,
+    /// Events that the store holds besides.
+    sealed: u64,
 }
 
 impl Buffer {
@@ -159,7 +167,8 @@ impl Buffer {
         let plan = plan.checked()?;
         let (open, journal) = (BTreeMap::new(), Journal::default());
         let time = StreamTime::new(plan.far());
-        let mut this = Buffer { plan, open, journal, time, next_row: 0, entries: 0 };
+        let mut this =
+            Buffer { plan, open, journal, time, next_row: 0, entries: 0, events: 0, sealed: 0 };
         this.journal.state(&this.state());
         Ok(this)
     }
@@ -173,6 +182,7 @@ impl Buffer {
 
     /// Adds one key's occurrences.
     pub fn add(&mut self, key: Key<'_>, count: u64, at: i64) -> Result<()> {
+        self.require_room("count", Some(count))?;
         let mark = key.hash(&self.plan.hasher).mark();
         let marks = [mark];
         let counts = [count];
@@ -190,6 +200,7 @@ impl Buffer {
     ) -> Result<Vec<Wanted>> {
         let batch = Batch { marks, counts, at };
         check(&batch)?;
+        self.require_room("counts", batch.events())?;
         let believed = self.note_times(at, marks.len());
         let at = match (&believed, at) {
             (None, at) => at,
@@ -209,6 +220,22 @@ impl Buffer {
         let listed = |each: &Wanted| self.open[&each.segment].table.is_settled(each.mark);
         wanted.retain(listed);
         Ok(wanted)
+    }
+
+    /// Refuses more events than a store may hold: a sum that stopped at its largest number would be too low.
+    pub(super) fn require_room(&self, name: &'static str, events: Option<u64>) -> Result<()> {
+        let all = events.and_then(|more| more.checked_add(self.events + self.sealed));
+        if all.is_some_and(|all| all < MAX_EVENTS) {
+            return Ok(());
+        }
+        let hint = "a count is of events, not of bytes or of nanoseconds";
+        let got = events.map_or("more than 2**64".to_owned(), |more| more.to_string());
+        Err(Error::parameter(name, got, "fewer than 2**62 together with all before", hint))
+    }
+
+    /// How many events the store has sealed: with those here they are fewer than `MAX_EVENTS`.
+    pub fn set_sealed(&mut self, events: u64) {
+        self.sealed = events.min(MAX_EVENTS);
     }
 
     /// Lets the stream's time follow a batch; the times of its rows if some are not what they say.
@@ -330,10 +357,11 @@ impl Buffer {
                 wanted.push(Wanted { row, mark, segment });
             }
             self.journal.push(mark, count);
-            seen.events = seen.events.saturating_add(count);
+            seen.events += count;
             Ok(())
         });
         self.entries += open.entries() - before;
+        self.events += seen.events;
         // What went in before an error is seen, too.
         open.see(within, seen).and(outcome)
     }
@@ -456,17 +484,9 @@ impl Buffer {
         Ok(seen.enumerate().map(record).collect())
     }
 
-    /// Everything of a segment, to be sealed.
-    pub fn contents(&self, index: i64) -> Result<Contents> {
-        let (open, (begin, end)) = (self.segment(index)?, self.span(index)?);
-        let (rows, items) = (self.row_records(index)?, open.items()?);
-        let (names, unlisted) = open.top();
-        let (names, unlisted) = affordable(names, unlisted, items.len());
-        Ok(Contents { level: self.plan.level, begin, end, rows, items, names, unlisted })
-    }
-
-    /// The same of several segments as one, of that level. It has no rows that saw nothing.
-    pub fn contents_of(&self, indexes: &[i64], level: u8) -> Result<Contents> {
+    /// Everything of a segment, or of several as one, to be sealed as one of that level. Of several it has no
+    /// rows that saw nothing.
+    pub fn contents(&self, indexes: &[i64], level: u8) -> Result<Contents> {
         let mut all = Contents { level, begin: i64::MAX, end: i64::MIN, ..Contents::default() };
         let mut keys: Vec<Key<'_>> = Vec::new();
         let mut sorted = indexes.to_vec();
@@ -477,7 +497,7 @@ impl Buffer {
             let mut places = Vec::new();
             for record in self.row_records(index)? {
                 places.push(all.rows.len() as u32);
-                if record.seen.events > 0 {
+                if record.seen.events > 0 || indexes.len() == 1 {
                     all.rows.push(record);
                 }
             }
@@ -495,8 +515,10 @@ impl Buffer {
     /// Forgets a segment: it was sealed.
     pub fn drop_segment(&mut self, index: i64) -> Result<()> {
         self.segment(index)?;
-        let dropped = self.open.remove(&index);
-        self.entries -= dropped.as_ref().map_or(0, OpenRows::entries);
+        if let Some(dropped) = self.open.remove(&index) {
+            self.entries -= dropped.entries();
+            self.events -= dropped.seen().events;
+        }
         // By arrivals a segment that was sealed before it was full is not taken up again.
         if self.place(self.next_row).0 == index {
             self.next_row = (index + 1) * i64::from(self.plan.rows);

@@ -4,7 +4,7 @@ use super::*;
 
 const HASHER: Hasher = Hasher::Xxh3 { seed: 11 };
 const HOURLY: BufferPlan =
-    BufferPlan { rows_by: RowsBy::Time(60), rows: 60, level: 0, names: 5, hasher: HASHER };
+    BufferPlan { rows_by: RowsBy::Time(60), rows: 60, names: 5, hasher: HASHER };
 const BY_ARRIVALS: BufferPlan = BufferPlan { rows_by: RowsBy::Arrivals(10), rows: 3, ..HOURLY };
 
 #[test]
@@ -28,7 +28,7 @@ fn by_arrivals_a_row_ends_when_it_is_full_and_a_counted_event_stays_whole() {
         let rows = buffer.row_records(0).unwrap();
         let seen = Seen { first: 996, last: 997, events: 31 };
         assert_eq!(rows[1], RowRecord { seen, ..RowRecord::empty(996, 998) });
-        buffer.contents(0).unwrap().check().unwrap();
+        buffer.contents(&[0], 0).unwrap().check().unwrap();
     }
 }
 
@@ -49,20 +49,6 @@ fn by_arrivals_a_dropped_segment_is_not_taken_up_again() {
     assert_eq!(back.open[&1].items().unwrap(), buffer.open[&1].items().unwrap());
     back.add(Key::Text(b"a"), 1, 7).unwrap();
     assert_eq!(back.open[&1].rows()[0].events, 2);
-}
-
-#[test]
-fn contents_are_whole_rows_of_time() {
-    let mut buffer = Buffer::new(HOURLY).unwrap();
-    buffer.add(Key::Unsigned(1), 5, -3000).unwrap();
-    let contents = buffer.contents(-1).unwrap();
-    contents.check().unwrap();
-    assert_eq!((contents.begin, contents.end, contents.rows.len()), (-3600, 0, 60));
-    let seen = Seen { first: -3000, last: -3000, events: 5 };
-    let row = RowRecord { seen, ..RowRecord::empty(-3000, -2940) };
-    assert_eq!(contents.rows[10], row);
-    assert_eq!(contents.rows[11], RowRecord::empty(-2940, -2880));
-    assert_eq!(contents.names[0].count, 5);
 }
 
 #[test]

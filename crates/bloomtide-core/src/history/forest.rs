@@ -58,7 +58,7 @@ type Member = (i64, i64, u64);
 #[derive(Debug)]
 pub struct Forest {
     nodes: HashMap<u64, Node>,
-    pub(super) roots: Vec<u64>,
+    roots: Vec<u64>,
     families: HashMap<u64, Vec<Member>>,
     by_order: bool,
     /// Those with a file that is mapped, the first one first.
@@ -133,6 +133,16 @@ impl Forest {
 
     pub(super) fn is_damaged(&self, id: u64) -> bool {
         self.nodes.get(&id).is_none_or(|node| node.damaged)
+    }
+
+    /// The roots with events in a time, and the times of those that cannot be asked.
+    pub(super) fn roots_in(&self, start: i64, end: i64) -> (Vec<u64>, Vec<(i64, i64)>) {
+        let known = self.roots.iter().filter_map(|root| self.known(*root));
+        let touched = known.filter(|known| known.seen.1 >= start && known.seen.0 < end);
+        let (lost, sound): (Vec<&Known>, Vec<&Known>) =
+            touched.partition(|known| self.is_damaged(known.id));
+        let missing = lost.iter().map(|known| (known.span.0.max(start), known.span.1.min(end)));
+        (sound.iter().map(|known| known.id).collect(), missing.collect())
     }
 
     pub(super) fn has_children(&self, id: u64) -> bool {

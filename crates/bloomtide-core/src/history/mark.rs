@@ -72,27 +72,3 @@ fn mix(mut x: u64) -> u64 {
     x = x.wrapping_mul(0xD6E8_FEB8_6659_FD93);
     x ^ (x >> 32)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_cover_all_cells_evenly() {
-        // Marks that differ in few bits are the hardest.
-        let (cells, marks, hashes) = (64u64, 64_000u64, 4u32);
-        for part in [Part::Gate, Part::Matrix] {
-            let mut hits = vec![0u64; cells as usize];
-            for mark in 0..marks {
-                let positions = Spread::of(mark, part).positions(hashes, cells);
-                positions.for_each(|at| hits[at as usize] += 1);
-            }
-            let mean = (marks * u64::from(hashes) / cells) as f64;
-            // Six standard deviations of a binomial count, about.
-            assert!(
-                hits.iter().all(|hit| (*hit as f64 - mean).abs() < 6.0 * mean.sqrt()),
-                "{hits:?}"
-            );
-        }
-    }
-}

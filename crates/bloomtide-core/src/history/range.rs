@@ -41,7 +41,7 @@ struct Term {
     whole: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Source {
     /// The number of a sealed segment; it is read when a key is asked for.
     Sealed(u64, Option<Arc<Segment>>),
@@ -129,10 +129,10 @@ impl Forest {
         rollups: bool,
         files: &mut F,
     ) -> Result<RangePlan, F::Failed> {
-        let mut planner = Planner { plan: RangePlan::default(), rollups, files, forest: self };
-        for id in planner.forest.roots.clone() {
-            planner.root(id, start, end)?;
-        }
+        let (roots, missing) = self.roots_in(start, end);
+        let plan = RangePlan { missing, ..RangePlan::default() };
+        let mut planner = Planner { plan, rollups, files, forest: self };
+        roots.into_iter().try_for_each(|root| planner.node(root, start, end))?;
         Ok(planner.plan)
     }
 }
@@ -145,18 +145,6 @@ struct Planner<'a, F> {
 }
 
 impl<F: Files> Planner<'_, F> {
-    fn root(&mut self, id: u64, start: i64, end: i64) -> Result<(), F::Failed> {
-        let Some(Known { span, seen, .. }) = self.forest.known(id) else { return Ok(()) };
-        if seen.1 < start || seen.0 >= end {
-            return Ok(());
-        }
-        if self.forest.is_damaged(id) {
-            self.plan.missing.push((span.0.max(start), span.1.min(end)));
-            return Ok(());
-        }
-        self.node(id, start, end)
-    }
-
     fn node(&mut self, id: u64, start: i64, end: i64) -> Result<(), F::Failed> {
         let Some(known) = self.forest.known(id) else { return Ok(()) };
         let Known { seen: (first, last), rows, events, .. } = *known;
@@ -170,35 +158,25 @@ impl<F: Files> Planner<'_, F> {
             return Ok(());
         }
         let records = self.forest.rows(id, self.files)?;
-        let mut run = None;
+        let source = Source::Sealed(id, self.forest.segment_if_mapped(id));
         for row in self.forest.near(&records, start, end) {
             let record = &records[row];
-            if record.seen.events == 0 {
-                continue; // it says nothing and need not end a run
-            }
             let touched = record.seen.touches(start, end);
             let children = match touched && (flat || !record.seen.is_in(start, end)) {
                 true => self.forest.children(id, row, record),
                 false => Vec::new(),
             };
             if flat && !children.is_empty() {
-                self.cover(id, &records, run.take());
                 self.finer(&children, record, start, end)?;
-            } else if record.seen.is_in(start, end) {
-                run = Some(run.map_or(row, |run: Range<usize>| run.start)..row + 1);
-            } else {
-                self.cover(id, &records, run.take());
-                if touched {
-                    let source = Source::Sealed(id, self.forest.segment_if_mapped(id));
-                    let place = self.plan.cut(source, row, &record.seen, start, end);
-                    if !children.is_empty() {
-                        self.finer(&children, record, start, end)?;
-                        self.plan.finer(place);
-                    }
-                }
+            } else if touched && !children.is_empty() {
+                let place = self.plan.terms.len();
+                self.plan.row(&source, row, &record.seen, start, end);
+                self.finer(&children, record, start, end)?;
+                self.plan.finer(place);
+            } else if touched {
+                self.plan.row(&source, row, &record.seen, start, end);
             }
         }
-        self.cover(id, &records, run);
         Ok(())
     }
 
@@ -213,15 +191,6 @@ impl<F: Files> Planner<'_, F> {
         let (start, end) = (start.max(record.begin), end.min(record.end));
         children.iter().try_for_each(|child| self.node(*child, start, end))
     }
-
-    /// A run of covered rows.
-    fn cover(&mut self, id: u64, records: &[RowRecord], run: Option<Range<usize>>) {
-        let Some(rows) = run else { return };
-        let events = records[rows.clone()].iter().map(|row| row.seen.events).sum();
-        let source = Source::Sealed(id, self.forest.segment_if_mapped(id));
-        let whole = rows.len() == records.len();
-        self.plan.push(source, rows, events, Part::Covered, whole);
-    }
 }
 
 impl RangePlan {
@@ -230,12 +199,19 @@ impl RangePlan {
         self.terms.push(Term { source, rows, events, part, whole });
     }
 
-    /// A partial row; its place among the terms.
-    fn cut(&mut self, source: Source, row: usize, seen: &Seen, start: i64, end: i64) -> usize {
-        let part = Part::Partial { share: share(seen, start, end) };
-        self.push(source, row..row + 1, seen.events, part, false);
-        self.partial += 1;
-        self.terms.len() - 1
+    /// A row that the range touches. Covered ones that follow each other are asked together, with those between
+    /// that saw nothing.
+    fn row(&mut self, source: &Source, row: usize, seen: &Seen, start: i64, end: i64) {
+        if !seen.is_in(start, end) {
+            let part = Part::Partial { share: share(seen, start, end) };
+            self.push(source.clone(), row..row + 1, seen.events, part, false);
+            self.partial += 1;
+        } else if let Some(last) = self.terms.last_mut().filter(|last| last.goes_on(source)) {
+            self.rows += row + 1 - last.rows.end;
+            (last.rows.end, last.events) = (row + 1, last.events + seen.events);
+        } else {
+            self.push(source.clone(), row..row + 1, seen.events, Part::Covered, false);
+        }
     }
 
     /// The terms behind that place are the children of the partial row there.
@@ -253,26 +229,11 @@ impl RangePlan {
                 self.push(Source::Open(index), 0..rows, all.events, Part::Covered, true);
                 continue;
             }
-            let rows = open.rows();
-            let mut run: Option<Range<usize>> = None;
-            for (row, seen) in rows.iter().enumerate().filter(|(_, seen)| seen.events > 0) {
-                if seen.is_in(start, end) {
-                    run = Some(run.map_or(row, |run| run.start)..row + 1);
-                    continue;
-                }
-                self.cover_open(index, rows, run.take());
-                if seen.touches(start, end) {
-                    self.cut(Source::Open(index), row, seen, start, end);
-                }
+            let touched = |(_, seen): &(usize, &Seen)| seen.touches(start, end);
+            for (row, seen) in open.rows().iter().enumerate().filter(touched) {
+                self.row(&Source::Open(index), row, seen, start, end);
             }
-            self.cover_open(index, rows, run);
         }
-    }
-
-    fn cover_open(&mut self, index: i64, rows: &[Seen], run: Option<Range<usize>>) {
-        let Some(run) = run else { return };
-        let events = rows[run.clone()].iter().map(|seen| seen.events).sum();
-        self.push(Source::Open(index), run, events, Part::Covered, false);
     }
 
     /// How many events there are of all keys. Exact but for partial rows.
@@ -378,6 +339,16 @@ impl Part {
 }
 
 impl Term {
+    /// Whether a covered row behind it, of that segment, is asked together with it.
+    fn goes_on(&self, source: &Source) -> bool {
+        let same = match (&self.source, source) {
+            (Source::Sealed(own, _), Source::Sealed(id, _)) => own == id,
+            (Source::Open(own), Source::Open(index)) => own == index,
+            _ => false,
+        };
+        same && matches!(self.part, Part::Covered)
+    }
+
     fn count(&self, buffer: &Buffer, mark: Mark) -> Result<Own, (u64, Error)> {
         match &self.source {
             Source::Open(index) => {

@@ -71,6 +71,7 @@ impl Buffer {
             Record::Events { pairs, .. } if pairs.is_empty() => Ok(0),
             Record::Events { row, seen, pairs } => {
                 self.require_row(row, &seen)?;
+                self.require_room("events", Some(seen.events))?;
                 let (segment, within) = self.place(row);
                 let names = self.plan.names;
                 let open = self.open.entry(segment).or_insert_with(|| OpenRows::new(names));
@@ -79,6 +80,7 @@ impl Buffer {
                     open.table.add(*mark, within, *count)?;
                 }
                 self.entries += open.entries() - before;
+                self.events += seen.events;
                 open.see(within, seen)?;
                 self.time.note(seen.last as f64);
                 self.next_row = self.next_row.max(row);

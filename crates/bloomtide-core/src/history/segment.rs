@@ -81,7 +81,7 @@ impl Segment {
     /// Bytes of the whole file, of the gate, of the maps with their index, of the codes, and of the names.
     pub fn bytes(&self) -> [u64; 5] {
         let Layout { maps, codes, names, end, .. } = self.layout;
-        [self.body.file_bytes(), maps, codes - maps, names - codes, end - names]
+        [self.as_bytes().len() as u64, maps, codes - maps, names - codes, end - names]
     }
 
     /// The whole file.
@@ -121,12 +121,8 @@ impl Segment {
         Ok(true)
     }
 
-    /// At least how often the key came in these rows; those that are not there have none.
-    pub fn count(&self, mark: Mark, rows: Range<usize>) -> Result<u64> {
-        self.ask(mark, rows).map(|(total, _)| total)
-    }
-
-    /// The same, and the chance that it is more than the key has: none if the gate did not let it pass.
+    /// At least how often the key came in these rows, and the chance that it is more than the key has: none if the
+    /// gate did not let it pass. Rows that are not there have no count.
     pub fn ask(&self, mark: Mark, rows: Range<usize>) -> Result<(u64, f64)> {
         let mut total = 0u64;
         let visited = self.visit(mark, rows, |_, count| total = total.saturating_add(count));
@@ -134,21 +130,11 @@ impl Segment {
         self.body.sure(visited.map(|passed| (total, error(passed))))
     }
 
-    /// At least how often the key came in each row.
-    pub fn counts(&self, mark: Mark) -> Result<Vec<u64>> {
-        let mut out = vec![0; self.header.rows.len()];
-        self.counts_in(mark, 0..out.len(), |row, count| out[row] = count)?;
-        Ok(out)
-    }
-
-    /// Calls `then` with each of these rows in which the key may be, and its count there.
-    pub fn counts_in(
-        &self,
-        mark: Mark,
-        rows: Range<usize>,
-        then: impl FnMut(usize, u64),
-    ) -> Result<()> {
-        self.body.sure(self.visit(mark, rows, then).map(drop))
+    /// At least how often the key came in each of these rows, of those in which it may be.
+    pub fn counts(&self, mark: Mark, rows: Range<usize>) -> Result<Vec<(usize, u64)>> {
+        let mut counts = Vec::new();
+        let visited = self.visit(mark, rows, |row, count| counts.push((row, count)));
+        self.body.sure(visited.map(|_| counts))
     }
 
     /// Calls `then` with each of the rows in which the key may be, and its count there. Whether the gate let it
@@ -223,27 +209,15 @@ impl Segment {
         Ok(total)
     }
 
-    /// How many codes a column has.
-    #[inline(always)]
-    fn codes_of(&self, column: u64) -> Result<u64> {
-        let shape = self.shape;
-        let bits = self.body.window(self.layout.maps, column * shape.stride())?;
-        match bits & 1 {
-            0 => Ok(0),
-            _ if shape.rows < 64 => {
-                Ok(u64::from((bits >> 1 & low(u64::from(shape.rows))).count_ones()))
-            }
-            _ => self.used(column, 0, shape.rows.into()),
-        }
-    }
-
     /// Where a column's codes begin.
     fn first_code(&self, column: u64) -> Result<u64> {
         let shape = self.shape;
         let group = column / shape.group();
         let mut before = 0;
         for other in group * shape.group()..column {
-            before += self.codes_of(other)?;
+            if self.has_codes(other)? {
+                before += self.used(other, 0, shape.rows.into())?;
+            }
         }
         let mut cursor = self.cursor(self.index(group)?);
         if !cursor.skip(before)? {

@@ -4,8 +4,7 @@
 //! in older rows hangs on a chain, newest first.
 //!
 //! A mark's home is its first bits and the entries behind it follow, so the table is almost sorted by mark
-//! as it lies: growing reads and writes it in one sweep, and sorting it for a seal moves an entry only
-//! within its own cluster. Marks are halves of digests; who lets strangers choose keys uses the keyed hash.
+//! as it lies, and growing reads and writes it in one sweep. Marks are halves of digests; who lets strangers choose keys uses the keyed hash.
 
 use super::{Item, Mark};
 use crate::batch::prefetch;
@@ -209,38 +208,12 @@ impl Table {
     pub(super) fn items(&self) -> Result<Vec<Item>> {
         let mut items = Vec::new();
         items.try_reserve_exact(self.entries()).map_err(|_| too_large(self.entries()))?;
-        for at in self.sorted()? {
-            let slot = &self.slots[at as usize];
-            let start = items.len();
+        for slot in self.slots.iter().filter(|slot| slot.total != 0) {
             let item = |(row, count)| Item { mark: slot.mark, row, count };
             items.extend(self.chain(slot).map(item));
-            items[start..].reverse();
         }
+        items.sort_unstable_by_key(|item| (item.mark, item.row));
         Ok(items)
-    }
-
-    /// The full slots in the order of their marks.
-    fn sorted(&self) -> Result<Vec<u32>> {
-        let mut order: Vec<u32> = Vec::new();
-        order.try_reserve_exact(self.len).map_err(|_| too_large(self.len))?;
-        // A cluster that begins at the end of the table goes on at its start, up to the first gap.
-        let gap = self.slots.iter().position(|slot| slot.total == 0).unwrap_or(0);
-        let wrapped = |at: usize| self.home(self.slots[at].mark) > gap;
-        order.extend((0..gap).filter(|at| !wrapped(*at)).map(|at| at as u32));
-        let rest = (gap..self.slots.len()).filter(|at| self.slots[*at].total != 0);
-        order.extend(rest.map(|at| at as u32));
-        order.extend((0..gap).filter(|at| wrapped(*at)).map(|at| at as u32));
-        // Nothing is farther from its place than its cluster is long, so insertion is the sort to take.
-        let mark = |at: u32| self.slots[at as usize].mark;
-        for i in 1..order.len() {
-            let (this, mut to) = (order[i], i);
-            while to > 0 && mark(order[to - 1]) > mark(this) {
-                order[to] = order[to - 1];
-                to -= 1;
-            }
-            order[to] = this;
-        }
-        Ok(order)
     }
 
     /// Bytes on the heap.
@@ -269,45 +242,6 @@ pub(super) fn too_large(entries: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
-    fn next(state: &mut u64) -> u64 {
-        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        *state ^ (*state >> 29)
-    }
-
-    fn held(table: &Table) -> BTreeMap<(Mark, u32), u64> {
-        table.items().unwrap().iter().map(|item| ((item.mark, item.row), item.count)).collect()
-    }
-
-    #[test]
-    fn a_table_holds_what_a_map_does_whatever_the_order_of_rows() {
-        // Spread over all homes; and at both ends, so that clusters are long and wrap.
-        for spread in [u64::MAX, 0xC000_0000_0000_00FF] {
-            let mut table = Table::default();
-            let mut exact: BTreeMap<(Mark, u32), u64> = BTreeMap::new();
-            let mut state = 3;
-            for _ in 0..20_000 {
-                let mark = (next(&mut state) % 500).wrapping_mul(0x9E37_79B9_7F4A_7C15) & spread;
-                let (row, count) = ((next(&mut state) % 9) as u32, next(&mut state) % 5 + 1);
-                let total = table.add(mark, row, count).unwrap();
-                *exact.entry((mark, row)).or_default() += count;
-                let of_mark = exact.range((mark, 0)..=(mark, 9)).map(|(_, count)| count);
-                assert_eq!(total, of_mark.sum::<u64>());
-            }
-            assert_eq!(held(&table), exact);
-            assert_eq!(table.entries(), exact.len());
-            let items = table.items().unwrap();
-            assert!(items.is_sorted_by(|a, b| (a.mark, a.row) < (b.mark, b.row)));
-            for item in &items {
-                let rows: Vec<_> = table.rows_of(item.mark).collect();
-                assert!(rows.is_sorted_by(|a, b| a.0 > b.0));
-                assert!(rows.contains(&(item.row, item.count)));
-                let whole: u64 = rows.iter().map(|(_, count)| count).sum();
-                assert_eq!(table.total(item.mark), whole);
-            }
-        }
-    }
 
     #[test]
     fn the_mark_zero_is_a_key_like_any_other() {
@@ -315,25 +249,5 @@ mod tests {
         assert_eq!(table.total(0), 0);
         assert_eq!(table.add(0, 3, 2).unwrap(), 2);
         assert_eq!((table.entries(), table.total(0)), (1, 2));
-    }
-
-    #[test]
-    fn a_settled_key_says_so_in_every_row_until_it_is_not() {
-        let mut table = Table::default();
-        table.add(7, 1, 1).unwrap();
-        table.settle(7, true);
-        assert_eq!((table.add(7, 2, 1).unwrap(), table.add(7, 0, 1).unwrap()), (0, 0));
-        assert!(table.is_settled(7) && table.total(7) == 3);
-        assert_eq!(table.rows_of(7).collect::<Vec<_>>(), [(2, 1), (1, 1), (0, 1)]);
-        table.settle(7, false);
-        assert_eq!(table.add(7, 2, 1).unwrap(), 4);
-    }
-
-    #[test]
-    fn counts_stop_at_the_largest_number_instead_of_wrapping() {
-        let mut table = Table::default();
-        table.add(7, 1, u64::MAX).unwrap();
-        assert_eq!(table.add(7, 1, 5).unwrap(), u64::MAX);
-        assert_eq!(table.rows_of(7).collect::<Vec<_>>(), [(1, u64::MAX)]);
     }
 }

@@ -19,13 +19,13 @@ fn numbers() -> impl FnMut(u64) -> u64 {
 /// `keys` keys, each with some events in `rows` rows.
 fn contents(keys: u64, rows: u32, events: u64) -> Contents {
     let rows_by = RowsBy::Time(MINUTE);
-    let plan = BufferPlan { rows_by, rows, level: 1, names: 9, hasher: HASHER };
+    let plan = BufferPlan { rows_by, rows, names: 9, hasher: HASHER };
     let (mut buffer, mut random) = (Buffer::new(plan).unwrap(), numbers());
     for key in (0..events).map(|event| Key::Unsigned(event % keys)) {
         let (count, row) = (1 << random(20), random(rows.into()) as i64);
         buffer.add(key, count, row * MINUTE + 5).unwrap();
     }
-    buffer.contents(0).unwrap()
+    buffer.contents(&[0], 1).unwrap()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn damage_behind_right_checksums_is_refused_or_answered_but_never_fatal() {
         let _ = segment.validate();
         let _ = segment.names();
         for mark in (0..20).map(|_| random(u64::MAX)) {
-            let _ = segment.counts(mark);
+            let _ = segment.counts(mark, 0..segment.rows().len());
         }
     }
     assert!(opened > 300 && refused > 100, "{opened} opened, {refused} refused");

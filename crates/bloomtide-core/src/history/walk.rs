@@ -3,7 +3,7 @@
 //! Both take a row as it is where it will do, and go on to its children where it will not; what is true of a
 //! range is true of each step.
 
-use super::forest::{Files, Forest, Known};
+use super::forest::{Files, Forest};
 use super::range::{RangeCounts, share};
 use super::{Mark, Seen};
 use crate::error::Error;
@@ -60,24 +60,15 @@ impl Forest {
         files: &mut F,
     ) -> Result<(Vec<RangeCounts>, Missing), F::Failed> {
         let mut steps = Steps::new(edges);
-        let mut missing = Vec::new();
         for (seen, own) in open {
             if let Some(cut) = steps.add(seen, *own) {
                 steps.spread(seen, *own, cut);
             }
         }
-        if let (Some(start), Some(end)) = (edges.first(), edges.last()) {
-            for root in self.roots.clone() {
-                let Some(Known { span, .. }) = self.known(root).copied() else { continue };
-                let damaged = self.is_damaged(root);
-                if !self.touches(root, *start, *end) {
-                    continue;
-                } else if damaged {
-                    missing.push((span.0.max(*start), span.1.min(*end)));
-                } else {
-                    self.add_steps(root, mark, (*start, *end), &mut steps, files)?;
-                }
-            }
+        let [start, .., end] = *edges else { return Ok((steps.sums, Vec::new())) };
+        let (roots, missing) = self.roots_in(start, end);
+        for root in roots {
+            self.add_steps(root, mark, (start, end), &mut steps, files)?;
         }
         Ok((steps.sums, missing))
     }
@@ -85,10 +76,6 @@ impl Forest {
     fn failed<F: Files>(&mut self, id: u64, error: Error, files: &mut F) -> F::Failed {
         self.set_damaged(id, true);
         files.damaged(id, error)
-    }
-
-    fn touches(&self, id: u64, start: i64, end: i64) -> bool {
-        self.known(id).is_some_and(|known| known.seen.1 >= start && known.seen.0 < end)
     }
 
     /// Adds the rows of one segment that begin within a time.
@@ -100,11 +87,10 @@ impl Forest {
         steps: &mut Steps<'_>,
         files: &mut F,
     ) -> Result<(), F::Failed> {
-        let (segment, mut counts) = (self.segment(id, files)?, Vec::new());
+        let segment = self.segment(id, files)?;
         let near = self.near(segment.rows(), within.0, within.1);
-        let read = segment.counts_in(mark, near, |row, count| counts.push((row, count)));
-        read.map_err(|error| self.failed(id, error, files))?;
-        for (row, own) in counts {
+        let counts = segment.counts(mark, near);
+        for (row, own) in counts.map_err(|error| self.failed(id, error, files))? {
             let record = &segment.rows()[row];
             let Some(cut) = steps.add(&record.seen, own) else { continue };
             let children = self.children(id, row, record);
@@ -135,16 +121,12 @@ impl Forest {
         files: &mut F,
     ) -> Result<(DecayedSum, Missing), F::Failed> {
         let mut sum = DecayedSum { tolerance, ..DecayedSum::default() };
-        let mut missing = Vec::new();
         for (seen, own) in open {
             sum.take(*own, weigh(seen.first, seen.last)?);
         }
-        for root in self.roots.clone() {
-            let Some(Known { span, .. }) = self.known(root).copied() else { continue };
-            match self.is_damaged(root) {
-                true => missing.push(span),
-                false => self.add_decayed(root, mark, None, &mut sum, weigh, files)?,
-            }
+        let (roots, missing) = self.roots_in(i64::MIN, i64::MAX);
+        for root in roots {
+            self.add_decayed(root, mark, (i64::MIN, i64::MAX), &mut sum, weigh, files)?;
         }
         Ok((sum, missing))
     }
@@ -153,13 +135,12 @@ impl Forest {
         &mut self,
         id: u64,
         mark: Mark,
-        within: Option<(i64, i64)>,
+        (begin, end): (i64, i64),
         sum: &mut DecayedSum,
         weigh: &mut impl FnMut(i64, i64) -> Result<(f64, f64), F::Failed>,
         files: &mut F,
     ) -> Result<(), F::Failed> {
         let Some(known) = self.known(id).copied() else { return Ok(()) };
-        let (begin, end) = within.unwrap_or((i64::MIN, i64::MAX));
         let all = begin <= known.seen.0 && known.seen.1 < end;
         let weights = weigh(known.seen.0.max(begin), known.seen.1.min(end - 1))?;
         if weights.0 == 0.0 {
@@ -167,14 +148,12 @@ impl Forest {
         }
         let segment = self.segment(id, files)?;
         if all && sum.is_near(weights) {
-            let own = segment.count(mark, 0..segment.rows().len());
-            sum.take(own.map_err(|error| self.failed(id, error, files))?, weights);
+            let own = segment.ask(mark, 0..segment.rows().len());
+            sum.take(own.map_err(|error| self.failed(id, error, files))?.0, weights);
             return Ok(());
         }
-        let (near, mut counts) = (self.near(segment.rows(), begin, end), Vec::new());
-        let read = segment.counts_in(mark, near, |row, count| counts.push((row, count)));
-        read.map_err(|error| self.failed(id, error, files))?;
-        for (row, own) in counts {
+        let counts = segment.counts(mark, self.near(segment.rows(), begin, end));
+        for (row, own) in counts.map_err(|error| self.failed(id, error, files))? {
             let record = &segment.rows()[row];
             let weights = weigh(record.seen.first, record.seen.last)?;
             if weights.0 == 0.0 {
@@ -190,7 +169,7 @@ impl Forest {
             }
             let before = sum.upper;
             for child in children {
-                self.add_decayed(child, mark, Some((record.begin, record.end)), sum, weigh, files)?;
+                self.add_decayed(child, mark, (record.begin, record.end), sum, weigh, files)?;
             }
             // The row's own count at its youngest is a bound as well.
             sum.upper = sum.upper.min(before + own as f64 * weights.0);

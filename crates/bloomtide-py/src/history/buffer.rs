@@ -3,7 +3,6 @@
 //! One lock around all of it. Nobody asks for the interpreter while holding it, so waiting for it cannot
 //! deadlock.
 
-use super::digests::Digests;
 use super::naming::{self, Marks};
 use super::sealed;
 use super::segment::row_arrays;
@@ -18,7 +17,7 @@ use crate::structure::{by_words, getters};
 use crate::weights;
 use crate::words::Words;
 use bloomtide_core::Hasher;
-use bloomtide_core::history::{Buffer, BufferPlan, Mark, Moments, RowsBy, Seen};
+use bloomtide_core::history::{Buffer, BufferPlan, Moments, RowsBy, Seen};
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 use std::sync::{Mutex, MutexGuard};
 
@@ -43,7 +42,7 @@ by_words!(
     HistoryBuffer,
     #[new]
     py_new,
-    "(*, window=None, arrivals=None, rows, hash='xxh3', seed=0, secret=None, names=256, level=0)",
+    "(*, window=None, arrivals=None, rows, hash='xxh3', seed=0, secret=None, names=256)",
     |_cls, words| {
         let py = words.py;
         let rows_by = match (words.get("window", None)?, words.get("arrivals", None)?) {
@@ -54,9 +53,9 @@ by_words!(
                 return Err(parameter(py, "window", "both or none", "given, or `arrivals`", hint));
             }
         };
-        let (rows, level) = (words.get("rows", 0)?, words.get("level", 0)?);
-        let (names, hasher) = (words.get("names", 256)?, words.hasher()?);
-        let plan = BufferPlan { rows_by, rows, level, names, hasher };
+        let (rows, names) = (words.get("rows", 0)?, words.get("names", 256)?);
+        let hasher = words.hasher()?;
+        let plan = BufferPlan { rows_by, rows, names, hasher };
         let core = Mutex::new(Buffer::new(plan).or_raise(py)?);
         Ok(Py::new(py, HistoryBuffer { core, hasher })?.into_any())
     }
@@ -118,6 +117,11 @@ impl HistoryBuffer {
         self.write().clock_is_at(seconds);
     }
 
+    /// Says how many events the store holds besides: all together are fewer than 2**62.
+    fn set_sealed(&self, events: u64) {
+        self.write().set_sealed(events);
+    }
+
     // ---- the journal
 
     /// The payloads of the records of everything since the last time, for a journal.
@@ -172,7 +176,7 @@ impl HistoryBuffer {
         gate_error: Option<f64>,
     ) -> Answer<'py> {
         let goal = sealed::goal(error_rate, gate_error, self.hasher);
-        sealed::seal(py, &goal, || self.write().contents_of(&indexes, level))
+        sealed::seal(py, &goal, || self.write().contents(&indexes, level))
     }
 
     /// The files of a segment. It stays as it is until it is dropped; meanwhile events may come.
@@ -185,19 +189,13 @@ impl HistoryBuffer {
         gate_error: Option<f64>,
     ) -> Answer<'py> {
         let goal = sealed::goal(error_rate, gate_error, self.hasher);
-        sealed::seal(py, &goal, || self.write().contents(index))
+        sealed::seal(py, &goal, || self.write().contents(&[index], 0))
     }
 
     /// Forgets a segment, which was sealed.
     fn drop(&self, py: Python<'_>, index: i64) -> PyResult<()> {
         let dropped = self.write().drop_segment(index);
         dropped.or_raise(py)
-    }
-
-    /// How many rows a segment has.
-    fn row_count(&self, py: Python<'_>, index: i64) -> PyResult<usize> {
-        let records = self.write().row_records(index);
-        Ok(records.or_raise(py)?.len())
     }
 
     /// Begin, end, first, last, events and windows of a segment's rows, as arrays.
@@ -221,45 +219,6 @@ impl HistoryBuffer {
                 Ok(rows)
             })
         };
-        to_numpy(py, &counted.or_raise(py)?)
-    }
-
-    /// The key's count in the rows from `first` up to `last`, which is not one of them.
-    #[pyo3(signature = (index, key, first=0, last=None))]
-    fn count(
-        &self,
-        py: Python<'_>,
-        index: i64,
-        key: &Object<'_>,
-        first: u32,
-        last: Option<u32>,
-    ) -> PyResult<u64> {
-        let mark = hash_key(&self.hasher, key, None)?.mark();
-        let last = last.unwrap_or(u32::MAX);
-        let counted = self.write().segment(index).map(|open| open.count(mark, first, last));
-        counted.or_raise(py)
-    }
-
-    /// The same of many keys, or of `Digests` of them, as an array; 0 for rows without a key.
-    #[pyo3(signature = (index, keys, first=0, last=None, *, nulls="refuse"))]
-    fn count_many<'py>(
-        &self,
-        py: Python<'py>,
-        index: i64,
-        keys: &Object<'py>,
-        first: u32,
-        last: Option<u32>,
-        nulls: &str,
-    ) -> Answer<'py> {
-        let digests = Digests::given_or_made(keys, &self.hasher, nulls)?;
-        let marks = digests.get().marks();
-        let last = last.unwrap_or(u32::MAX);
-        let counted = py.detach(|| {
-            let core = self.write();
-            let open = core.segment(index)?;
-            let count = |mark: &Option<Mark>| mark.map_or(0, |mark| open.count(mark, first, last));
-            Ok(marks.iter().map(count).collect::<Vec<u64>>())
-        });
         to_numpy(py, &counted.or_raise(py)?)
     }
 

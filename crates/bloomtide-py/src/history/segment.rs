@@ -126,7 +126,7 @@ impl HistorySegment {
     fn count(&self, key: &Object<'_>, first: i64, last: Option<i64>) -> PyResult<u64> {
         let rows = self.range(key.py(), first, last)?;
         let mark = hash_key(&self.core.about().hasher, key, None)?.mark();
-        self.answer(key.py(), self.core.count(mark, rows))
+        Ok(self.answer(key.py(), self.core.ask(mark, rows))?.0)
     }
 
     /// The same for many keys, or for `Digests` of them; 0 for rows without a key.
@@ -142,8 +142,9 @@ impl HistorySegment {
         let rows = self.range(py, first, last)?;
         let digests = Digests::given_or_made(keys, &self.core.about().hasher, nulls)?;
         let marks = digests.get().marks();
-        let count =
-            |mark: &Option<Mark>| mark.map_or(Ok(0), |mark| self.core.count(mark, rows.clone()));
+        let count = |mark: &Option<Mark>| {
+            mark.map_or(Ok(0), |mark| Ok(self.core.ask(mark, rows.clone())?.0))
+        };
         let counted = py.detach(|| marks.iter().map(count).collect::<Result<Vec<u64>>>());
         to_numpy(py, &self.answer(py, counted)?)
     }
@@ -152,7 +153,10 @@ impl HistorySegment {
     fn rows_of<'py>(&self, key: &Object<'py>) -> Answer<'py> {
         let py = key.py();
         let mark = hash_key(&self.core.about().hasher, key, None)?.mark();
-        to_numpy(py, &self.answer(py, self.core.counts(mark))?)
+        let mut rows = vec![0; self.core.rows().len()];
+        let counts = self.answer(py, self.core.counts(mark, 0..rows.len()))?;
+        counts.into_iter().for_each(|(row, count)| rows[row] = count);
+        to_numpy(py, &rows)
     }
 
     /// The most frequent keys with their counts in the whole segment, which are exact; and the most that any
