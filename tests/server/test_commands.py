@@ -186,13 +186,13 @@ def test_the_clients_of_others_are_for_dangerous_users(tmp_path: Path) -> None:
             assert client.client_id() > 0
             assert client.client_setname("me")
             for words in (["CLIENT", "LIST"], ["client", "kill", "ID", "1"]):
-                with pytest.raises(redis.ResponseError, match="no permissions to run the 'client|"):
+                with pytest.raises(redis.ResponseError, match=r"permissions to run the 'client\|"):
                     client.execute_command(*words)
             with pytest.raises(redis.ResponseError, match="unknown command"):
                 client.execute_command("CLIENT|ID")
         with server.client(username="connected", password="p") as client:
             assert len(client.execute_command("CLIENT LIST")) == 1
-            with pytest.raises(redis.ResponseError, match="'client|kill'"):
+            with pytest.raises(redis.ResponseError, match=r"'client\|kill'"):
                 client.execute_command("CLIENT", "KILL", "ID", "1")
         with server.client() as client:
             rules = {line.split()[1]: line.split()[-2:] for line in client.acl_list()}
