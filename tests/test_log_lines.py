@@ -234,3 +234,79 @@ def test_queries_can_be_left_out_and_later_lines_too() -> None:
     assert [(item.key, item.count) for item in hot.top(at=hot.time)] == [(b"/a", 2)]
     report = counter.report()
     assert (report.counted, report.without, report.later) == (2, 0, 1)
+
+
+# --- formats that the user writes down
+
+
+@pytest.mark.parametrize(
+    ("written", "line", "expected"),
+    [
+        (
+            '%h %^[%d:%t %^] "%r" %s %b "%R" "%u"', COMBINED[:-1],
+            LogRecord(UTC_TIME, None, b"::1", b"/a", b"200", None),
+        ),
+        (
+            r'%h %^[%d:%t %^] \"%r\" %s',
+            b'::1 - - [17/Apr/2018:02:25:06 -0400] "GET /a HTTP/1.1" 200',
+            LogRecord(UTC_TIME, None, b"::1", b"/a", b"200", None),
+        ),
+        (
+            '$remote_addr - $remote_user [$time_local] "$request" $status "$http_referer" $host',
+            rb'::1 - - [17/Apr/2018:06:25:06 +0000] "GET /\" 1 HTTP/1.1" 200 "http://r/" e.org:80',
+            LogRecord(UTC_TIME, b"e.org", b"::1", rb"/\" 1", b"200", b"http://r/"),
+        ),
+        (
+            "${msec}|$request_uri|$args|$status",
+            b"1523946306.250|/a|x=1|404",
+            LogRecord(UTC_TIME + 0.25, None, None, b"/a?x=1", b"404", None),
+        ),
+        (
+            "%d %t %~%v %U %q %s",
+            b"2018-04-17 06:25:06.25    e.org /a ?x 200",
+            LogRecord(UTC_TIME + 0.25, b"e.org", None, b"/a?x", b"200", None),
+        ),
+        (
+            "100%% %x\\t%U", b"100% 2018-04-17T06:25:06Z\t/a",
+            LogRecord(UTC_TIME, None, None, b"/a", None, None),
+        ),
+        ("%x %U %^", b"yesterday /a -", None),
+        ("%s %U", b"OK /a", None),
+        ("%U end", b"/a without it", None),
+    ],
+)  # fmt: skip
+def test_a_format_that_was_written_down_is_read(
+    written: str, line: bytes, expected: LogRecord | None
+) -> None:
+    assert only(line, written) == expected
+
+
+def test_a_cut_line_of_a_written_format_is_refused() -> None:
+    written = '%h %^[%d:%t %^] "%r" %s %b "%R" "%u"'
+    assert all(only(COMBINED[:end], written) is None for end in range(len(COMBINED) - 1))
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("%h%U", "text must stand between two values"),
+        ("$remote_addr$request", "text must stand between two values"),
+        ("%h %", "`%` needs a letter"),
+        ("%h %{Referer}i", "GoAccess's letters are"),
+        ("%>s %U", "GoAccess's letters are"),
+        ("$ $request", "`$` needs the name of a variable"),
+        ("%d %t %^", "name the request, its path, the host, the address or the status"),
+    ],
+)
+def test_a_format_that_cannot_be_read_is_refused(written: str, hint: str) -> None:
+    with pytest.raises(ParameterError, match="`format` must be") as caught:
+        LogReader(format=written)
+    assert hint in caught.value.hint
+    assert caught.value.got == written
+
+
+def test_the_name_of_a_written_format_is_custom() -> None:
+    reader = LogReader(format="%U %s")
+    reader.feed(b"/a 200\n/b\n")
+    report = reader.report()
+    assert (report.format, report.parsed, report.skipped) == ("CUSTOM", 1, 1)

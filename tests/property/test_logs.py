@@ -14,7 +14,11 @@ from bloomtide.reference import logs as reference
 from tests.property.logs import lines, logs
 
 MAP = "path=a.b|c|a,time=ts,status=status"
-NAMES = [*reference.formats(), "JSON"]
+GOACCESS = '%h %^[%d:%t %^] "%r" %s %b "%R" "%u"'
+NGINX = '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent'
+SPREAD = "%v:%^ %~%h %x %U?%q %s"
+PATTERNS = [GOACCESS, NGINX, SPREAD]
+NAMES = [*reference.formats(), "JSON", *PATTERNS]
 
 
 def read(data: bytes, cuts: list[int], name: str | None = None) -> tuple[list[LogRecord], int]:
@@ -31,6 +35,8 @@ def read(data: bytes, cuts: list[int], name: str | None = None) -> tuple[list[Lo
 
 
 def in_format(name: str) -> reference.Line:
+    if name in PATTERNS:
+        return reference.pattern(name)
     return reference.json_map(MAP) if name == "JSON" else reference.formats()[name]
 
 

@@ -394,6 +394,67 @@ def json_map(text: str) -> Json:
     return Json(names)
 
 
+VARIABLES = {
+    "time_local": "time", "time_iso8601": "time", "msec": "time", "request": "request",
+    "request_uri": "path", "uri": "path", "args": "query", "query_string": "query",
+    "remote_addr": "ip", "host": "host", "http_host": "host", "server_name": "host",
+    "status": "status", "http_referer": "referer",
+}  # fmt: skip
+LETTERS = {
+    "x": "time", "d": "date", "t": "clock", "h": "ip", "v": "host", "r": "request", "U": "path",
+    "q": "query", "s": "status", "R": "referer", "~": "blanks",
+}  # fmt: skip
+
+
+def pattern(text: str) -> Line:
+    """A format as nginx or GoAccess write it, as one regular expression."""
+    value = r"\$\{?(\w+)\}?" if "$" in text else r"%(.)"
+    names = VARIABLES if "$" in text else LETTERS
+    parts = re.split(value, text.replace('\\"', '"').replace("\\t", "\t"))
+    roles: list[str] = []
+    expression = re.escape(parts[0].encode())
+    for name, behind in zip(parts[1::2], parts[2::2], strict=True):
+        role = names.get(name, "skip")
+        if role == "skip" and roles and roles[-1] == "clock" and expression.endswith(rb")\ "):
+            role = "zone"
+        quoted = UNESCAPED if behind.startswith('"') else b""
+        body = rb"[ \t\n\x0c\r]*" if role == "blanks" else (rb".*?" + quoted if behind else rb".*")
+        expression += b"(" + body + b")" + re.escape(behind.encode())
+        roles.append(role)
+    compiled = re.compile(expression, re.DOTALL | re.ASCII)
+
+    def line(text: bytes) -> LogRecord | None:
+        found = compiled.match(text)
+        if not found:
+            return None
+        said = {role: found[at] for at, role in enumerate(roles, 1)}
+        time = any_time(said["time"]) if "time" in said else None
+        if "date" in said:
+            day, clock = said["date"], said.get("clock", b"00:00:00")
+            month = re.fullmatch(rb"(\d\d)/([A-Z][a-z][a-z])/(\d{4})", day)
+            if month and month[2] in MONTHS:
+                day = b"%b-%02d-%b" % (month[3], MONTHS.index(month[2]) + 1, month[1])
+            zone = said.get("zone", b"")
+            east = re.fullmatch(rb"([+-])(\d\d)(?::?(\d\d))?", zone)
+            known = east and east_of(east[1], east[2], east[3]) is not None
+            time = iso_time(day + b"T" + clock + (zone if known else b""))
+        if ({"time", "date"} & said.keys()) and time is None:
+            return None
+        if "status" in said and not re.fullmatch(rb"\d{1,3}", said["status"]):
+            return None
+        path = target(said["request"]) if "request" in said else present(said.get("path"))
+        query = present(said.get("query"))
+        if path and query:
+            path += (b"" if query.startswith(b"?") else b"?") + query
+        host = host_of_authority(said["host"]) if "host" in said else None
+        return LogRecord(
+            time=time, host=host or host_of_url(path), ip=present(said.get("ip")), path=path,
+            status=said.get("status"), referer=present(said.get("referer")),
+        )  # fmt: skip
+
+    return line
+
+
 def formats() -> dict[str, Line]:
     """Each format by its name, those that tell most first."""
     return {

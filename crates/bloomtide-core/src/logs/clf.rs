@@ -83,7 +83,7 @@ fn quoted(text: &[u8], follows: impl Fn(&[u8]) -> bool) -> Option<(&[u8], &[u8])
 }
 
 /// Whether the text before a quote ends in an odd number of backslashes.
-fn is_escaped(before: &[u8]) -> bool {
+pub(super) fn is_escaped(before: &[u8]) -> bool {
     before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
@@ -103,7 +103,7 @@ fn size(rest: &[u8]) -> Option<&[u8]> {
 }
 
 /// The target of `GET /a HTTP/1.1`; `None` when the request is no request, as scanners send.
-fn target(request: &[u8]) -> Option<&[u8]> {
+pub(super) fn target(request: &[u8]) -> Option<&[u8]> {
     let blank = memchr(b' ', request)?;
     let rest = &request[blank + 1..];
     // Almost always the last nine bytes; else a blank inside the target, or no version at all.

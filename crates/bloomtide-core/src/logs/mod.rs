@@ -7,7 +7,8 @@
 //! ```
 //!
 //! One file for each family of formats: [`clf`] (COMMON, COMBINED and their forms with a host),
-//! [`squid`], [`w3c`] (also CloudFront), [`json_map`] (JSON lines by a map, CADDY), [`bare`].
+//! [`squid`], [`w3c`] (also CloudFront), [`json_map`] (JSON lines by a map, CADDY), [`pattern`] (as
+//! the user wrote it down), [`bare`].
 //! Invariants, tested with arbitrary bytes:
 //!
 //! 1. How the bytes are cut into chunks changes nothing.
@@ -23,6 +24,7 @@ pub(crate) mod json;
 mod json_map;
 mod lines;
 mod parser;
+mod pattern;
 mod reader;
 mod squid;
 mod target;
@@ -33,6 +35,7 @@ pub use counter::{Choice, LogCounter, Sink, Tally};
 pub use json_map::FieldMap;
 pub use lines::MAX_LINE;
 pub use parser::Format;
+pub use pattern::Pattern;
 pub use reader::{BadLine, LogReader, Reason, Report};
 
 use crate::named::named;

@@ -3,7 +3,7 @@
 use super::clf::Parts;
 use super::time::ClfClock;
 use super::w3c::Columns;
-use super::{FieldMap, Record, bare, clf, squid};
+use super::{FieldMap, Pattern, Record, bare, clf, squid};
 use crate::{Error, Result};
 
 /// How the lines of a log are written.
@@ -25,6 +25,8 @@ pub enum Format {
     W3c,
     /// One JSON object a line.
     Json(FieldMap),
+    /// As the user wrote it down.
+    Pattern(Pattern),
     /// One URL, or anything else to be counted, a line.
     Bare,
 }
@@ -43,7 +45,8 @@ impl Format {
         Format::Bare,
     ];
 
-    /// The format of that name, as GoAccess spells them; JSON needs its map.
+    /// The format of that name, as GoAccess spells them, or written as nginx or GoAccess do; JSON
+    /// needs its map.
     pub fn parse(name: &str, map: Option<FieldMap>) -> Result<Self> {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         if is("json") {
@@ -51,11 +54,13 @@ impl Format {
             let missing = || Error::parameter("json_map", "none", "given with format `json`", hint);
             return map.map(Format::Json).ok_or_else(missing);
         }
+        let pattern = Pattern::parse(name)?.map(Format::Pattern);
         let known = Format::GUESSES.into_iter().find(|format| is(format.name()));
-        let known = known.or(is("cloudfront").then_some(Format::W3c));
+        let known = known.or(is("cloudfront").then_some(Format::W3c)).or(pattern);
         let format = known.ok_or_else(|| {
             let allowed =
-                "combined, common, vcombined, vcommon, squid, caddy, w3c, cloudfront, json or bare";
+                "combined, common, vcombined, vcommon, squid, caddy, w3c, cloudfront, json or bare; \
+                 or as nginx or GoAccess write one, with $ or %";
             let hint = "without it the format is found from the first lines";
             Error::parameter("format", name, allowed, hint)
         })?;
@@ -77,6 +82,7 @@ impl Format {
             Format::Caddy => "CADDY",
             Format::W3c => "W3C",
             Format::Json(_) => "JSON",
+            Format::Pattern(_) => "CUSTOM",
             Format::Bare => "BARE",
         }
     }
@@ -137,6 +143,7 @@ impl Parser {
                 return Parsed::Remark;
             }
             Format::W3c => self.columns.parse(line, &mut self.scratch),
+            Format::Pattern(pattern) => pattern.read(line, &mut self.clock, &mut self.scratch),
             Format::Bare => bare::parse(line),
         };
         record.map_or(Parsed::Unknown, Parsed::Record)

@@ -55,18 +55,26 @@ impl ClfClock {
 }
 
 fn clf(text: &[u8; 26]) -> Option<f64> {
-    let marks = [(2, b'/'), (6, b'/'), (11, b':'), (14, b':'), (17, b':'), (20, b' ')];
+    let marks = [(11, b':'), (14, b':'), (17, b':'), (20, b' ')];
     if marks.iter().any(|(at, mark)| text[*at] != *mark) {
         return None;
     }
+    let days = clf_day(&text[..11])?;
+    let clock = clock(number(&text[12..14])?, number(&text[15..17])?, number(&text[18..20])?)?;
+    checked((days * 86_400 + clock - zone(&text[21..])?) as f64)
+}
+
+/// Days since 1970 of `17/Apr/2018`.
+pub fn clf_day(text: &[u8]) -> Option<i64> {
     const MONTHS: [&[u8; 3]; 12] = [
         b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",
         b"Dec",
     ];
+    if text.len() != 11 || text[2] != b'/' || text[6] != b'/' {
+        return None;
+    }
     let month = MONTHS.iter().position(|name| name[..] == text[3..6])? as i64 + 1;
-    let days = date(number(&text[7..11])?, month, number(&text[..2])?)?;
-    let clock = clock(number(&text[12..14])?, number(&text[15..17])?, number(&text[18..20])?)?;
-    checked((days * 86_400 + clock - zone(&text[21..])?) as f64)
+    date(number(&text[7..])?, month, number(&text[..2])?)
 }
 
 /// `2024-05-01T12:00:00.5+02:00`; also with a blank for the T, slashes in the date, and no zone.
@@ -115,7 +123,7 @@ pub fn time_of_day(text: &[u8]) -> Option<(f64, &[u8])> {
 }
 
 /// Seconds east of Greenwich: `+0200`, `+02:00` or `+02`.
-fn zone(text: &[u8]) -> Option<i64> {
+pub fn zone(text: &[u8]) -> Option<i64> {
     let sign = match text.first()? {
         b'+' => 1,
         b'-' => -1,
@@ -166,6 +174,7 @@ fn date(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(days - 719_468)
 }
 
-fn checked(seconds: f64) -> Option<f64> {
+/// Nothing before 1970, nothing after 9999.
+pub fn checked(seconds: f64) -> Option<f64> {
     (0.0..END).contains(&seconds).then_some(seconds)
 }

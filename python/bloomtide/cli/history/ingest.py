@@ -93,7 +93,7 @@ class Counter:
 )
 @option(
     "--format",
-    metavar="NAME",
+    metavar="FORMAT",
     help="As `bloomtide top` has it; if not given, found from the first lines.",
 )
 @json_map

@@ -68,9 +68,9 @@ from bloomtide.system import has_input
 )
 @option(
     "--format",
-    metavar="NAME",
-    help="combined, common, vcombined, vcommon, squid, caddy, w3c, cloudfront, json or"
-    " bare; if not given, found from the first lines.",
+    metavar="FORMAT",
+    help="combined, common, vcombined, vcommon, squid, caddy, w3c, cloudfront, json or bare,"
+    " or as nginx ($) or GoAccess (%) write one; if not given, found from the first lines.",
 )
 @json_map
 @no_query

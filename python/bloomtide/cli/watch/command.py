@@ -56,7 +56,7 @@ LOOK = 0.25
 @flag("-f", "--follow", help="Go on as the files grow, through rotation.")
 @by_field
 @no_query
-@option("--format", metavar="NAME", help="As of `bloomtide top`; if not given, it is found.")
+@option("--format", metavar="FORMAT", help="As of `bloomtide top`; if not given, it is found.")
 @json_map
 @option(
     "--items",
