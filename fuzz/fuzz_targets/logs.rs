@@ -3,7 +3,7 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use bloomtide_core::logs::{Field, FieldMap, Format, LogReader, Record, Report};
+use bloomtide_core::logs::{Field, FieldMap, Format, LogReader, Pattern, Record, Report};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -31,11 +31,18 @@ fn read(format: Option<Format>, chunks: &[&[u8]]) -> (Vec<Row>, Report) {
     (rows, reader.report().clone())
 }
 
+fn written(text: &[u8]) -> Option<Pattern> {
+    let line = text.split(|byte| *byte == b'\n').next()?;
+    Pattern::parse(str::from_utf8(line).ok()?).ok().flatten()
+}
+
 fuzz_target!(|input: Input| {
-    let format = match input.format % 4 {
+    let format = match input.format % 5 {
         0 => None,
         1 => FieldMap::parse("path=a.b|c,time=t,status=s").ok().map(Format::Json),
-        _ => Some(Format::GUESSES[usize::from(input.format / 4) % 8].clone()),
+        // As the first line writes it down, if it does.
+        2 => written(&input.text).map(Format::Pattern),
+        _ => Some(Format::GUESSES[usize::from(input.format / 5) % 8].clone()),
     };
     let mut chunks = Vec::new();
     let mut rest = input.text.as_slice();
