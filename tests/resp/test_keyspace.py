@@ -167,6 +167,17 @@ def test_where_nothing_may_be_changed_a_name_is_gone_without_a_note() -> None:
     assert keyspace.take_changes() == b""
 
 
+def test_a_client_watches_no_more_than_the_page_says() -> None:
+    session = Keyspace().session()
+    names = [str(number) for number in range(10_000)]
+    assert session.execute(request("WATCH", *names), NOW) == b"+OK\r\n"
+    assert session.execute(request("WATCH", "one more"), NOW).startswith(b"-ERR a client")
+    assert session.execute(request("UNWATCH"), NOW) == b"+OK\r\n"
+    long = "x" * (9 << 20)
+    assert session.execute(request("WATCH", long), NOW) == b"+OK\r\n"
+    assert session.execute(request("WATCH", long), NOW).startswith(b"-ERR a client")
+
+
 REPLIES: list[tuple[object, bytes, bytes]] = [
     (7, b":7\r\n", b":7\r\n"),
     (True, b":1\r\n", b"#t\r\n"),

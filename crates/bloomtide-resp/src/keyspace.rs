@@ -293,8 +293,13 @@ impl Keyspace {
     /// Does all commands that were kept.
     #[cold]
     fn perform_all(&mut self, queue: Queue, reply: &mut Reply, session: &mut State, now: f64) {
+        let watched = std::mem::take(&mut session.watched);
         if queue.broken {
             return reply.error("EXECABORT Transaction discarded because of previous errors.");
+        }
+        let millis = expiry::millis(now);
+        if watched.iter().any(|(name, change)| self.store.changed(name, millis) != *change) {
+            return reply.null_array();
         }
         reply.array(queue.commands.len());
         for (number, bytes, spans) in &queue.commands {

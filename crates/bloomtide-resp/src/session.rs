@@ -33,6 +33,8 @@ pub struct State {
     pub foreign: Option<Vec<Vec<u8>>>,
     /// Commands that wait for EXEC.
     pub(crate) queue: Option<Box<Queue>>,
+    /// Names that must not change before EXEC, each with the number of its last change.
+    pub(crate) watched: Vec<(Vec<u8>, u64)>,
 }
 
 /// One client.

@@ -33,6 +33,8 @@ struct Entry {
     expires: Option<Time>,
     /// When it was last used, in seconds since 1970; 0 if that was before this process.
     used: u32,
+    /// The number of its last change.
+    changed: u64,
 }
 
 impl Entry {
@@ -92,6 +94,8 @@ pub struct Store {
     /// Seconds since 1970, and when they were first told.
     now: u32,
     begun: u32,
+    /// Changes of all names so far: each has its number.
+    tick: u64,
     slots: Vec<Option<Entry>>,
     free: Vec<Slot>,
     index: HashMap<Arc<[u8]>, Slot, NameHasher>,
@@ -116,6 +120,7 @@ impl Store {
             expired: 0,
             now: 0,
             begun: 0,
+            tick: 0,
             slots: Vec::new(),
             free: Vec::new(),
             index: HashMap::with_hasher(NameHasher { seed, hash: 0 }),
@@ -203,6 +208,8 @@ impl Store {
         if entry.type_id != TypeId::of::<T>() {
             return Err(entry.refusal());
         }
+        self.tick += 1;
+        entry.changed = self.tick;
         // SAFETY: as in `at`, and the entry is borrowed by nobody else.
         Ok(unsafe { &mut *(&raw mut *entry.structure).cast::<T>() })
     }
@@ -240,6 +247,15 @@ impl Store {
     pub fn idle(&mut self, name: &[u8]) -> Option<u32> {
         let slot = self.look(name)?;
         self.entry(slot).map(|entry| self.now.saturating_sub(entry.used.max(self.begun)))
+    }
+
+    // ---- changes
+
+    /// The number of a name's last change, which no other change has; 0 if the name is not there or has expired.
+    pub fn changed(&mut self, name: &[u8], now: Time) -> u64 {
+        let entry = self.look(name).and_then(|slot| self.entry(slot));
+        let entry = entry.filter(|entry| entry.expires.is_none_or(|time| time > now));
+        entry.map_or(0, |entry| entry.changed)
     }
 
     // ---- limits
@@ -303,8 +319,10 @@ impl Store {
         });
         let name: Arc<[u8]> = name.into();
         self.index.insert(name.clone(), slot);
-        let entry =
-            Entry { name, counted, structure, type_id, changes: 0, expires: None, used: self.now };
+        let (expires, used, changes) = (None, self.now, 0);
+        self.tick += 1;
+        let changed = self.tick;
+        let entry = Entry { name, counted, structure, type_id, changes, expires, used, changed };
         self.expire_at(slot, None);
         let before = self.slots[slot as usize].replace(entry);
         self.used -= before.map_or(0, |entry| entry.counted);
@@ -330,9 +348,9 @@ impl Store {
 
     /// Forgets all names.
     pub fn clear(&mut self) {
-        let Store { most, asked, expired, now, begun, .. } = *self;
+        let Store { most, asked, expired, now, begun, tick, .. } = *self;
         let empty = Store::new(self.index.hasher().seed, self.limit);
-        *self = Store { most, asked, expired, now, begun, ..empty };
+        *self = Store { most, asked, expired, now, begun, tick, ..empty };
     }
 
     // ---- what expires
@@ -348,6 +366,8 @@ impl Store {
         if entry.expires == time {
             return;
         }
+        self.tick += 1;
+        entry.changed = self.tick;
         if let Some(before) = std::mem::replace(&mut entry.expires, time) {
             self.deadlines.remove(&(before, slot));
             self.sum -= u128::from(before);

@@ -43,6 +43,7 @@ fn reset(call: &mut Call<'_>) -> Answer {
     call.session.seat = Default::default();
     call.session.name.clear();
     call.session.queue = None;
+    call.session.watched.clear();
     call.reply.set_protocol(2);
     call.reply.simple("RESET");
     Ok(())

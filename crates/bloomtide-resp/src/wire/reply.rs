@@ -122,6 +122,11 @@ impl Reply {
         self.out.extend_from_slice(if self.is3() { b"_\r\n" } else { b"$-1\r\n" });
     }
 
+    /// Nothing in the place of an array.
+    pub fn null_array(&mut self) {
+        self.out.extend_from_slice(if self.is3() { b"_\r\n" } else { b"*-1\r\n" });
+    }
+
     /// A number with a fraction; a byte string in RESP2.
     pub fn double(&mut self, value: f64) {
         let text = if value.is_nan() { "nan".to_owned() } else { value.to_string() };
