@@ -123,6 +123,27 @@ SEEN = {
     "UPDATE basket AS b SET customer = %s": [P(0)],
     "  insert into basket(customer) values(%s)  ; ": [P(0)],
 }
+LITERALS_AS_NAMES = [
+    "INSERT INTO 'basket' (customer) VALUES (?)",
+    "INSERT INTO main.'BASKET' ('customer') VALUES (?)",
+    "UPDATE 'basket' SET 'customer' = ?",
+]
+OF_SQLITE = [
+    "INSERT INTO 'basket' (customer) VALUES (1)",
+    "SELECT 1; INSERT INTO 'basket' (customer) VALUES (?)",
+    "INSERT INTO basket (customer, n, customer) VALUES (?, ?, ?)",  # it takes the first
+    "UPDATE basket SET customer = ?, n = ?, customer = ?",  # and here the last
+    "INSERT INTO basket (n, customer) VALUES (?2, ?)",  # which is the third
+    "INSERT INTO basket (n, customer) VALUES (:n, ?)",
+    "INSERT INTO basket (n, customer) VALUES (@n, ?)",
+]
+AS_DRIVERS_COUNT = [
+    "INSERT INTO basket (n, customer) VALUES (%s /* %s */, %s)",
+    "INSERT INTO basket (n, customer) VALUES (%s, -- %s\n %s)",
+    'INSERT INTO basket ("n%s", customer) VALUES (%s, %s)',
+    "INSERT INTO basket (n, customer) VALUES ('%s', %s)",
+    "INSERT INTO basket (n, customer) -- \r VALUES (%s, %s) --\n VALUES (%s, %s)",
+]
 UNSEEN = [
     'INSERT INTO "basket" ("customer") VALUES (%s + 1)',
     "INSERT INTO basket (customer) VALUES (4711)",
@@ -157,6 +178,54 @@ def test_plain_values_are_found_at_their_places(sql: str) -> None:
 @pytest.mark.parametrize("sql", UNSEEN)
 def test_what_is_not_plain_is_not_guessed(sql: str) -> None:
     assert read(sql).unseen
+
+
+@pytest.mark.parametrize("sql", LITERALS_AS_NAMES)
+def test_a_literal_is_a_name_to_sqlite(sql: str) -> None:
+    assert read(sql, "sqlite").rows == ((P(0),),)
+    assert read(sql).unseen or read(sql) == NOTHING, "an error to PostgreSQL"
+    where = "UPDATE basket SET n = ?, customer = ? WHERE 'n' = ?"
+    assert read(where, "sqlite", ("n", "customer")).old is None, "but not in an expression"
+
+
+@pytest.mark.parametrize("sql", OF_SQLITE)
+def test_what_sqlite_reads_in_its_own_way_is_not_guessed(sql: str) -> None:
+    assert read(sql, "sqlite").unseen
+
+
+@pytest.mark.parametrize("sql", AS_DRIVERS_COUNT)
+def test_a_parameter_that_only_drivers_count_is_not_guessed(sql: str) -> None:
+    assert read(sql).unseen
+
+
+def test_a_doubled_percent_sign_is_no_parameter() -> None:
+    assert read("INSERT INTO basket (n, customer) VALUES (7 %%s, %s) /* %%s */").rows == ((P(0),),)
+
+
+@pytest.mark.parametrize("letter", ["b", "ö"])
+def test_names_that_postgresql_cuts_are_compared_as_it_keeps_them(letter: str) -> None:
+    long = letter * 70
+    kept = long.encode()[:63].decode(errors="ignore")
+    reader = Reader(Target("postgresql", kept, (kept,)))
+    for table, column in ((long, kept), (kept, long), (f'"{long}"', f'"{long}"')):
+        for sql in (
+            f"INSERT INTO {table} ({column}) VALUES (%s)",
+            f"UPDATE {table} SET {column} = %s",
+        ):
+            effect = reader.read(sql)
+            assert effect.rows == ((P(0),),) or (effect.unseen and letter == "ö")
+    assert (
+        Reader(Target("postgresql", long, (long,)))
+        .read(f"INSERT INTO {kept} ({kept}) VALUES (%s)")
+        .rows
+        == ((P(0),),)
+        or letter == "ö"
+    )
+
+
+def test_a_capital_that_not_every_database_makes_small_is_not_guessed() -> None:
+    reader = Reader(Target("postgresql", "b\u00c4sket", ("customer",)))
+    assert reader.read("INSERT INTO B\u00c4SKET (customer) VALUES (%s)").unseen
 
 
 @pytest.mark.parametrize("sql", NOT_WRITTEN)

@@ -18,6 +18,7 @@ from bloomtide.guard.schema.facts import (
     literal,
     writes_to,
 )
+from bloomtide.guard.writes.tokens import cut
 
 _FAMILIES = {
     "smallint": "integer",
@@ -137,6 +138,7 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
         for kind, row in run(_QUERY.format(table=literal(full_name(table, schema)), columns=names))
     ]
     facts = TableFacts(schema=schema)
+    wanted = {cut(name): name for name in columns}
     triggers = []
     for kind, row in rows:
         if kind == "table":
@@ -144,7 +146,8 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
         elif kind == "also":
             facts.also.add((row[0], row[1]))
         elif kind == "column":
-            facts.columns[row[0]] = _column(row, facts.columns.get(row[0]))
+            name = wanted.get(row[0], row[0])
+            facts.columns[name] = _column(row, facts.columns.get(name))
         elif kind == "parent":
             facts.parents.add((row[0], row[1]))
         elif kind == "resetting":

@@ -12,7 +12,7 @@ rules do; `guard/schema` refuses tables that have such.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -21,6 +21,8 @@ from bloomtide.guard.writes.tokens import (
     Token,
     Tokens,
     Unclear,
+    cut,
+    is_literal,
     name_of,
     only_name,
     split,
@@ -29,6 +31,7 @@ from bloomtide.guard.writes.tokens import (
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _ANY_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_ENDED_BY_RETURN = re.compile(r"--[^\n]*\r(?!\n)")
 _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 _HARMLESS = re.compile(
     "SELECT|VALUES|TABLE|SHOW|DESCRIBE|DESC|PRAGMA|SET|RESET|USE|LISTEN|UNLISTEN|NOTIFY|ANALYZE"
@@ -123,7 +126,8 @@ class Target:
     def __post_init__(self) -> None:
         names = {self.table, *self.views, *self.resetting}
         names |= {name for _, name in self.also} | {name for name, _ in self.parents}
-        object.__setattr__(self, "mentioned", tuple(sorted(name.lower() for name in names)))
+        mentioned = sorted(cut(name).lower() for name in names)
+        object.__setattr__(self, "mentioned", tuple(mentioned))
 
     @property
     def reaches(self) -> frozenset[object]:
@@ -137,7 +141,7 @@ class Target:
 
     def fold(self, name: str) -> str:
         """A name of the mapping or of the catalogue, for comparison with names in SQL."""
-        return name if self.dialect == "postgresql" else name.lower()
+        return cut(name) if self.dialect == "postgresql" else name.lower()
 
 
 class Reader:
@@ -177,12 +181,14 @@ class Reader:
         return effect
 
     def _mentions(self, text: str) -> bool:
-        lowered = text.lower().replace('""', '"').replace("%%", "%")
+        lowered = text.lower().replace('""', '"').replace("''", "'").replace("%%", "%")
         return _ESCAPED_NAME in lowered or any(name in lowered for name in self.target.mentioned)
 
     def _read(self, text: str) -> Effect:
         if "/*" in text and any("/*" in each[2:] for each in _COMMENT.findall(text)):
             return Effect(unseen="a comment in a comment")  # nested only in PostgreSQL
+        if "\r" in text and _ENDED_BY_RETURN.search(text):
+            return Effect(unseen="a comment that ends with its line only in PostgreSQL")
         match = _FIRST_WORD.match(text)
         word = match[1].upper() if match else ""
         if ";" not in text.rstrip("; \n\t"):
@@ -221,12 +227,13 @@ class Reader:
     # --- one statement ------------------------------------------------------------------------
 
     def _statement(self, tokens: list[Token]) -> Effect:
-        text = " ".join(token if isinstance(token, str) else "?" for token in tokens)
-        word = text.partition(" ")[0].upper()
+        whole = _joined(tokens)
+        word = whole.partition(" ")[0].upper()
         if word not in _PLAIN:
-            return self._by_first_word(word, text)
-        if not self._mentions(text):
+            return self._by_first_word(word, whole)
+        if not self._mentions(whole):
             return NOTHING
+        text = _joined("'" if is_literal(token) else token for token in tokens)
         rest = Tokens(tokens)
         rest.take()
         replaces = word == "REPLACE"
@@ -295,6 +302,8 @@ class Reader:
     def _row(self, names: Sequence[str], values: Sequence[list[Token]]) -> Row:
         if len(values) != len(names):
             raise Unclear("another number of values than columns")
+        if len(set(names)) < len(names):  # SQLite takes the first
+            raise Unclear("a column that is named twice")
         given = dict(zip(names, values, strict=True))
         return tuple(
             self._value(given[column], place) if column in given else Special.FILLED
@@ -364,12 +373,18 @@ class Reader:
         return accepted if len(accepted) == len(row) else None
 
 
+def _joined(tokens: Iterable[Token]) -> str:
+    return " ".join(token if isinstance(token, str) else "?" for token in tokens)
+
+
 def _equality(term: list[Token], names: set[str]) -> tuple[str, Parameter] | None:
     """The column and the parameter of `table.column = parameter`, either way round."""
     sides = split(term, "=")
     if len(sides) != 2 or not all(sides):
         return None
     column, value = reversed(sides) if isinstance(sides[0][0], Parameter) else sides
+    if any(map(is_literal, column)):
+        return None  # here it is no name
     try:
         parts, found = [name_of(token) for token in column[::2]], _value(value)
     except Unclear:

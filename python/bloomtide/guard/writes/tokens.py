@@ -9,12 +9,16 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
     |(?P<string>'(?:[^']|'')*')
     |(?P<quoted>"(?:[^"]|"")*"|`[^`]*`)
-    |(?P<parameter>%\([^)]*\)[sbt]|%[sbt]\b|\?|\$\d+|(?<!:):[A-Za-z_]\w*)
+    |(?P<percent>%%)
+    |(?P<parameter>%\([^)]*\)[sbt]|%[sbt]\b|\?\d*|\$\d+|(?<!:):[A-Za-z_]\w*)
     |(?P<word>[^\W\d][\w$]*)
     |(?P<number>\d[\w.]*)
     |(?P<sign>::|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_PLACEHOLDER = re.compile(r"%[sbt(]")
+_LONGEST = 63
+"""Bytes of a name in PostgreSQL."""
 _CLOSING = {"(": 1, "[": 1, ")": -1, "]": -1}
 
 
@@ -34,8 +38,14 @@ class Parameter:
 
 
 Token = str | Parameter
-"""A word or a number in lower case, a sign, `'` for a literal, or a quoted name after a `"`. Names
-are as the database compares them."""
+"""A word or a number in lower case, a sign, a quoted name after a `"`, or a literal: `'`, and for
+SQLite, which takes literals for names, its text in lower case after that. Names are as the database
+compares them."""
+
+
+def cut(name: str) -> str:
+    """A name as PostgreSQL keeps it."""
+    return name.encode()[:_LONGEST].decode(errors="ignore") if len(name) * 4 > _LONGEST else name
 
 
 def tokens_of(text: str, *, exact: bool) -> list[Token]:
@@ -46,6 +56,8 @@ def tokens_of(text: str, *, exact: bool) -> list[Token]:
     positional = 0
     for match in _TOKEN.finditer(text):
         kind, piece = match.lastgroup, match[0]
+        if kind in ("space", "quoted") and exact and _PLACEHOLDER.search(piece.replace("%%", "")):
+            raise Unclear("a parameter in a comment or a name")  # drivers count it
         if kind == "space":
             continue
         if kind == "parameter" and (piece != "?" or not exact):  # an operator of PostgreSQL
@@ -55,19 +67,41 @@ def tokens_of(text: str, *, exact: bool) -> list[Token]:
                 place = piece[2:-2]
             elif piece[0] == "$":
                 place = int(piece[1:]) - 1
+            elif piece[0] == "?" and place:
+                raise Unclear("a parameter with a number")
             elif piece[0] != ":":
                 place, positional = positional, positional + 1
             found.append(Parameter(place))
         elif kind == "quoted":
-            name = piece[1:-1].replace('""', '"').replace("%%", "%")
-            found.append('"' + (name if exact else name.lower()))
+            found.append('"' + _name(piece[1:-1].replace('""', '"').replace("%%", "%"), exact))
         elif (kind == "string" and ("\\" in piece or "%" in piece)) or piece in ("$", "'", '"'):
             raise Unclear("a literal that is not plain")
+        elif not exact and piece in (":", "@"):  # parameters of SQLite, too
+            raise Unclear("a parameter with a sign of its own")
+        elif kind == "string":
+            found.append("'" if exact else "'" + piece[1:-1].replace("''", "'").lower())
+        elif kind == "word":
+            found.append(_word(piece, exact))
         else:
-            found.append("'" if kind == "string" else piece.lower())
-    if len(styles - {":"}) > 1 or ("$" in styles and not exact):
+            found.append(piece.lower())
+    # To PostgreSQL, and to who counts for it, `:x` may be a part of something else.
+    if len(styles - ({":"} if exact else set())) > 1 or ("$" in styles and not exact):
         raise Unclear("parameters of several kinds")
     return found
+
+
+def _word(piece: str, exact: bool) -> str:
+    if exact and not piece.isascii() and any(c != c.lower() for c in piece if not c.isascii()):
+        raise Unclear("a letter whose case depends on the database")
+    return _name(piece.lower(), exact)
+
+
+def _name(name: str, exact: bool) -> str:
+    if not exact:
+        return name.lower()
+    if len(name) > _LONGEST // 4 and not name.isascii() and cut(name) != name:
+        raise Unclear("a long name whose end depends on the database")
+    return cut(name)
 
 
 def split(tokens: list[Token], at: str) -> list[list[Token]]:
@@ -84,10 +118,17 @@ def split(tokens: list[Token], at: str) -> list[list[Token]]:
 
 
 def name_of(token: Token) -> str:
-    """The name that a token is."""
-    if isinstance(token, str) and (token[:1] == '"' or token.isidentifier() or "$" in token[1:]):
-        return token.removeprefix('"')
+    """The name that a token is, where there must be a name."""
+    if isinstance(token, str) and (
+        token[:1] == '"' or token.isidentifier() or "$" in token[1:] or is_literal(token, 1)
+    ):
+        return token[1:] if token[0] in "\"'" else token
     raise Unclear("no name where one should be")
+
+
+def is_literal(token: Token, least: int = 0) -> bool:
+    """Whether it is one of at least so many letters, as far as they are kept."""
+    return isinstance(token, str) and token[:1] == "'" and len(token) > least
 
 
 def only_name(tokens: list[Token]) -> str:
@@ -172,4 +213,6 @@ class Tokens:
             if not at or piece[0] == "(":
                 raise Unclear("no plain assignment")
             found.append((Tokens(piece[:at]).name()[1], piece[at + 1 :]))
+        if len(dict(found)) < len(found):
+            raise Unclear("a column that is named twice")
         return found
