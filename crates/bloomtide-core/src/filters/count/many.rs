@@ -88,7 +88,7 @@ impl<C: GrowingCells> CountFilter<C> {
 
     /// The same where keys that come again are added at once, as long as there are enough of them.
     fn add_gathered(&self, keys: &dyn KeySource, out: &mut [bool]) -> Outcome {
-        let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
+        let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated<true>| {
             let first = rows.start;
             self.add_repeated(window, repeated, &mut out[rows])
                 .map_err(|(row, error)| (first + row, error))
@@ -98,7 +98,12 @@ impl<C: GrowingCells> CountFilter<C> {
     }
 
     /// Adds what was gathered from a window.
-    fn add_repeated(&self, window: &[KeyHash], repeated: &Repeated, out: &mut [bool]) -> Outcome {
+    fn add_repeated(
+        &self,
+        window: &[KeyHash],
+        repeated: &Repeated<true>,
+        out: &mut [bool],
+    ) -> Outcome {
         let keys = Gathered { window, rows: repeated.rows() };
         out.fill(false);
         let (mut by, mut new) = ([0; GROUP], [false; GROUP]);
@@ -264,7 +269,7 @@ impl<C: GrowingCells> CountFilter<C> {
     ) {
         batch::split(out, crew, |rows, out| {
             let first = rows.start;
-            let once = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
+            let once = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated<false>| {
                 let out = &mut out[rows.start - first..rows.end - first];
                 let keys = Gathered { window, rows: repeated.rows() };
                 self.ask(&keys, 0..keys.len(), |key, count| {

@@ -86,7 +86,7 @@ impl TimeDecayingBloomFilter {
     fn add_gathered(&self, keys: &dyn KeySource, rows: Range<usize>, when: When, out: &mut [bool]) {
         let times = Epochs::One(when);
         let (mut counts, mut new) = (Vec::new(), Vec::new());
-        let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated| {
+        let add = |rows: Range<usize>, window: &[KeyHash], repeated: &Repeated<true>| {
             let keys = Gathered { window, rows: repeated.rows() };
             counts.clear();
             counts.extend(keys.rows.iter().map(|row| repeated.count(*row)));
