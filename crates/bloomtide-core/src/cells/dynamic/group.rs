@@ -3,8 +3,8 @@
 //! An add is short unless one of the key's base counters is zero or has no room, or is about to pass the
 //! threshold of shrinking; each of these is seldom, but hard to foresee. So there is one question for all of
 //! the key's counters. Of the overflow counters, which are mostly far away, only those are looked at that
-//! a carry goes to, or that may say that the key is new. What else there is (no room, a carry near the
-//! threshold, a rebuild) is left to `try_change`.
+//! a carry or the threshold goes to, or that may say that the key is new. What else there is (no room, a
+//! rebuild) is left to `try_change`.
 //!
 //! Loops have no closures: a function that is compiled for newer processors does not inline all of them.
 
@@ -147,12 +147,8 @@ impl DynamicCells {
             return None;
         }
         if longer {
-            return match overflow {
-                Some(overflow) if !edged => {
-                    self.raise_carrying::<K, WHOLE>(entry, overflow, (start, slot), cells, by)
-                }
-                _ => None,
-            };
+            let overflow = overflow?;
+            return self.raise_carrying::<K, WHOLE>(entry, overflow, (start, slot), cells, by);
         }
         let mut new = zero;
         if let (Some(overflow), true) = (overflow, zero) {
@@ -172,9 +168,8 @@ impl DynamicCells {
         Some(new)
     }
 
-    /// Adds to the cells of a key, of which the first is at `slot` of a partition whose threshold no base
-    /// counter passes without a carry. Whether one of them was zero; None if one has no room, and then
-    /// nothing was changed.
+    /// Adds to the cells of a key, of which the first is at `slot` of its partition. Whether one of them was
+    /// zero; None if one has no room, and then nothing was changed.
     #[inline(always)]
     fn raise_carrying<const K: usize, const WHOLE: bool>(
         &self,
@@ -185,6 +180,8 @@ impl DynamicCells {
         by: u64,
     ) -> Option<bool> {
         let (x, max) = (self.shape.width, self.base_max());
+        // A base counter may pass the threshold here without a carry; nowhere if this is zero.
+        let edge = overflow.threshold & max;
         // No sum below overflows.
         let (mut new, mut refused) = (false, by > u64::from(u32::MAX));
         for cell in cells {
@@ -207,6 +204,10 @@ impl DynamicCells {
             let sum = low + by;
             if sum <= max {
                 self.raise_low::<WHOLE>(entry, bit, by);
+                if low < edge && edge <= sum {
+                    let high = overflow.get(slot) << x;
+                    overflow.moved(high | low, high | sum);
+                }
                 continue;
             }
             let high = overflow.get(slot);
