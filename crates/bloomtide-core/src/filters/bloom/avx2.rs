@@ -75,15 +75,26 @@ pub(super) unsafe fn contains_group(lines: Lines<'_>, group: &[KeyHash], out: &m
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn add_group(lines: Lines<'_>, group: &[KeyHash], out: &mut [bool]) {
     for (hash, answer) in group.iter().zip(out) {
-        let [low, high] = masks(hash.h2, lines.hashes);
         // SAFETY: first_word names a whole line inside the words; the caller is its only writer.
-        unsafe {
-            let place = lines.words.base().add(lines.first_word(*hash));
-            let (old_low, old_high) = (load(place), load(place.add(4)));
-            let there = _mm256_testc_si256(old_low, low) & _mm256_testc_si256(old_high, high);
-            *answer = there == 0;
-            store(place, _mm256_or_si256(old_low, low));
-            store(place.add(4), _mm256_or_si256(old_high, high));
-        }
+        *answer =
+            unsafe { add(lines.words.base().add(lines.first_word(*hash)), hash.h2, lines.hashes) };
+    }
+}
+
+/// Sets the bits of one key in its line and says whether one was new.
+///
+/// # Safety
+/// The processor has AVX2, and the caller gives a whole, aligned line and is its only writer.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn add(place: *mut u64, h2: u64, hashes: u32) -> bool {
+    let [low, high] = masks(h2, hashes);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (old_low, old_high) = (load(place), load(place.add(4)));
+        let there = _mm256_testc_si256(old_low, low) & _mm256_testc_si256(old_high, high);
+        store(place, _mm256_or_si256(old_low, low));
+        store(place.add(4), _mm256_or_si256(old_high, high));
+        there == 0
     }
 }

@@ -134,7 +134,7 @@ impl BloomFilter {
     pub unsafe fn add_unsynchronised(&self, hash: KeyHash) -> bool {
         debug_assert!(self.file.is_none());
         match self.plan.layout {
-            Layout::Blocked => self.lines().add_alone(hash),
+            Layout::Blocked => self.lines().add_one(hash),
             Layout::Classic => self.set::<false>(self.classic(hash)),
         }
     }
