@@ -139,6 +139,16 @@ impl BloomFilter {
         Ok(new)
     }
 
+    /// `key in filter`.
+    #[inline(always)]
+    pub(crate) fn has_one(&self, key: &Object<'_>) -> PyResult<bool> {
+        if self.core.file().is_some() {
+            return self.has_mapped(key);
+        }
+        Ok(self.core.contains(hash_key(self.core.hasher(), key, None)?))
+    }
+
+    #[inline(never)]
     fn has_mapped(&self, key: &Object<'_>) -> PyResult<bool> {
         self.require_open(key.py())?;
         let found = self.core.contains(hash_key(self.core.hasher(), key, None)?);
@@ -195,11 +205,9 @@ impl BloomFilter {
         Ok(answers)
     }
 
+    /// `key in filter` takes a shorter way, see `short_calls.rs`.
     fn __contains__(&self, key: &Object<'_>) -> PyResult<bool> {
-        if self.core.file().is_some() {
-            return self.has_mapped(key);
-        }
-        Ok(self.core.contains(hash_key(self.core.hasher(), key, None)?))
+        self.has_one(key)
     }
 
     fn __and__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {

@@ -1,9 +1,9 @@
-//! The calls that are made most often, as short as a call can be: `add` and `count` of one key.
+//! The calls that are made most often, as short as a call can be: `add` and `count` of one key, and `key in filter`.
 //!
 //! PyO3's own methods take keywords, which costs a quarter of such a call. `BloomFilter.add` and `count`
 //! are C functions of one argument; `add` with its optional count is one of an array of arguments,
 //! which hands anything but a lone key to PyO3's method. All are put on the class as method
-//! descriptors, which check the type of `self` themselves.
+//! descriptors, which check the type of `self` themselves. `in` of a `BloomFilter` takes the class's slot.
 
 use crate::bloom::BloomFilter;
 use crate::count::{
@@ -17,6 +17,7 @@ use crate::params;
 use crate::python::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{PyClass, ffi};
+use std::ffi::c_int;
 
 type Pointer = *mut ffi::PyObject;
 
@@ -95,6 +96,19 @@ of_key_or_more!(add_now, TimeDecayingBloomFilter, add_one, ADD_AT);
 of_key_or_more!(count_now, TimeDecayingBloomFilter, count_one, COUNT_AT);
 of_key_or_more!(add_hot, HotList, add_one, ADD_HOT_AT);
 
+/// `key in filter`.
+unsafe extern "C" fn has(this: Pointer, key: Pointer) -> c_int {
+    // SAFETY: called by the interpreter through the slot of that class, which cannot be extended.
+    let (py, filter, key) = unsafe { given::<BloomFilter>(&this, &key) };
+    match filter.has_one(key) {
+        Ok(found) => c_int::from(found),
+        Err(error) => {
+            error.restore(py);
+            -1
+        }
+    }
+}
+
 /// Sets the error of a call with no argument, or with more than a key.
 ///
 /// # Safety
@@ -161,20 +175,34 @@ where
     C: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
     T: for<'py> IntoPyObject<'py>,
 {
-    // SAFETY: called by the interpreter, so this thread holds it.
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: the descriptor checked the type, and the interpreter keeps both objects alive.
-    let (this, key) = unsafe {
-        let this = Bound::ref_from_ptr(py, &this).cast_unchecked::<C>();
-        (this, Bound::ref_from_ptr(py, &key))
-    };
-    match method(this.get(), key).and_then(|answer| pyo3::IntoPyObjectExt::into_py_any(answer, py))
-    {
+    // SAFETY: the caller's promise.
+    let (py, this, key) = unsafe { given::<C>(&this, &key) };
+    match method(this, key).and_then(|answer| pyo3::IntoPyObjectExt::into_py_any(answer, py)) {
         Ok(answer) => answer.into_ptr(),
         Err(error) => {
             error.restore(py);
             std::ptr::null_mut()
         }
+    }
+}
+
+/// What a call is about.
+///
+/// # Safety
+/// Called by the interpreter, which keeps both objects alive, with a `this` of class C.
+#[inline(always)]
+unsafe fn given<'a, C>(this: &'a Pointer, key: &'a Pointer) -> (Python<'a>, &'a C, &'a Object<'a>)
+where
+    C: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
+{
+    // SAFETY: the caller's promise.
+    unsafe {
+        let py = Python::assume_attached();
+        (
+            py,
+            Bound::ref_from_ptr(py, this).cast_unchecked::<C>().get(),
+            Bound::ref_from_ptr(py, key),
+        )
     }
 }
 
@@ -269,6 +297,11 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     put::<TimeDecayingBloomFilter>(py, "count", &COUNT_NOW)?;
     put::<HotList>(py, "add", &ADD_HOT)?;
     put::<BloomFilter>(py, "add", &ADD)?;
+    // SAFETY: the class is live, has the slot, and no object of it was asked yet.
+    unsafe {
+        let class = py.get_type::<BloomFilter>().as_type_ptr();
+        (*(*class).tp_as_sequence).sq_contains = Some(has);
+    }
     put::<CountingBloomFilter>(py, "add", &ADD_COUNTED)?;
     put::<CountingBloomFilter>(py, "count", &COUNT)?;
     put_growing::<CountFilter>(py)?;
