@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -188,6 +188,34 @@ def processor_seconds(*, children: bool = False) -> tuple[float, float]:
     """Processor time of this process, or of its ended children: in user code, in the system."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF)
     return used.ru_utime, used.ru_stime
+
+
+def memory() -> int:
+    """Bytes that this process may use: the machine's, or less if its control group says so."""
+    pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else -1
+    machine = pages * os.sysconf("SC_PAGESIZE") if pages > 0 else 4 << 30
+    return min([machine, *group_limits(Path("/"))])
+
+
+def group_limits(root: Path) -> Iterator[int]:
+    """The limits of memory of this process's control groups and those above, of both versions."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        top = root / "sys/fs/cgroup" / controllers
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        group = top / path.lstrip("/")
+        # In a container the path is one of the host, and the limit stands at the top.
+        for place in (group, *group.parents):
+            with suppress(OSError, ValueError):
+                yield int((place / name).read_text())
+            if place == top:
+                break
 
 
 def peak_bytes() -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import socket
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +138,44 @@ def test_silent_clients_are_closed_after_the_timeout() -> None:
         wire.send(request("PING"))
         assert wire.line() == b"+PONG"
         assert wire.rest() == b""
+
+
+def test_wrong_passwords_are_slowed_and_counted_and_nobody_else_waits() -> None:
+    options = {"BLOOMTIDE_PASSWORD": "secret"}
+    with running(None, "--http-port", "auto", **options) as server:
+        with server.client(password="secret") as client, server.wire() as wire:
+            start = time.monotonic()
+            wire.send(request("AUTH", "x") * 3 + request("AUTH", "secret") + request("PING"))
+            assert client.ping()
+            assert time.monotonic() - start < 0.3
+            refused = [wire.raw_line() for _ in range(3)]
+            # One connection waits ever longer, whatever it has sent already.
+            assert time.monotonic() - start >= 0.05 + 0.1 + 0.2
+            assert all(line.startswith(b"-WRONGPASS ") for line in refused)
+            assert [wire.raw_line(), wire.raw_line()] == [b"+OK\r\n", b"+PONG\r\n"]
+            # And so do all together.
+            with contextlib.ExitStack() as stack:
+                wires = [stack.enter_context(server.wire()) for _ in range(8)]
+                start = time.monotonic()
+                for each in wires:
+                    each.send(request("AUTH", "default", "y"))
+                assert all(each.raw_line().startswith(b"-WRONGPASS ") for each in wires)
+            assert time.monotonic() - start >= 8 * 0.05
+            assert client.info("stats")["acl_access_denied_auth"] == 11
+        metrics = f"http://127.0.0.1:{server.ports['http_port']}/metrics"
+        with urllib.request.urlopen(metrics, timeout=20) as told:
+            assert b"bloomtide_auth_failures_total 11" in told.read()
+
+
+@pytest.mark.parametrize(
+    "line", [b"POST / HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n"]
+)
+def test_a_request_over_http_ends_the_connection(server: Running, line: bytes) -> None:
+    with server.wire() as wire:
+        wire.send(line + b"SET http 1\r\n")
+        assert b"+OK" not in wire.rest()
+    require_alive(server)
+    assert server.client().exists("http") == 0
 
 
 def test_who_does_not_show_its_password_is_closed() -> None:

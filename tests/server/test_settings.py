@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bloomtide import system
 from bloomtide._core import Keyspace
 from bloomtide.errors import ParameterError
 from bloomtide.server.configuration import read_configuration
@@ -23,6 +24,7 @@ def test_a_file_like_redis_conf_is_read(tmp_path: Path) -> None:
     found = read_configuration([("port", "auto")], file=file, environment={}).settings
     assert found.port == AUTO
     assert found.maxmemory == 2 << 30
+    assert Settings().maxmemory == system.memory() // 2
     assert found.appendfsync == "always"
     assert found.requirepass == "two words"
     assert found.bind == ("127.0.0.1", "::1")
@@ -124,3 +126,24 @@ def test_no_secret_is_shown() -> None:
 def test_every_shown_setting_can_be_given_back() -> None:
     settings = Settings.from_text([("maxmemory", "1gb"), ("dir", "x"), ("appendonly", "no")])
     assert Settings.from_text(settings.as_text().items()) == settings
+
+
+def test_the_memory_of_a_control_group_counts_in_both_versions(tmp_path: Path) -> None:
+    def limits(lines: str, **files: str) -> list[int]:
+        root = tmp_path / str(len(list(tmp_path.iterdir())))
+        (root / "proc/self").mkdir(parents=True)
+        (root / "proc/self/cgroup").write_text(lines)
+        for name, text in files.items():
+            path = root / "sys/fs/cgroup" / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return sorted(system.group_limits(root))
+
+    assert limits("0::/a/b\n", **{"a__memory.max": "5000\n", "a__b__memory.max": "max\n"}) == [5000]
+    # In a container the group's path is one of the host.
+    assert limits("0::/../host\n", **{"memory.max": "7000\n"}) == [7000]
+    old = {"memory__x__memory.limit_in_bytes": "300\n", "memory__memory.limit_in_bytes": "900\n"}
+    assert limits("3:cpu,cpuacct:/x\n4:memory:/x\n", **old) == [300, 900]
+    assert limits("") == []
+    assert list(system.group_limits(tmp_path / "none")) == []
+    assert 0 < system.memory() < 1 << 60

@@ -3,6 +3,8 @@
 //! Specification section 0 unless another is named. Nothing here allocates or knows a filter.
 
 use crate::positions::Derivation;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::f64::consts::LN_2;
 
 /// What a filter may err more than its target, for all seeds but one in a thousand: no plan relies on the average over
@@ -238,6 +240,10 @@ fn counter_block(k: u32) -> Block {
 /// The blocks of counters for n keys at error p: (blocks, k). Half the probes are worth a little
 /// memory, so k = 8 must save more than 5 % against k = 4, and so on.
 pub fn counter_block_plan(n: f64, p: f64) -> (u64, u32) {
+    remembered(COUNTER_BLOCK, n, p, search_counter_blocks)
+}
+
+fn search_counter_blocks(n: f64, p: f64) -> (u64, u32) {
     let least = |k| fewest_blocks(n, p, COUNTER_BLOCK, counter_block(k));
     [1, 2, 4, 8].map(|k| (least(k), k)).into_iter().fold((u64::MAX, 1), |best, next| {
         if (next.0 as f64) < 0.95 * best.0 as f64 { next } else { best }
@@ -286,6 +292,33 @@ fn fewest_blocks(n: f64, p: f64, cells: u64, block: Block) -> u64 {
 /// The blocked layout for n keys at error p: (blocks, k). k = 8 needs no choice of words and is the
 /// fastest, so a smaller k must save more than 2 % of memory.
 pub fn blocked_plan(n: f64, p: f64) -> (u64, u32) {
+    remembered(BLOCK_BITS, n, p, search_blocks)
+}
+
+/// Blocks and k of so many keys and that error, by the cells of a block.
+type Plans = HashMap<(u64, u64, u64), (u64, u32)>;
+/// Plans that are remembered; beyond it all are forgotten.
+const PLANS: usize = 1024;
+
+/// A search takes a millisecond, and servers make thousands of filters with few different goals. One memory for each
+/// thread: a lock could be held by a thread that a forked child does not have.
+fn remembered(block: u64, n: f64, p: f64, search: fn(f64, f64) -> (u64, u32)) -> (u64, u32) {
+    thread_local!(static FOUND: RefCell<Plans> = RefCell::default());
+    let goal = (block, n.to_bits(), p.to_bits());
+    if let Some(found) = FOUND.with_borrow(|plans| plans.get(&goal).copied()) {
+        return found;
+    }
+    let found = search(n, p);
+    FOUND.with_borrow_mut(|plans| {
+        if plans.len() >= PLANS {
+            plans.clear();
+        }
+        plans.insert(goal, found);
+    });
+    found
+}
+
+fn search_blocks(n: f64, p: f64) -> (u64, u32) {
     let all_words = blocked_blocks(n, p, 8);
     (1..8)
         .map(|k| (blocked_blocks(n, p, k), k))

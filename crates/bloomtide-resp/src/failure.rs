@@ -14,13 +14,13 @@ impl Failure {
     /// The key holds something else.
     pub const WRONG_TYPE: Failure =
         Failure::new("WRONGTYPE Operation against a key holding the wrong kind of value");
+    /// Neither this user nor this password, or not together.
+    pub const WRONG_PASSWORD: Failure =
+        Failure::new("WRONGPASS invalid username-password pair or user is disabled.");
     /// An option that is none, or lacks its value.
     pub const SYNTAX: Failure = Failure::new("ERR syntax error");
     /// Something else where an integer must be.
     pub const NOT_AN_INTEGER: Failure = Failure::new("ERR value is not an integer or out of range");
-    /// The structure asked for does not fit.
-    pub const OUT_OF_MEMORY: Failure =
-        Failure::new("OOM command not allowed when used memory > 'maxmemory'.");
     /// The key's chunks have not all arrived.
     pub const ARRIVING: Failure = Failure::new("ERR the key is still being loaded by chunks");
 
@@ -29,6 +29,15 @@ impl Failure {
     pub fn too_many_keys(most: u64) -> Self {
         let way_out = "DEL one, or raise it by CONFIG SET maxkeys";
         Failure::said(format!("ERR max number of keys reached: 'maxkeys' is {most}; {way_out}"))
+    }
+
+    /// What is asked for does not fit. Redis's words first, by which clients know it.
+    #[cold]
+    pub fn out_of_memory(needed: u64, left: u64) -> Self {
+        Failure::said(format!(
+            "OOM command not allowed when used memory > 'maxmemory'. This takes {needed} bytes and {left} are left; \
+             DEL what is not needed, or raise it by CONFIG SET maxmemory"
+        ))
     }
 
     /// A failure of that text.

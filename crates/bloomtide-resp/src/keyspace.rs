@@ -23,6 +23,10 @@ const ENOUGH: usize = 64 << 20;
 const ELEMENTS: (i64, i64) = (1 << 20, 10);
 /// Bytes of an element by a client that has not shown who it is.
 const UNKNOWN_BULK: i64 = 16 << 10;
+/// Told to the host instead of the refusal of a password, if it has such a command: it answers when it is time.
+pub const REFUSED: &str = "AUTH|REFUSED";
+/// Bytes of requests after which the host is asked whether to go on.
+const LOOK: usize = 512;
 /// Memory of an element between MULTI and EXEC, beside its bytes.
 const EACH_QUEUED: usize = 64;
 
@@ -120,6 +124,17 @@ impl Keyspace {
 
     /// Does everything that is whole in what the client sent, now and before. Answers are in `session.reply`.
     pub fn execute(&mut self, session: &mut Session, data: &[u8], now: f64) {
+        self.execute_while(session, data, now, &mut || true);
+    }
+
+    /// The same, until `go_on` says that others should get their turn; then `session.more` is true.
+    pub fn execute_while(
+        &mut self,
+        session: &mut Session,
+        data: &[u8],
+        now: f64,
+        go_on: &mut dyn FnMut() -> bool,
+    ) {
         session.more = false;
         if session.state.closing {
             return;
@@ -130,24 +145,25 @@ impl Keyspace {
         }
         if session.buffered() > 0 {
             session.held.extend_from_slice(data);
-            return self.go_on(session, now);
+            return self.go_on(session, now, go_on);
         }
-        let done = self.run_all(session, data, now);
+        let done = self.run_all(session, data, now, go_on);
         if !session.state.closing {
             session.held.extend_from_slice(&data[done..]);
         }
     }
 
     /// Goes on after the host answered a foreign command in `session.reply`.
-    pub fn resume(&mut self, session: &mut Session, now: f64) {
+    pub fn resume(&mut self, session: &mut Session, now: f64, go_on: &mut dyn FnMut() -> bool) {
         session.state.foreign = None;
         session.more = false;
-        self.go_on(session, now);
+        self.go_on(session, now, go_on);
     }
 
-    fn go_on(&mut self, session: &mut Session, now: f64) {
+    fn go_on(&mut self, session: &mut Session, now: f64, go_on: &mut dyn FnMut() -> bool) {
         let held = std::mem::take(&mut session.held);
-        let done = self.run_all(session, held.get(session.from..).unwrap_or_default(), now);
+        let rest = held.get(session.from..).unwrap_or_default();
+        let done = self.run_all(session, rest, now, go_on);
         session.held = held;
         session.from += done;
         session.settle();
@@ -157,8 +173,14 @@ impl Keyspace {
     }
 
     /// Does all whole requests of `bytes`; how many bytes they have.
-    fn run_all(&mut self, session: &mut Session, bytes: &[u8], now: f64) -> usize {
-        let mut start = 0;
+    fn run_all(
+        &mut self,
+        session: &mut Session,
+        bytes: &[u8],
+        now: f64,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> usize {
+        let (mut start, mut looked) = (0, 0);
         loop {
             let known = session.state.user.is_some();
             match session.parser.step(&bytes[start..], &self.limits(known)) {
@@ -176,7 +198,12 @@ impl Keyspace {
                     if session.state.closing || session.state.foreign.is_some() {
                         return start;
                     }
-                    if session.reply.len() > ENOUGH {
+                    let mut enough = session.reply.len() > ENOUGH;
+                    if start - looked >= LOOK {
+                        looked = start;
+                        enough |= !go_on();
+                    }
+                    if enough {
                         session.more = start < bytes.len();
                         return start;
                     }
@@ -195,6 +222,11 @@ impl Keyspace {
         }
         let Some(number) = self.table.find_request(args) else {
             self.unknown += 1;
+            if is_http(args) {
+                // A page of a browser may send what it likes here; Redis ends the connection, too.
+                state.closing = true;
+                return;
+            }
             state.queue.iter_mut().for_each(|queue| queue.broken = true);
             return reply.error(&unknown(args));
         };
@@ -250,6 +282,10 @@ impl Keyspace {
         if let Err(failure) = self.call(run, args, reply, session, now) {
             self.calls[number].errors += 1;
             reply.truncate(start);
+            if failure == Failure::WRONG_PASSWORD && self.table.find(REFUSED.as_bytes()).is_some() {
+                session.foreign = Some(vec![REFUSED.into()]);
+                return;
+            }
             reply.error(&failure.0);
         }
     }
@@ -280,7 +316,9 @@ impl Keyspace {
     fn put_off(&mut self, queue: &mut Queue, number: usize, args: Args<'_>, reply: &mut Reply) {
         let most = (self.max_bulk as usize).saturating_mul(2);
         queue.size += args.iter().map(|arg| arg.len() + EACH_QUEUED).sum::<usize>();
-        if self.table.commands()[number].run.is_none() || queue.size > most {
+        let command = &self.table.commands()[number];
+        // A wrong password must be able to wait, as the host's commands do.
+        if command.run.is_none() || command.has(is::OPEN) || queue.size > most {
             queue.broken = true;
             self.calls[number].errors += 1;
             return reply.error("ERR Command not allowed inside a transaction");
@@ -379,6 +417,12 @@ fn allowed(
         Some(reason) if command.has(is::WRITE) => Err(Failure::said(format!("MISCONF {reason}"))),
         _ => Ok(()),
     }
+}
+
+/// Whether it begins as lines of a request over HTTP do.
+#[cold]
+fn is_http(args: Args<'_>) -> bool {
+    args.is(0, "POST") || args.is(0, "HOST:")
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! I1  A name's slot never changes while it is there, so a SCAN sees everything that was there all along.
-//! I2  `used` is the sum of what each entry was counted with.
+//! I2  `used` is the sum of what each entry was counted with: its memory, and what it may take without asking.
 //! I3  The index has each name with its slot, and no other.
 //! I4  `deadlines` has each name that expires with its time, and no other; `soonest` is the first of them.
 
@@ -259,11 +259,15 @@ impl Store {
     }
 
     // ---- limits
+    //
+    // One account: whatever makes a structure or lets it grow asks `admit` before, and `used` has it afterwards.
 
     /// Refuses what does not fit, before it is made.
     pub fn admit(&self, bytes: u64) -> Answer {
         match self.limit {
-            Some(limit) if self.used.saturating_add(bytes) > limit => Err(Failure::OUT_OF_MEMORY),
+            Some(limit) if self.used.saturating_add(bytes) > limit => {
+                Err(Failure::out_of_memory(bytes, limit.saturating_sub(self.used)))
+            }
             _ => Ok(()),
         }
     }
@@ -399,7 +403,7 @@ impl Store {
 }
 
 fn counted(name: &[u8], structure: &dyn Structure) -> u64 {
-    EACH + name.len() as u64 + structure.bytes()
+    EACH + name.len() as u64 + structure.admitted()
 }
 
 #[cfg(test)]

@@ -16,6 +16,11 @@ pub trait Structure: Any + Debug + Send {
     /// Memory in bytes.
     fn bytes(&self) -> u64;
 
+    /// Memory that it will have without asking for more: all that was admitted when it was made.
+    fn admitted(&self) -> u64 {
+        self.bytes()
+    }
+
     /// Its state in numbers, without a pass over its cells.
     fn summary(&self) -> Summary {
         Summary::default()

@@ -43,7 +43,11 @@ if TYPE_CHECKING:
     help="When changes are forced to the disk: always, everysec (default) or no.",
 )
 @flag("--memory", help="Keep everything in memory only; no data directory.")
-@option("--maxmemory", metavar="SIZE", help="Refuse filters beyond this: 4gb. 0 for no limit.")
+@option(
+    "--maxmemory",
+    metavar="SIZE",
+    help="Refuse what would not fit, such as 4gb: half of the memory. 0 for no limit.",
+)
 @option("--maxkeys", metavar="NUMBER", help="Refuse new names beyond so many. 0 for no limit.")
 @server_options
 @option(

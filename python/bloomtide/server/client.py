@@ -33,8 +33,9 @@ class Client(asyncio.Protocol):
     """A connection of the Redis protocol."""
 
     __slots__ = (
-        "_ended", "_held", "_hold", "_left", "_stash", "_transport", "_unusual", "_writing_paused",
-        "answering", "born", "id", "last_command", "peer", "seen", "server", "session",
+        "_due", "_ended", "_held", "_hold", "_left", "_loop", "_stash", "_transport", "_unusual",
+        "_writing_paused",
+        "answering", "born", "id", "last_command", "peer", "refused", "seen", "server", "session",
         "stuck_since",
     )  # fmt: skip
 
@@ -49,8 +50,13 @@ class Client(asyncio.Protocol):
         self.answering: asyncio.Task[None] | None = None
         self.stuck_since: float | None = None
         """Since when it takes nothing of what waits for it."""
+        self.refused = 0
+        """Wrong passwords so far."""
+        self._loop = asyncio.get_running_loop()
         self._hold = server.durability.hold
         self._held = 0
+        self._due = False
+        """Its next turn is scheduled."""
         self._stash: list[bytes] = []
         self._writing_paused = False
         self._left = 0
@@ -142,9 +148,11 @@ class Client(asyncio.Protocol):
                     self._adjust_reading()
                     return
                 reply = session.resume(found, time.time())
-            elif session.more and not self._crowded():
-                reply = session.execute(b"", time.time())
             else:
+                if session.more and not self._due and not self._crowded():
+                    # Its turn is over: first the others.
+                    self._due = True
+                    self._loop.call_soon(self._take_turn)
                 break
         self._look_at_rest()
         self._adjust_reading()
@@ -161,11 +169,15 @@ class Client(asyncio.Protocol):
             self._answer(self.session.resume(found, time.time()))
             self._go_on()
 
+    def _take_turn(self) -> None:
+        self._due = False
+        self._go_on()
+
     def _go_on(self) -> None:
-        """Does what had to wait."""
-        if self.session.more and self.answering is None and not self._crowded():
-            self._answer(b"")
-        while self._stash and self.answering is None and not self._crowded():
+        """Does what had to wait, unless that is due later anyway."""
+        if self.session.more and self.answering is None and not self._waits():
+            self._answer(self.session.execute(b"", time.time()))
+        while self._stash and self.answering is None and not self._waits():
             self._execute(self._stash.pop(0))
 
     def _look_at_rest(self) -> None:
@@ -247,6 +259,9 @@ class Client(asyncio.Protocol):
         self._left = left
         return now - self.stuck_since
 
+    def _waits(self) -> bool:
+        return self._due or self._crowded()
+
     def _crowded(self) -> bool:
         return self._writing_paused or self._held > _HELD
 
@@ -254,7 +269,7 @@ class Client(asyncio.Protocol):
         transport = self._transport
         if transport.is_closing():
             return
-        wanted = not (self._crowded() or self.answering is not None)
+        wanted = not (self._crowded() or self.answering is not None or self.session.more)
         if wanted != transport.is_reading():
             (transport.resume_reading if wanted else transport.pause_reading)()
 

@@ -35,6 +35,7 @@ def figures(server: Server) -> Iterator[Family]:
     totals = {
         "bloomtide_connections_total": (server.connections, "Clients that ever came."),
         "bloomtide_rejected_connections_total": (server.rejected, "Clients that were too many."),
+        "bloomtide_auth_failures_total": (server.refusals.count, "Wrong passwords."),
         "bloomtide_aof_fsyncs_total": (durability.syncs, "Syncs of the journal."),
     }
     for kind, table in (("gauge", gauges), ("counter", totals)):

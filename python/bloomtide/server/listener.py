@@ -19,6 +19,7 @@ from bloomtide.server.client import Client, as_reply
 from bloomtide.server.commands import HANDLERS
 from bloomtide.server.durability import Durability
 from bloomtide.server.histories import Histories
+from bloomtide.server.refusals import REFUSED, Refusals
 from bloomtide.server.settings import AUTO, Settings
 
 if TYPE_CHECKING:
@@ -39,12 +40,13 @@ class Server:
             max_memory=settings.maxmemory or None,
             max_keys=settings.maxkeys or None,
             max_bulk=settings.proto_max_bulk_len,
-            foreign=sorted(HANDLERS),
+            foreign=[*sorted(HANDLERS), REFUSED],
             journal=settings.appendonly,
         )
         self.keyspace.set_users(user_lines(settings))
         self.durability = Durability(self.keyspace, settings)
         self.histories = Histories(settings)
+        self.refusals = Refusals()
         self.clients: dict[int, Client] = {}
         self.run_id = secrets.token_hex(20)
         self.started = time.time()
@@ -156,6 +158,8 @@ class Server:
         """The reply to a command of Python: a value, an error, or something to wait for."""
         name = words[0].decode("ascii", "replace").upper()
         client.last_command = name.lower()
+        if name == REFUSED:
+            return self.refusals.refuse(client)
         try:
             return HANDLERS[name](self, client, words[1:])
         except Exception as error:  # noqa: BLE001 - one command must not end the server
@@ -164,6 +168,7 @@ class Server:
     def change(self, settings: Settings) -> None:
         """Takes other settings while it runs."""
         self.settings = settings
+        self.keyspace.max_memory = settings.maxmemory or None
         self.keyspace.max_keys = settings.maxkeys or None
         self.durability.change(settings)
         self.histories.change(settings)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from bloomtide import system
 from bloomtide.durable.policy import Sync
 from bloomtide.errors import ParameterError, require
 
@@ -26,6 +27,7 @@ CHANGEABLE = frozenset(
         "appendfsync", "auto_aof_rewrite_percentage", "auto_aof_rewrite_min_size", "timeout",
         "auth_timeout", "maxclients", "client_query_buffer_limit", "client_output_buffer_limit",
         "client_output_seconds", "shutdown_timeout", "http_timeout", "maxkeys",
+        "maxmemory",
     }
 )  # fmt: skip
 """Settings that CONFIG SET may change while the server runs."""
@@ -65,8 +67,9 @@ class Settings:
     """Connections of HTTP at a time."""
     http_timeout: int = 20
     """Seconds in which a client of HTTP must have sent the head of a request."""
-    maxmemory: int = 0
-    """Bytes for all structures together; 0 for no limit."""
+    maxmemory: int = field(default_factory=lambda: system.memory() // 2)
+    """Bytes for all structures together; 0 for no limit. Half of the machine's or the container's
+    memory if nothing is said: a child that writes a snapshot may need as much again."""
     maxkeys: int = 0
     """Names of structures, and by themselves of histories; 0 for no limit."""
     maxclients: int = 10_000

@@ -15,6 +15,7 @@ use crate::system::{self, Guarded};
 use memmap2::{MmapMut, MmapOptions};
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes in one line.
@@ -202,7 +203,9 @@ pub fn bytes_for(bits: u64) -> u64 {
 
 /// This machine's memory. A filter beyond it would be killed while being filled, not refused.
 pub fn physical_memory() -> u64 {
-    system::physical_memory().unwrap_or(isize::MAX as u64)
+    // Asking the system takes as long as making a small filter.
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| system::physical_memory().unwrap_or(isize::MAX as u64))
 }
 
 #[cfg(test)]

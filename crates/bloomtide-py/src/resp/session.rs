@@ -8,9 +8,12 @@ use bloomtide_resp::wire::reply::Reply;
 use bloomtide_resp::{Keyspace as Core, Session as CoreSession};
 use pyo3::types::{PyBytes, PyList};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// From this many bytes on the interpreter is let go meanwhile: shorter work is over before another thread wakes.
 const LONG: usize = 16 << 10;
+/// After this time a client's other requests wait, so that others get their turn.
+const TURN: Duration = Duration::from_millis(1);
 
 /// One client: bytes in, answers out.
 #[pyclass(module = "bloomtide._core", frozen)]
@@ -30,11 +33,13 @@ impl Session {
         &self,
         py: Python<'py>,
         bytes: usize,
-        work: impl FnOnce(&mut Core, &mut CoreSession) + Send,
+        work: impl FnOnce(&mut Core, &mut CoreSession, &mut dyn FnMut() -> bool) + Send,
     ) -> Bound<'py, PyBytes> {
         let work = || {
             let mut core = locked(&self.core);
-            work(&mut locked(&self.keyspace), &mut core);
+            let mut keyspace = locked(&self.keyspace);
+            let start = Instant::now();
+            work(&mut keyspace, &mut core, &mut || start.elapsed() < TURN);
         };
         if bytes < LONG {
             work()
@@ -52,7 +57,9 @@ impl Session {
 impl Session {
     /// Does everything that is whole in what the client sent, now and before; the answers.
     fn execute<'py>(&self, py: Python<'py>, data: &[u8], now: f64) -> Bound<'py, PyBytes> {
-        self.work(py, data.len(), |keyspace, session| keyspace.execute(session, data, now))
+        self.work(py, data.len(), |keyspace, session, go_on| {
+            keyspace.execute_while(session, data, now, go_on);
+        })
     }
 
     /// Answers the command that waits in `foreign`, and goes on.
@@ -71,9 +78,9 @@ impl Session {
         encoded.set_protocol(locked(&self.core).reply.protocol());
         encode(&mut encoded, reply, 0)?;
         let buffered = locked(&self.core).buffered();
-        Ok(self.work(py, buffered, |keyspace, session| {
+        Ok(self.work(py, buffered, |keyspace, session, go_on| {
             session.reply.append(&encoded);
-            keyspace.resume(session, now);
+            keyspace.resume(session, now, go_on);
         }))
     }
 

@@ -205,7 +205,7 @@ fn compact(call: &mut Call<'_>) -> Answer {
 // ---- asking
 
 fn count(call: &mut Call<'_>) -> Answer {
-    let filter = call.store.get::<Cuckoo>(call.args.at(1)).unwrap_or_default();
+    let filter = sets::asked::<Cuckoo>(call.store, call.args.at(1))?;
     call.reply.count(filter.map_or(0, |filter| filter.count(call.args.at(2))));
     Ok(())
 }

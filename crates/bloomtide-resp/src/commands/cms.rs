@@ -5,6 +5,7 @@ use super::words::{self, Field, note};
 use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::store::Slot;
+use crate::structure::Structure;
 use crate::structures::{CountMin, CountMinPlan, FULL, HASHER};
 use crate::wire::number;
 use bloomtide_core::Error;
@@ -120,6 +121,8 @@ fn merge(call: &mut Call<'_>) -> Answer {
     let sketch = |slot: Slot| call.store.at::<CountMin>(slot);
     let parts = sources.iter().map(|(slot, weight)| Ok((sketch(*slot)?, *weight)));
     let parts = parts.collect::<Result<Vec<_>, Failure>>()?;
+    // The old one and the new one are there together for a moment.
+    call.store.admit(sketch(target)?.bytes())?;
     let merged = sketch(target)?.merged(&parts).map_err(|error| match error {
         Error::Incompatible { .. } => Failure::new("CMS: width/depth is not equal"),
         Error::Parameter { .. } => Failure::new("CMS: MERGE overflow"),

@@ -59,8 +59,7 @@ fn select(call: &mut Call<'_>) -> Answer {
 }
 
 fn log_in(call: &mut Call<'_>, name: &[u8], password: &[u8]) -> Answer {
-    let wrong = "WRONGPASS invalid username-password pair or user is disabled.";
-    let user = call.users.authenticate(name, password).ok_or(Failure::new(wrong))?;
+    let user = call.users.authenticate(name, password).ok_or(Failure::WRONG_PASSWORD)?;
     call.session.user = Some(user.name().to_owned());
     call.session.seat = Default::default();
     Ok(())

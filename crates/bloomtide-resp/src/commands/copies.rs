@@ -83,7 +83,7 @@ fn copy(call: &mut Call<'_>) -> Answer {
         return Ok(());
     };
     let expires = call.store.expires(source);
-    let bytes = call.store.get_any(from).map_or(0, Structure::bytes);
+    let bytes = call.store.get_any(from).map_or(0, Structure::admitted);
     call.store.admit_as(to, bytes)?;
     if let Some(structure) = call.store.get_any(from) {
         let structure = twin(structure)?;
@@ -134,7 +134,7 @@ fn restore(call: &mut Call<'_>) -> Answer {
     // What it becomes takes about as much as the payload, and is held beside it for a moment.
     call.store.admit_as(name, payload.len() as u64)?;
     let structure = Arriving::whole(payload).ok_or(BAD_DUMP)?;
-    call.store.admit_as(name, structure.bytes())?;
+    call.store.admit_as(name, structure.admitted())?;
     if expires.is_some_and(|time| time <= millis(call.now)) {
         if call.store.remove(name).is_some() {
             call.changes.note(call.now, &[b"DEL", name]);

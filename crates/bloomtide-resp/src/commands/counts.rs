@@ -139,6 +139,8 @@ fn merge(call: &mut Call<'_>) -> Answer {
         slots.push(call.store.find(name).ok_or(NOT_FOUND)?);
     }
     let ours = call.store.at::<Counts>(target)?;
+    // The old one and the new one are there together for a moment.
+    call.store.admit(ours.bytes())?;
     let others = slots.iter().map(|slot| call.store.at::<Counts>(*slot));
     let merged = ours.merged(&others.collect::<Result<Vec<_>, _>>()?)?;
     call.store.admit(merged.bytes().saturating_sub(ours.bytes()))?;

@@ -1,6 +1,7 @@
 //! Commands that the host answers, if it says so: about the process, its files and its other parts.
 
 use crate::command::{Command, Keys, is};
+use crate::keyspace::REFUSED;
 
 const HOST: u32 = is::ADMIN | is::DANGEROUS;
 
@@ -22,6 +23,7 @@ pub const TABLE: &[Command] = &[
     Command::foreign("INFO", -1, is::DANGEROUS | is::LOADING, Keys::NONE),
     Command::foreign("CONFIG", -2, HOST | is::LOADING, Keys::NONE),
     Command::foreign("CLIENT", -2, is::CONNECTION | is::LOADING | is::PARENT, Keys::NONE),
+    Command::foreign(REFUSED, 1, is::CONNECTION | is::PART, Keys::NONE),
     Command::foreign("SAVE", 1, HOST, Keys::NONE),
     Command::foreign("BGSAVE", -1, HOST, Keys::NONE),
     Command::foreign("BGREWRITEAOF", 1, HOST, Keys::NONE),

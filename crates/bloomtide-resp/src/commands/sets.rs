@@ -7,6 +7,7 @@
 use super::words::{self, NOT_FOUND, note};
 use crate::command::Call;
 use crate::failure::{Answer, Failure};
+use crate::store::Store;
 use crate::structure::{self, Kind, Structure};
 use crate::structures::{Arriving, Membership};
 use crate::wire::number;
@@ -19,15 +20,26 @@ const CHUNK: usize = 16 << 20;
 const BAD: Failure = Failure::new("ERR received bad data");
 const NOT_A_NUMBER: Failure = Failure::new("ERR Second argument must be numeric");
 
-/// A key of another kind is a filter without keys, as RedisBloom has it.
+/// The filter to ask. A key of another kind is a filter without keys, as RedisBloom has it; one that is still
+/// arriving is an error: of its keys nothing is known yet.
+pub(super) fn asked<'a, T: Structure>(
+    store: &'a mut Store,
+    name: &[u8],
+) -> Result<Option<&'a T>, Failure> {
+    match store.get::<T>(name) {
+        Err(failure) if failure != Failure::ARRIVING => Ok(None),
+        found => found,
+    }
+}
+
 pub(super) fn exists<T: Membership>(call: &mut Call<'_>) -> Answer {
-    let filter = call.store.get::<T>(call.args.at(1)).unwrap_or_default();
+    let filter = asked::<T>(call.store, call.args.at(1))?;
     call.reply.bool(filter.is_some_and(|filter| filter.contains(call.args.at(2))));
     Ok(())
 }
 
 pub(super) fn mexists<T: Membership>(call: &mut Call<'_>) -> Answer {
-    let filter = call.store.get::<T>(call.args.at(1)).unwrap_or_default();
+    let filter = asked::<T>(call.store, call.args.at(1))?;
     let keys = call.args.from(2);
     call.reply.array(keys.len());
     for key in keys.iter() {
@@ -89,8 +101,7 @@ pub(super) fn load<T: Structure>(call: &mut Call<'_>) -> Answer {
     match call.store.find(name) {
         None if iterator == 1 => {
             let arriving = Arriving::new(data).filter(|it| it.tag == tag).ok_or(BAD)?;
-            // Both the chunks and what they become must fit at the end.
-            call.store.admit_as(name, arriving.total.saturating_mul(2))?;
+            call.store.admit_as(name, arriving.admitted())?;
             call.store.insert(name, Box::new(arriving));
         }
         None => return Err(NOT_FOUND),
@@ -100,12 +111,15 @@ pub(super) fn load<T: Structure>(call: &mut Call<'_>) -> Answer {
             if iterator != 1 + arriving.bytes() + data.len() as u64 {
                 return Err(BAD);
             }
-            match arriving.take(data) {
-                Some(None) => call.store.recount(slot),
-                Some(Some(structure)) => {
+            let (admitted, taken) = (arriving.admitted(), arriving.take(data));
+            // Larger than was admitted it is only if somebody made the chunks up.
+            let more = |structure: &dyn Structure| structure.admitted().saturating_sub(admitted);
+            match taken {
+                Some(None) => {}
+                Some(Some(structure)) if call.store.admit(more(&*structure)).is_ok() => {
                     call.store.insert(name, structure);
                 }
-                None => {
+                _ => {
                     call.store.remove(name);
                     call.changes.note(call.now, &[b"DEL", name]);
                     return Err(BAD);

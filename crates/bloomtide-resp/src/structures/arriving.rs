@@ -74,6 +74,11 @@ impl Structure for Arriving {
         self.bytes.len() as u64
     }
 
+    /// All chunks, and what they become: both are there at the end.
+    fn admitted(&self) -> u64 {
+        self.total.saturating_mul(2)
+    }
+
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.head)?;
         out.write_all(&self.bytes)

@@ -30,7 +30,8 @@ impl Default for BloomGoal {
 }
 
 impl BloomGoal {
-    fn plan(&self) -> Result<ScalablePlan> {
+    /// The sizes.
+    pub fn plan(&self) -> Result<ScalablePlan> {
         ScalablePlan {
             capacity: self.capacity,
             error_rate: self.error,

@@ -25,12 +25,15 @@ pub struct Urls {
     pub filter: Box<UrlFilter>,
     /// URLs that were certainly new.
     pub items: u64,
+    /// Memory with all layers, which come with the depth of URLs.
+    most: u64,
 }
 
 impl Urls {
     /// No URLs yet.
     pub fn new(plan: UrlPlan) -> Result<Self> {
-        Ok(Urls { filter: Box::new(UrlFilter::new(plan, HASHER)?), items: 0 })
+        let most = bytes_at_most(&plan)?;
+        Ok(Urls { filter: Box::new(UrlFilter::new(plan, HASHER)?), items: 0, most })
     }
 
     /// Adds the URL and its prefixes; true iff it was certainly absent before.
@@ -50,6 +53,10 @@ impl Structure for Urls {
         self.filter.bytes()
     }
 
+    fn admitted(&self) -> u64 {
+        self.most
+    }
+
     fn summary(&self) -> Summary {
         let plan = self.filter.whole().plan();
         expected(self.items, plan.bits, plan.hashes, |items| plan.error_at(items))
@@ -65,6 +72,7 @@ impl Structure for Urls {
         let [items] = take(&mut from)?;
         let filter = loaded!(Url, from.rest());
         HASHER.require_same(filter.hasher())?;
-        Ok(Urls { filter, items })
+        let most = bytes_at_most(filter.plan())?;
+        Ok(Urls { filter, items, most })
     }
 }

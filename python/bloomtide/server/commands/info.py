@@ -86,6 +86,7 @@ def about_stats(server: Server) -> Fields:
         "total_error_replies": stats["errors"],
         "unknown_commands": stats["unknown"],
         "expired_keys": stats["expired"],
+        "acl_access_denied_auth": server.refusals.count,
         "evicted_keys": 0,
         "keyspace_hits": stats["hits"],
         "keyspace_misses": stats["misses"],
