@@ -6,7 +6,7 @@ use crate::command::{Call, Command, Keys, is};
 use crate::failure::{Answer, Failure};
 use crate::store::Slot;
 use crate::structure::Structure;
-use crate::structures::{Bloom, BloomGoal};
+use crate::structures::{Bloom, BloomGoal, Layer};
 use crate::wire::number;
 use crate::wire::request::Args;
 
@@ -209,12 +209,12 @@ fn card(call: &mut Call<'_>) -> Answer {
 fn info(call: &mut Call<'_>) -> Answer {
     let args = call.args;
     let bloom = call.store.get::<Bloom>(args.at(1))?.ok_or(NOT_FOUND)?;
-    let capacity = bloom.layers().map(|(plan, ..)| plan.capacity).sum();
+    let capacity = bloom.layers().iter().map(|layer| layer.capacity).sum();
     let expansion = bloom.expansion().map_or(Field::Nothing, |it| Field::Count(it.into()));
     let fields = [
         ("Capacity", Field::Count(capacity)),
         ("Size", Field::Count(bloom.bytes())),
-        ("Number of filters", Field::Count(bloom.layers().count() as u64)),
+        ("Number of filters", Field::Count(bloom.layers().len() as u64)),
         ("Number of items inserted", Field::Count(bloom.items)),
         ("Expansion rate", expansion),
     ];
@@ -241,15 +241,13 @@ fn info(call: &mut Call<'_>) -> Answer {
 /// One line for the whole, and one for each layer.
 fn debug(call: &mut Call<'_>) -> Answer {
     let bloom = call.store.get::<Bloom>(call.args.at(1))?.ok_or(NOT_FOUND)?;
-    call.reply.array(bloom.layers().count() + 1);
+    let layers = bloom.layers();
+    call.reply.array(layers.len() + 1);
     call.reply.bulk(format!("size:{}", bloom.items).as_bytes());
-    for (plan, items, bytes) in bloom.layers() {
+    for Layer { capacity, error_rate, cells, hashes, items, bytes, .. } in layers {
         let line = format!(
-            "bytes:{bytes} bits:{} hashes:{} hashwidth:64 capacity:{} size:{items} ratio:{}",
-            plan.cells(),
-            plan.hashes(),
-            plan.capacity,
-            plan.error_rate,
+            "bytes:{bytes} bits:{cells} hashes:{hashes} hashwidth:64 capacity:{capacity} \
+             size:{items} ratio:{error_rate}",
         );
         call.reply.bulk(line.as_bytes());
     }

@@ -1,11 +1,15 @@
 //! A structure that comes in chunks, by BF.LOADCHUNK and its siblings: kept as it comes, until all of it is there.
 //!
-//! The first chunk says how long the rest is and has its checksum; the rest is what the structure wrote.
+//! The first chunk says how long the rest is and has its checksum; the rest is what the structure wrote. Of a dump of
+//! RedisBloom the first chunk says how long the filters are, and there is no checksum.
 
+use super::bloom::Bloom;
+use super::redisbloom::Chain;
 use crate::fields::Sum;
 use crate::structure::{self, Kind, Structure};
 use bloomtide_core::format::{self, Header};
 use bloomtide_core::{Error, Result};
+use std::any::TypeId;
 use std::io::{self, Write};
 
 /// What the first chunk adds to the common header: the structure's tag and three zeros, the checksum of the rest.
@@ -16,12 +20,13 @@ const HEAD: usize = format::header_len(ADDED);
 /// What has come so far.
 #[derive(Debug)]
 pub struct Arriving {
-    head: [u8; HEAD],
+    head: Box<[u8]>,
     /// The kind that it says it is.
     pub tag: u8,
     /// Bytes that will come.
     pub total: u64,
-    sum: u32,
+    /// The checksum of the rest; None for a dump of RedisBloom.
+    sum: Option<u32>,
     bytes: Vec<u8>,
 }
 
@@ -37,11 +42,19 @@ impl Arriving {
 
     /// Begins with the first chunk.
     pub fn new(head: &[u8]) -> Option<Self> {
-        let head: [u8; HEAD] = head.try_into().ok()?;
-        let header = Header::read(&head, Some(format::Kind::Chunk)).ok()?;
+        let bytes = Vec::new();
+        if !head.starts_with(&format::MAGIC) {
+            let (tag, total) = (Kind::of_type(TypeId::of::<Bloom>()).tag, Chain::announced(head)?);
+            return Some(Arriving { head: head.into(), tag, total, sum: None, bytes });
+        }
+        if head.len() != HEAD {
+            return None;
+        }
+        let header = Header::read(head, Some(format::Kind::Chunk)).ok()?;
         let [tag, 0, 0, 0, sum @ ..] = *header.fields::<ADDED>().ok()? else { return None };
         let total = header.length.checked_sub(HEAD as u64)?;
-        Some(Arriving { head, tag, total, sum: u32::from_le_bytes(sum), bytes: Vec::new() })
+        let sum = Some(u32::from_le_bytes(sum));
+        Some(Arriving { head: head.into(), tag, total, sum, bytes })
     }
 
     /// The structure whose chunks these are, one after the other, if all are there and sound.
@@ -58,7 +71,14 @@ impl Arriving {
         if self.bytes() < self.total {
             return Some(None);
         }
-        if self.bytes() > self.total || crc32c::crc32c(&self.bytes) != self.sum {
+        if self.bytes() > self.total {
+            return None;
+        }
+        let Some(sum) = self.sum else {
+            let bloom = Bloom::dumped(&[&self.head, &self.bytes[..]].concat()).ok()?;
+            return Some(Some(Box::new(bloom)));
+        };
+        if crc32c::crc32c(&self.bytes) != sum {
             return None;
         }
         structure::read(self.tag, &self.bytes).ok().map(Some)
@@ -86,7 +106,10 @@ impl Structure for Arriving {
 
     fn read(bytes: &[u8]) -> Result<Self> {
         let wrong = || Error::Field { name: "arriving", got: format!("{} bytes", bytes.len()) };
-        let (head, rest) = bytes.split_at_checked(HEAD).ok_or_else(wrong)?;
+        let ours = bytes.starts_with(&format::MAGIC);
+        let len = if ours { Some(HEAD) } else { Chain::head_len(bytes) };
+        let cut = len.and_then(|len| bytes.split_at_checked(len));
+        let (head, rest) = cut.ok_or_else(wrong)?;
         let mut this = Arriving::new(head).ok_or_else(wrong)?;
         this.bytes.extend_from_slice(rest);
         if this.bytes() < this.total { Ok(this) } else { Err(wrong()) }

@@ -2,8 +2,10 @@
 //!
 //! # Invariants
 //! I1  `items` is the number of keys that were called new.
-//! I2  `room` is what the newest layer may still take; with none, a new key is taken only by `add_growing`.
+//! I2  In a filter that RedisBloom dumped, keys are hashed and lie as there (`redisbloom.rs`).
+//! I3  `room` is what the newest layer may still take; with none, a new key is taken only by `add_growing`.
 
+use super::redisbloom::Chain;
 use super::{HASHER, Membership, loaded};
 use crate::structure::{Structure, Summary};
 use bloomtide_core::filters::LayerPlan;
@@ -51,10 +53,38 @@ impl BloomGoal {
     }
 }
 
+/// In the place of the expansion: what follows is a dump of RedisBloom, with its own.
+const DUMPED: u32 = u32::MAX;
+
+#[derive(Debug)]
+enum Filter {
+    Ours(ScalableBloomFilter),
+    Dumped(Chain),
+}
+
+/// The sizes of one layer, and what is in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer {
+    /// New keys that it takes.
+    pub capacity: u64,
+    /// Its error with so many.
+    pub error_rate: f64,
+    /// Bits.
+    pub cells: u64,
+    /// Bits of a key.
+    pub hashes: u32,
+    /// Keys that it took.
+    pub items: u64,
+    /// Memory.
+    pub bytes: u64,
+    /// Its error now.
+    pub error: f64,
+}
+
 /// A filter.
 #[derive(Debug)]
 pub struct Bloom {
-    filter: ScalableBloomFilter,
+    filter: Filter,
     expansion: u32,
     /// Keys that were called new.
     pub items: u64,
@@ -64,19 +94,27 @@ pub struct Bloom {
 impl Bloom {
     /// An empty filter.
     pub fn new(goal: BloomGoal) -> Result<Self> {
-        let filter = ScalableBloomFilter::new(goal.plan()?, HASHER)?;
+        let filter = Filter::Ours(ScalableBloomFilter::new(goal.plan()?, HASHER)?);
         Ok(Bloom { filter, expansion: goal.expansion, items: 0, room: goal.capacity })
     }
 
     /// Adds a key: whether it was certainly absent. None, and nothing is changed, if it is new and there is no room.
     #[inline]
     pub fn add(&mut self, key: &[u8]) -> Option<bool> {
-        let hash = HASHER.bytes(key);
         if self.room == 0 {
-            return self.filter.contains(hash).then_some(false);
+            return self.contains(key).then_some(false);
         }
-        // There is room, so no layer is made; where memory is short all the same, `add_growing` gives the error.
-        let new = self.filter.add(hash).ok()?;
+        let new = match &mut self.filter {
+            // There is room, so no layer is made; where memory is short all the same, `add_growing` gives the error.
+            Filter::Ours(filter) => filter.add(HASHER.bytes(key)).ok()?,
+            Filter::Dumped(chain) => {
+                let new = !chain.contains(key);
+                if new {
+                    chain.add(key);
+                }
+                new
+            }
+        };
         self.items += u64::from(new);
         self.room -= u64::from(new);
         Some(new)
@@ -84,21 +122,40 @@ impl Bloom {
 
     /// Memory of the next layer; None if there is never one.
     pub fn next_bytes(&self) -> Option<Result<u64>> {
-        let next = self.filter.layers().len() as u32;
-        (self.expansion > 0).then(|| Ok(self.filter.plan().layer(next)?.bytes()))
+        (self.expansion > 0).then(|| match &self.filter {
+            Filter::Ours(filter) => Ok(filter.plan().layer(filter.layers().len() as u32)?.bytes()),
+            Filter::Dumped(chain) => chain.next_bytes(),
+        })
     }
 
     /// Adds a new key that makes the next layer.
     pub fn add_growing(&mut self, key: &[u8]) -> Result<()> {
-        self.filter.add(HASHER.bytes(key))?;
+        match &mut self.filter {
+            Filter::Ours(filter) => {
+                filter.add(HASHER.bytes(key))?;
+            }
+            Filter::Dumped(chain) => {
+                chain.grow()?;
+                chain.add(key);
+            }
+        }
         self.recount();
         Ok(())
     }
 
+    /// The filter of a dump of RedisBloom: its chunks, joined.
+    pub(super) fn dumped(bytes: &[u8]) -> Result<Self> {
+        let chain = Chain::read(bytes)?;
+        let (expansion, filter) = (chain.growth(), Filter::Dumped(chain));
+        let mut this = Bloom { filter, expansion, items: 0, room: 0 };
+        this.recount();
+        Ok(this)
+    }
+
     fn recount(&mut self) {
-        self.items = self.filter.layer_items().sum();
-        let newest = self.layers().last();
-        self.room = newest.map_or(0, |(plan, items, _)| plan.capacity.saturating_sub(items));
+        self.items = self.layers().iter().map(|layer| layer.items).sum();
+        let newest = self.layers().last().copied();
+        self.room = newest.map_or(0, |layer| layer.capacity.saturating_sub(layer.items));
     }
 
     /// How much larger each layer is than the one before; None if it does not grow.
@@ -107,16 +164,33 @@ impl Bloom {
     }
 
     /// The sizes, the keys and the memory of each layer.
-    pub fn layers(&self) -> impl Iterator<Item = (&LayerPlan, u64, u64)> {
-        let counted = self.filter.layer_items().zip(self.filter.layer_bytes());
-        self.filter.layers().zip(counted).map(|(plan, (items, bytes))| (plan, items, bytes))
+    pub fn layers(&self) -> Vec<Layer> {
+        match &self.filter {
+            Filter::Ours(filter) => {
+                let counted = filter.layer_items().zip(filter.layer_bytes());
+                let layer = |(plan, (items, bytes)): (&LayerPlan, (u64, u64))| Layer {
+                    capacity: plan.capacity,
+                    error_rate: plan.error_rate,
+                    cells: plan.cells(),
+                    hashes: plan.hashes(),
+                    items,
+                    bytes,
+                    error: plan.error_at(items as f64),
+                };
+                filter.layers().zip(counted).map(layer).collect()
+            }
+            Filter::Dumped(chain) => chain.layers().collect(),
+        }
     }
 }
 
 impl Membership for Bloom {
     #[inline]
     fn contains(&self, key: &[u8]) -> bool {
-        self.filter.contains(HASHER.bytes(key))
+        match &self.filter {
+            Filter::Ours(filter) => filter.contains(HASHER.bytes(key)),
+            Filter::Dumped(chain) => chain.contains(key),
+        }
     }
 }
 
@@ -126,29 +200,43 @@ impl Structure for Bloom {
     }
 
     fn bytes(&self) -> u64 {
-        self.filter.bytes()
+        match &self.filter {
+            Filter::Ours(filter) => filter.bytes(),
+            Filter::Dumped(chain) => chain.layers().map(|layer| layer.bytes).sum(),
+        }
     }
 
     fn summary(&self) -> Summary {
         let (mut cells, mut used, mut error) = (0.0, 0.0, 0.0);
-        for (plan, items, _) in self.layers() {
-            let (m, n) = (plan.cells() as f64, items as f64);
+        for layer in self.layers() {
+            let (m, n) = (layer.cells as f64, layer.items as f64);
             cells += m;
-            used += m * sizing::classic_fill(n, m, plan.hashes());
-            error += plan.error_at(n);
+            used += m * sizing::classic_fill(n, m, layer.hashes);
+            error += layer.error;
         }
         Summary { items: self.items as f64, fill: used / cells, error: error.min(1.0) }
     }
 
-    /// The expansion, then the filter's snapshot.
+    /// The expansion, then the filter's snapshot; or a mark, then the chunks of RedisBloom.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(&self.expansion.to_le_bytes())?;
-        snapshot::write_to(&self.filter, out)
+        match &self.filter {
+            Filter::Ours(filter) => {
+                out.write_all(&self.expansion.to_le_bytes())?;
+                snapshot::write_to(filter, out)
+            }
+            Filter::Dumped(chain) => {
+                out.write_all(&DUMPED.to_le_bytes())?;
+                chain.write(out)
+            }
+        }
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
         let mut from = Reader::new(bytes, "bloom");
         let expansion = u32::from_le_bytes(from.fixed()?);
+        if expansion == DUMPED {
+            return Bloom::dumped(from.rest());
+        }
         let filter = loaded!(Scalable, from.rest());
         let plan = filter.plan();
         let (error, capacity, hasher) = (plan.error_rate, plan.capacity, filter.hasher());
@@ -160,7 +248,7 @@ impl Structure for Bloom {
             let got = format!("{plan:?} with expansion {expansion}, hashed by {}", hasher.name());
             return Err(Error::Field { name: "bloom", got });
         }
-        let mut this = Bloom { filter, expansion, items: 0, room: 0 };
+        let mut this = Bloom { filter: Filter::Ours(filter), expansion, items: 0, room: 0 };
         this.recount();
         Ok(this)
     }

@@ -6,6 +6,7 @@ mod count_min;
 mod counts;
 mod cuckoo;
 mod fading;
+mod redisbloom;
 mod t_digest;
 mod table;
 mod text;
@@ -13,7 +14,7 @@ mod top_k;
 mod urls;
 
 pub use arriving::Arriving;
-pub use bloom::{Bloom, BloomGoal};
+pub use bloom::{Bloom, BloomGoal, Layer};
 pub use count_min::{CountMin, CountMinPlan, FULL};
 pub use counts::{COUNT_KINDS, Counts, CountsPlan};
 pub use cuckoo::{Cuckoo, CuckooGoal};
