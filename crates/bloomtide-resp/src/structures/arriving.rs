@@ -4,10 +4,13 @@
 //! RedisBloom the first chunk says how long the filters are, and there is no checksum.
 
 use super::bloom::Bloom;
+use super::cuckoo::Cuckoo;
 use super::redisbloom::Chain;
-use crate::fields::Sum;
+use super::redisbloom_cuckoo::{self, Tables};
+use crate::fields::{Sum, put, take};
 use crate::structure::{self, Kind, Structure};
 use bloomtide_core::format::{self, Header};
+use bloomtide_core::history::varint::Reader;
 use bloomtide_core::{Error, Result};
 use std::any::TypeId;
 use std::io::{self, Write};
@@ -44,7 +47,11 @@ impl Arriving {
     pub fn new(head: &[u8]) -> Option<Self> {
         let bytes = Vec::new();
         if !head.starts_with(&format::MAGIC) {
-            let (tag, total) = (Kind::of_type(TypeId::of::<Bloom>()).tag, Chain::announced(head)?);
+            let (id, total) = match head.len() {
+                redisbloom_cuckoo::HEAD => (TypeId::of::<Cuckoo>(), Tables::announced(head)?),
+                _ => (TypeId::of::<Bloom>(), Chain::announced(head)?),
+            };
+            let tag = Kind::of_type(id).tag;
             return Some(Arriving { head: head.into(), tag, total, sum: None, bytes });
         }
         if head.len() != HEAD {
@@ -75,8 +82,12 @@ impl Arriving {
             return None;
         }
         let Some(sum) = self.sum else {
-            let bloom = Bloom::dumped(&[&self.head, &self.bytes[..]].concat()).ok()?;
-            return Some(Some(Box::new(bloom)));
+            let dump = [&self.head, &self.bytes[..]].concat();
+            return Some(Some(if self.head.len() == redisbloom_cuckoo::HEAD {
+                Box::new(Cuckoo::dumped(&dump).ok()?)
+            } else {
+                Box::new(Bloom::dumped(&dump).ok()?)
+            }));
         };
         if crc32c::crc32c(&self.bytes) != sum {
             return None;
@@ -100,16 +111,16 @@ impl Structure for Arriving {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        put(out, &[self.head.len() as u64])?;
         out.write_all(&self.head)?;
         out.write_all(&self.bytes)
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
         let wrong = || Error::Field { name: "arriving", got: format!("{} bytes", bytes.len()) };
-        let ours = bytes.starts_with(&format::MAGIC);
-        let len = if ours { Some(HEAD) } else { Chain::head_len(bytes) };
-        let cut = len.and_then(|len| bytes.split_at_checked(len));
-        let (head, rest) = cut.ok_or_else(wrong)?;
+        let mut from = Reader::new(bytes, "arriving");
+        let [len] = take(&mut from)?;
+        let (head, rest) = (from.bytes(len)?, from.rest());
         let mut this = Arriving::new(head).ok_or_else(wrong)?;
         this.bytes.extend_from_slice(rest);
         if this.bytes() < this.total { Ok(this) } else { Err(wrong()) }

@@ -4,14 +4,17 @@
 //! made, `expansion` times as large. A layer is full for a key, too, when the key's counters are: so a counter
 //! that keys share rarely sticks, and removing stays possible.
 //!
+//! A filter that RedisBloom dumped is a cuckoo filter, and stays one (`redisbloom_cuckoo.rs`).
+//!
 //! # Invariants
-//! I1  There is at least one layer; layer i is made for capacity * expansion^i keys.
+//! I1  There is at least one layer, unless RedisBloom dumped it; layer i is made for capacity * expansion^i keys.
 //! I2  `items` is the number of keys that went in and were not taken away, the sum of those of the layers.
 //!
 //! # Errors in answers
 //! As `CountingBloomFilter`. The error of all layers together is below that of a cuckoo filter with buckets of
 //! this size and fingerprints of eight bits: 2 b / 255.
 
+use super::redisbloom_cuckoo::Tables;
 use super::{HASHER, Membership, loaded};
 use crate::fields::{put, take};
 use crate::structure::{Structure, Summary};
@@ -28,6 +31,8 @@ const FULL: u64 = 14;
 /// How much rarer a wrong "present" is in a layer beyond the first than the goal asks: a key that is taken away is
 /// looked for there first, and taken from the wrong layer it would take another key with it.
 const RARE: f64 = 100.0;
+/// In the place of the capacity: what follows is a dump of RedisBloom.
+const DUMPED: u64 = u64::MAX;
 /// Layers there may be beside the first.
 pub const MAX_EXPANSIONS: usize = 32;
 
@@ -89,6 +94,8 @@ pub struct Cuckoo {
     /// What it was made for.
     pub goal: CuckooGoal,
     layers: Vec<Layer>,
+    /// What RedisBloom dumped, instead of all layers.
+    dumped: Option<Tables>,
     /// Keys inside.
     pub items: u64,
     /// Keys that were taken away.
@@ -99,12 +106,31 @@ impl Cuckoo {
     /// An empty filter.
     pub fn new(goal: CuckooGoal) -> Result<Self> {
         let filter = CountingBloomFilter::new(goal.layer(0)?, HASHER)?;
-        Ok(Cuckoo { goal, layers: vec![Layer { filter, items: 0 }], items: 0, deleted: 0 })
+        let layers = vec![Layer { filter, items: 0 }];
+        Ok(Cuckoo { goal, layers, dumped: None, items: 0, deleted: 0 })
+    }
+
+    /// The filter of a dump of RedisBloom: its chunks, joined.
+    pub(super) fn dumped(bytes: &[u8]) -> Result<Self> {
+        let tables = Tables::read(bytes)?;
+        let goal = CuckooGoal {
+            capacity: tables.capacity(),
+            bucket: tables.places.into(),
+            iterations: tables.moves.into(),
+            expansion: tables.expansion.into(),
+        };
+        let (items, deleted) = (tables.items, tables.deleted);
+        Ok(Cuckoo { goal, layers: Vec::new(), dumped: Some(tables), items, deleted })
     }
 
     /// Adds a key once more; false, and nothing is changed, if the newest layer is full for it.
     #[inline]
     pub fn add(&mut self, key: &[u8]) -> bool {
+        if let Some(tables) = &mut self.dumped {
+            let added = tables.add(key);
+            self.items += u64::from(added);
+            return added;
+        }
         let capacity = self.goal.layer_capacity(self.layers.len() - 1);
         let Some(newest) = self.layers.last_mut() else { return false };
         let hash = HASHER.bytes(key);
@@ -119,6 +145,9 @@ impl Cuckoo {
 
     /// Memory of the next layer; None if there is never one.
     pub fn next_bytes(&self) -> Option<Result<u64>> {
+        if let Some(tables) = &self.dumped {
+            return tables.next_bytes().map(Ok);
+        }
         if self.goal.expansion == 0 || self.layers.len() > MAX_EXPANSIONS {
             return None;
         }
@@ -127,6 +156,9 @@ impl Cuckoo {
 
     /// Makes the next layer.
     pub fn grow(&mut self) -> Result<()> {
+        if let Some(tables) = &mut self.dumped {
+            return tables.grow();
+        }
         let plan = self.goal.layer(self.layers.len())?;
         self.layers.push(Layer { filter: CountingBloomFilter::new(plan, HASHER)?, items: 0 });
         Ok(())
@@ -134,6 +166,12 @@ impl Cuckoo {
 
     /// Takes a key away once; false if it is certainly absent.
     pub fn remove(&mut self, key: &[u8]) -> bool {
+        if let Some(tables) = &mut self.dumped {
+            let removed = tables.remove(key);
+            self.items -= u64::from(removed);
+            self.deleted += u64::from(removed);
+            return removed;
+        }
         let hash = HASHER.bytes(key);
         // Newest first, as keys come.
         for layer in self.layers.iter_mut().rev() {
@@ -150,19 +188,25 @@ impl Cuckoo {
     /// How often the key is inside: that often at least, rarely more.
     #[inline]
     pub fn count(&self, key: &[u8]) -> u64 {
+        if let Some(tables) = &self.dumped {
+            return tables.count(key);
+        }
         let hash = HASHER.bytes(key);
         self.layers.iter().map(|layer| layer.filter.count(hash)).sum()
     }
 
     /// Number of layers.
     pub fn layers(&self) -> usize {
-        self.layers.len()
+        self.dumped.as_ref().map_or(self.layers.len(), Tables::len)
     }
 }
 
 impl Membership for Cuckoo {
     #[inline]
     fn contains(&self, key: &[u8]) -> bool {
+        if let Some(tables) = &self.dumped {
+            return tables.contains(key);
+        }
         let hash = HASHER.bytes(key);
         self.layers.iter().rev().any(|layer| layer.filter.contains(hash))
     }
@@ -174,10 +218,18 @@ impl Structure for Cuckoo {
     }
 
     fn bytes(&self) -> u64 {
-        self.layers.iter().map(|layer| layer.filter.plan().bytes()).sum()
+        let layers: u64 = self.layers.iter().map(|layer| layer.filter.plan().bytes()).sum();
+        layers + self.dumped.as_ref().map_or(0, Tables::bytes)
     }
 
     fn summary(&self) -> Summary {
+        if let Some(tables) = &self.dumped {
+            // A wrong fingerprint in one of two buckets of each table.
+            let fill = self.items as f64 / tables.bytes() as f64;
+            let seen = 2.0 * self.goal.bucket as f64 * tables.len() as f64 * fill;
+            let error = 1.0 - (1.0 - 1.0 / 255.0f64).powf(seen);
+            return Summary { items: self.items as f64, fill, error };
+        }
         let (mut cells, mut used, mut right) = (0.0, 0.0, 1.0);
         for layer in &self.layers {
             let (plan, n) = (layer.filter.plan(), layer.items as f64);
@@ -189,8 +241,13 @@ impl Structure for Cuckoo {
         Summary { items: self.items as f64, fill: used / cells, error: 1.0 - right }
     }
 
-    /// Six numbers; then for each layer its keys, the length of its snapshot, and that.
+    /// Six numbers; then for each layer its keys, the length of its snapshot, and that. Or a mark, then the chunks of
+    /// RedisBloom.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(tables) = &self.dumped {
+            put(out, &[DUMPED])?;
+            return tables.write(out);
+        }
         let CuckooGoal { capacity, bucket, iterations, expansion } = self.goal;
         let layers = self.layers.len() as u64;
         put(out, &[capacity, bucket, iterations, expansion, self.deleted, layers])?;
@@ -203,6 +260,9 @@ impl Structure for Cuckoo {
     }
 
     fn read(bytes: &[u8]) -> Result<Self> {
+        if let Some(dump) = bytes.strip_prefix(&DUMPED.to_le_bytes()) {
+            return Cuckoo::dumped(dump);
+        }
         let wrong = |got: String| Error::Field { name: "cuckoo", got };
         let mut from = Reader::new(bytes, "cuckoo");
         let [capacity, bucket, iterations, expansion, deleted, count] = take(&mut from)?;
@@ -223,6 +283,6 @@ impl Structure for Cuckoo {
             all = all.checked_add(items).ok_or_else(|| wrong(format!("{items} keys")))?;
         }
         from.end()?;
-        Ok(Cuckoo { goal, layers, items: all, deleted })
+        Ok(Cuckoo { goal, layers, dumped: None, items: all, deleted })
     }
 }

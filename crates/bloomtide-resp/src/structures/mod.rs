@@ -7,6 +7,7 @@ mod counts;
 mod cuckoo;
 mod fading;
 mod redisbloom;
+mod redisbloom_cuckoo;
 mod t_digest;
 mod table;
 mod text;

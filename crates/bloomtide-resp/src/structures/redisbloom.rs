@@ -55,7 +55,7 @@ pub(super) struct Chain {
 }
 
 /// MurmurHash64A.
-fn murmur(key: &[u8], seed: u64) -> u64 {
+pub(super) fn murmur(key: &[u8], seed: u64) -> u64 {
     const M: u64 = 0xc6a4_a793_5bd1_e995;
     let mixed = |word: u64| {
         let word = word.wrapping_mul(M);
