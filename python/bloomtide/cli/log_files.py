@@ -21,7 +21,7 @@ import glob
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +31,10 @@ from bloomtide.cli.console import CommandError
 from bloomtide.cli.logs import FORM, WHAT
 from bloomtide.cli.positions import UNIT, Content, FileId, Log, Logs, Seen, file_id
 from bloomtide.cli.progress import Advance
-from bloomtide.cli.sources import is_packed, unpacked, unreadable
+from bloomtide.cli.sources import ahead, is_packed, unpacked, unreadable
 
-CHUNK = 1 << 20
-"""Bytes that are read at once."""
+CHUNK = 1 << 18
+"""Bytes that are read at once: few enough for the cache, from reading to counting."""
 LOOK = 1 << 14
 """Bytes at the start of a log by which its format is found when reading begins further behind."""
 GRACE = 60.0
@@ -103,6 +103,8 @@ class _File:
             return
         advance(start)
         while piece := os.pread(self.file.fileno(), CHUNK, start):
+            # The begun line is read again: sooner than put together with its rest.
+            piece = piece[: piece.rfind(b"\n") + 1] or piece
             start += len(piece)
             yield piece
             advance(len(piece))
@@ -246,7 +248,9 @@ class LogFiles:
             log, counted = self._identify(file, status)
             before, known = log.content.offset, log.is_known_in(status)
             if not counted:
-                yield from self._lines(file, log, status)
+                # Read, and unpacked, while the lines before are counted.
+                with contextlib.closing(ahead(self._rest(file, log), file.path)) as pieces:
+                    yield from self._lines(file, log, status, pieces)
                 log.whole = True
             self._logs.see(log, file.seen(status))
             self.done_before += log.content.offset == before
@@ -319,11 +323,13 @@ class LogFiles:
             raise _UnsureError
         return content.offset >= UNIT
 
-    def _lines(self, file: _File, log: Log, status: os.stat_result) -> Iterator[Piece]:
+    def _lines(
+        self, file: _File, log: Log, status: os.stat_result, pieces: Iterable[bytes]
+    ) -> Iterator[Piece]:
         content, begun, amid = None, b"", False
-        for piece in self._rest(file, log):
+        for piece in pieces:
             content = content or copy(log.content)
-            begun += piece
+            begun = begun + piece if begun else piece
             cut = begun.rfind(b"\n") + 1
             if not cut and len(begun) < CHUNK:
                 continue
