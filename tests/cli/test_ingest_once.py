@@ -88,10 +88,10 @@ def test_what_is_read_is_committed_now_and_then(
     commits = 0
     checkpoint = History.checkpoint
 
-    def counted(self: History) -> None:
+    def counted(self: History, *, seal: bool = False) -> None:
         nonlocal commits
         commits += 1
-        checkpoint(self)
+        checkpoint(self, seal=seal)
 
     monkeypatch.setattr(History, "checkpoint", counted)
     run("history", "ingest", store, log, "--error", "0.001%")

@@ -50,6 +50,20 @@ def test_a_power_cut_at_any_write_leaves_events_and_position_in_step(tmp_path: P
         require_all(path)
 
 
+def test_a_checkpoint_that_seals_commits_all_that_is_complete_as_segments(tmp_path: Path) -> None:
+    with History.open(tmp_path / "store", "1m", keep=lambda: None, background=False) as store:
+        store.feed(fill([("a", START), ("b", START + 3600)]), source="log", position=7)
+        store.checkpoint(seal=True)
+        assert [(each.events, each.state) for each in store.segments()] == [
+            (1, "sealed"), (1, "open"),
+        ]  # fmt: skip
+        store.feed(lambda _: None, source="log", position=8)
+        store.checkpoint(seal=True)  # nothing more is complete
+    with History.open(tmp_path / "store", mode="r") as store:
+        assert store.positions == {"log": 8}
+        assert [store.count(key).upper for key in ("a", "b")] == [1, 1]
+
+
 def test_a_full_disk_leaves_events_and_position_in_step(tmp_path: Path) -> None:
     whole = FailingDisk()
     read_on(tmp_path / "whole", whole)

@@ -226,11 +226,12 @@ class History:
         with self._state.lock:
             return self._state.catalogue.positions | self._state.positions
 
-    def checkpoint(self) -> None:
+    def checkpoint(self, *, seal: bool = False) -> None:
         """Everything that was fed so far is on the disk when this returns, with its mark and
-        positions."""
+        positions; with `seal` in segments, as far as it is complete."""
         with self._writing() as state:
-            begin_journal(state, [])
+            if not (seal and self._seal_due(state.now())):
+                begin_journal(state, [])
 
     def flush(self) -> None:
         """Everything added so far is on the disk when this returns."""

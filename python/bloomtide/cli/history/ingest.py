@@ -182,7 +182,7 @@ class Run:
                 self._problems += files.problems.values()
                 self._begun, self._known = sorted(files.begun), files.done_before
             with undisturbed():
-                history.checkpoint()
+                history.checkpoint(seal=not self.stopped)
 
     def read_streams(self, names: Sequence[str], advance: Advance) -> None:
         """Counts what comes from stdin and from pipes, until they end."""
