@@ -219,6 +219,9 @@ SQLITE_TRIGGERS = [
     "CREATE TRIGGER fill AFTER INSERT ON t BEGIN UPDATE t SET k = 5 WHERE id = NEW.id; END",
     "CREATE TRIGGER fill AFTER INSERT ON other BEGIN INSERT INTO t (k) VALUES (5); END",
     'CREATE TRIGGER fill AFTER INSERT ON other BEGIN INSERT OR IGNORE INTO "T" (k) VALUES (5); END',
+    "CREATE TRIGGER fill AFTER INSERT ON other BEGIN INSERT INTO 't' (k) VALUES (5); END",
+    "CREATE TRIGGER fill AFTER INSERT ON other BEGIN UPDATE [t] SET [k] = 5; END",
+    "CREATE TRIGGER fill AFTER INSERT ON other BEGIN UPDATE t SET (id, k) = (1, 5); END",
 ]
 
 
@@ -309,6 +312,42 @@ POSTGRES_WRITERS = {
         " 'BEGIN EXECUTE ''INSERT INTO '' || TG_ARGV[0] || '' DEFAULT VALUES''; RETURN NEW; END'",
         "CREATE TRIGGER fill AFTER INSERT ON other FOR EACH ROW EXECUTE FUNCTION f(1)",
     ),
+    "through a view": (
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN INSERT INTO v (k) VALUES (5); RETURN NEW; END'",
+        "CREATE TRIGGER fill AFTER INSERT ON other FOR EACH ROW EXECUTE FUNCTION f()",
+    ),
+    "another row": (
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RETURN ROW(NEW.id, 5); END'",
+        "CREATE TRIGGER fill BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",
+    ),
+    "a record": (
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'DECLARE r record; BEGIN SELECT * INTO r FROM other; RETURN r; END'",
+        "CREATE TRIGGER fill BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",
+    ),
+    "all of the row": (
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN FOR NEW IN SELECT 1, 5 LOOP END LOOP; RETURN NEW; END'",
+        "CREATE TRIGGER fill BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",
+    ),
+    "letters as numbers": (
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+        """ 'BEGIN INSERT INTO U&"\\0074" (k) VALUES (5); RETURN NEW; END'""",
+        "CREATE TRIGGER fill AFTER INSERT ON other FOR EACH ROW EXECUTE FUNCTION f()",
+    ),
+    "hidden in a literal": (
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM $q$ ' $q$; INSERT INTO t (k) VALUES (5);"
+        " PERFORM $q$ ' $q$; RETURN NEW; END $$",
+        "CREATE TRIGGER fill AFTER INSERT ON other FOR EACH ROW EXECUTE FUNCTION f()",
+    ),
+    "rule of a view": (
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE RULE fill AS ON INSERT TO other DO ALSO INSERT INTO v (k) VALUES (5)",
+    ),
     "rule": ("CREATE RULE fill AS ON INSERT TO other DO ALSO INSERT INTO t (k) VALUES (5)",),
     "rule of the table": ("CREATE RULE fill AS ON UPDATE TO t DO INSTEAD NOTHING",),
 }
@@ -327,18 +366,69 @@ def test_a_trigger_or_rule_of_postgresql_that_may_write_the_key_is_refused(
     refused(lambda: DatabaseGuard(postgres_basket.engine, PLAIN.c.k), "`fill`")
 
 
-def test_a_trigger_that_keeps_a_time_stamp_is_no_obstacle(postgres_basket: Database) -> None:
-    postgres_basket.run("CREATE TABLE t (id serial PRIMARY KEY, k integer, at timestamp)")
+POSTGRES_HARMLESS = {
+    "a time stamp": "NEW.at := now(); RETURN NEW;",
+    "only looks": "IF OLD IS DISTINCT FROM NEW THEN RAISE NOTICE '100 %% of %%', 1, to_jsonb(NEW);"
+    " END IF; RETURN COALESCE(NEW, OLD);",
+    "writes a log": "INSERT INTO log VALUES (NEW.id) ON CONFLICT DO NOTHING;"
+    " UPDATE log SET x = 1; PERFORM 1 FROM t FOR UPDATE; RETURN NULL;",
+    "another column": "UPDATE t SET at = now(), id = 1 WHERE k = 2; RETURN OLD;",
+}
+
+
+@pytest.mark.parametrize("name", POSTGRES_HARMLESS)
+def test_a_trigger_that_writes_no_key_is_no_obstacle_on_postgresql(
+    postgres_basket: Database, name: str
+) -> None:
+    postgres_basket.run(
+        "CREATE TABLE t (id serial PRIMARY KEY, k integer, at timestamp)",
+        "CREATE TABLE log (x integer)",
+    )
+    when = "AFTER" if name == "another column" else "BEFORE"
     with postgres_basket.engine.begin() as connection:
         connection.exec_driver_sql(
             "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS"
-            " 'BEGIN NEW.at := now(); RETURN NEW; END'"
+            f" $$ BEGIN {POSTGRES_HARMLESS[name]} END $$"
         )
         connection.exec_driver_sql(
-            "CREATE TRIGGER stamp BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()"
+            f"CREATE TRIGGER stamp {when} UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()"
         )
     with DatabaseGuard(postgres_basket.engine, PLAIN.c.k) as guard:
         assert guard.build()
+
+
+NO_TABLES = {
+    "a view": "CREATE VIEW t AS SELECT * FROM rows",
+    "a materialized view": "CREATE MATERIALIZED VIEW t AS SELECT * FROM rows",
+    "a virtual table": "CREATE VIRTUAL TABLE t USING fts5(id, k)",
+    "a foreign table": "CREATE EXTENSION postgres_fdw; CREATE SERVER s FOREIGN DATA WRAPPER"
+    " postgres_fdw; CREATE FOREIGN TABLE t (id integer, k integer) SERVER s",
+    "partly a foreign table": "CREATE TABLE t (id integer, k integer) PARTITION BY RANGE (k);"
+    " CREATE EXTENSION file_fdw; CREATE SERVER s FOREIGN DATA WRAPPER file_fdw;"
+    " CREATE FOREIGN TABLE p PARTITION OF t DEFAULT SERVER s OPTIONS (filename '/dev/null')",
+}
+
+
+@pytest.mark.parametrize("what", NO_TABLES)
+def test_what_is_no_table_is_refused_unless_it_is_read_again(basket: Database, what: str) -> None:
+    """Its rows are written under other names, or somewhere else."""
+    of_one = {"a view": basket.kind, "a virtual table": "sqlite"}
+    if basket.kind != of_one.get(what, "postgresql"):
+        return  # the other one has none
+    database = basket
+    with database.engine.begin() as connection:
+        for each in ("CREATE TABLE rows (id integer, k integer)", *NO_TABLES[what].split(";")):
+            connection.exec_driver_sql(each)
+    refused(lambda: DatabaseGuard(database.engine, PLAIN.c.k), what)
+    if what == "a view":
+        with (
+            DatabaseGuard(database.engine, PLAIN.c.k, outbox=True) as guard,
+            pytest.raises(ParameterError, match="a view") as caught,
+        ):
+            guard.build()
+        assert "refresh" in caught.value.hint
+        with DatabaseGuard(database.engine, PLAIN.c.k, refresh="1h") as guard:
+            assert guard.build()
 
 
 @pytest.mark.parametrize("name", ["t_low", "t", "above", "seen"])

@@ -37,7 +37,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from bloomtide.errors import ParameterError
 from bloomtide.guard.key_parts import Normalizer
 from bloomtide.guard.outbox.texts import TEXTS
-from bloomtide.guard.schema.facts import fingerprint_of, literal, read_facts
+from bloomtide.guard.schema.facts import (
+    TableFacts,
+    check_is_table,
+    fingerprint_of,
+    literal,
+    read_facts,
+)
 from bloomtide.guard.schema.mapping import runner
 from bloomtide.guard.values import KeyMaker
 from bloomtide.guard.writes.engine import OWN
@@ -189,6 +195,7 @@ class Outbox:
                 connection.exec_driver_sql(text)
 
     def _create(self, connection: Connection) -> None:
+        check_is_table(self._facts(connection), str(self._columns[0]))
         run, schema = connection.exec_driver_sql, self._source.schema
         if not self._is_sqlite and schema is None:
             schema = run("SELECT current_schema()").scalar_one()
@@ -251,11 +258,14 @@ class Outbox:
 
     def _schema(self, connection: Connection) -> str:
         """A fingerprint of the table and of the triggers; empty if they cannot be read."""
-        facts = read_facts(
+        facts = self._facts(connection)
+        return fingerprint_of(facts.fingerprint, facts.own_triggers) if facts else ""
+
+    def _facts(self, connection: Connection) -> TableFacts | None:
+        return read_facts(
             runner(connection), connection.dialect.name, self._source.name,
             connection.schema_for_object(self._source), [c.name for c in self._columns],
         )  # fmt: skip
-        return fingerprint_of(facts.fingerprint, facts.own_triggers) if facts else ""
 
     def read_keys(
         self, connection: Connection, since: Position, add_many: Callable[[Sequence[Key]], object]

@@ -8,7 +8,6 @@ another name, by a partition, a view or a cascade, is added to what statements a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -22,14 +21,6 @@ Run = Callable[[str], Sequence[Sequence[Any]]]
 
 _PAIRS = (("a", "A"), ("a", "a "), ("a", "á"), ("á", "a\u0301"), ("ss", "ß"))
 """What collations are known to differ in. Quoted below as they are."""
-_WRITES_TO = re.compile(
-    r"""\b(?:insert\s+(?:or\s+\w+\s+)?into|replace\s+into|merge\s+into|copy
-    |update\s+(?:or\s+\w+\s+)?(?:only\s+)?)\s*((?:["`\[']?[\w$ ]+["`\]']?\s*\.\s*)?
-    (?:"[^"]+"|`[^`]+`|\[[^\]]+\]|'[^']+'|[\w$]+))""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
-_ROW_NUMBERS = {"rowid", "oid", "_rowid_"}
 OWN_NUMBER = "a number of its own"
 OWN_PREFIX = "bloomtide_"
 """Of the names of change tables and their triggers."""
@@ -65,6 +56,8 @@ class TableFacts:
     resetting: set[str] = field(default_factory=set)
     writers: list[str] = field(default_factory=list)
     """Triggers and rules that may write keys, in words."""
+    instead: str = ""
+    """What it is if it is no table of this database, whose rows are written under its names."""
     fingerprint: str = ""
     """Another one means that something of this has changed."""
     own_triggers: str = ""
@@ -85,21 +78,6 @@ class TableFacts:
 
 def fingerprint_of(*parts: object) -> str:
     return blake2b(repr(parts).encode(), digest_size=16).hexdigest()
-
-
-def writes_to(source: str, names: set[str], columns: set[str]) -> bool:
-    """Whether a trigger's or function's text writes these columns of a table of these names."""
-    plain = _COMMENT.sub(" ", source)
-    assigned = any(
-        re.search(rf"""(?<![\w])["`\[]?{re.escape(column)}["`\]]?\s*=""", plain, re.IGNORECASE)
-        for column in columns | _ROW_NUMBERS
-    )
-    assigned = assigned or re.search(r"\bset\s*\(", plain, re.IGNORECASE) is not None
-    for match in _WRITES_TO.finditer(plain):
-        name = re.split(r"\s*\.\s*(?=[^.]*$)", match[1].strip())[-1].strip("\"`[]' ").lower()
-        if name in names and (assigned or not match[0].lower().startswith("update")):
-            return True
-    return False
 
 
 def quoted(name: str) -> str:
@@ -133,6 +111,7 @@ def check_writers(
     facts: TableFacts | None, table: str, columns: Sequence[str], made: frozenset[str]
 ) -> None:
     """Raises if anything but the program writes keys; those of the columns `made` are read back."""
+    check_is_table(facts, f"{table}.{', '.join(columns)}")
     if facts is None:
         raise _needs_outbox(table, "nobody reads the catalogue of this database here")
     for name in columns:
@@ -144,6 +123,17 @@ def check_writers(
             raise _needs_outbox(f"{table}.{name}", why)
     for writer in facts.writers:
         raise _needs_outbox(f"{table}.{', '.join(columns)}", f"{writer} may write it")
+
+
+def check_is_table(facts: TableFacts | None, column: str) -> None:
+    """Raises if the rows are written where neither the guard nor a change table sees it."""
+    if facts is not None and facts.instead:
+        raise ParameterError(
+            f"`{column}` cannot be guarded: it belongs to {facts.instead}, whose rows are written "
+            "elsewhere",
+            hint='guard the table that has the rows, or use `refresh="5m"` and no `outbox`',
+            name="column", got=column, allowed="a column of a table",
+        )  # fmt: skip
 
 
 def _needs_outbox(column: str, why: str) -> ParameterError:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from bloomtide.guard.schema.bodies import may_change_row, may_write
 from bloomtide.guard.schema.facts import (
     OWN_NUMBER,
     OWN_PREFIX,
@@ -16,7 +17,6 @@ from bloomtide.guard.schema.facts import (
     fingerprint_of,
     full_name,
     literal,
-    writes_to,
 )
 from bloomtide.guard.writes.tokens import cut
 
@@ -68,21 +68,25 @@ resetting AS (
     JOIN pg_constraint AS c ON c.contype = 'f' AND c.conrelid = rel AND c.confdeltype = 'd'
     WHERE att = ANY (c.conkey)
 ),
+tables AS (
+    SELECT rel FROM tree UNION SELECT rel FROM parents UNION SELECT rel FROM resetting
+),
 views AS (
     SELECT r.ev_class AS rel FROM pg_rewrite AS r
     JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
     WHERE r.ev_type = '1' AND d.refclassid = 'pg_class'::regclass
-    AND d.refobjid IN (SELECT rel FROM tree) AND r.ev_class <> d.refobjid
+    AND d.refobjid IN (SELECT rel FROM tables) AND r.ev_class <> d.refobjid
     UNION
     SELECT r.ev_class FROM views
     JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.refobjid = views.rel
     JOIN pg_rewrite AS r ON r.oid = d.objid AND r.ev_type = '1' AND r.ev_class <> views.rel
 )
-SELECT 'table' AS kind, jsonb_build_array(n.nspname, c.relname, c.oid, c.relfilenode) AS row
+SELECT 'table' AS kind,
+jsonb_build_array(n.nspname, c.relname, c.oid, c.relfilenode, c.relkind) AS row
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.oid IN (SELECT rel FROM target)
 UNION ALL
-SELECT 'also', jsonb_build_array(n.nspname, c.relname, c.oid, c.relfilenode)
+SELECT 'also', jsonb_build_array(n.nspname, c.relname, c.oid, c.relfilenode, c.relkind)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.oid IN (SELECT rel FROM tree) AND c.oid NOT IN (SELECT rel FROM target)
 UNION ALL
@@ -110,10 +114,11 @@ SELECT 'view', jsonb_build_array(c.relname) FROM views JOIN pg_class AS c ON c.o
 UNION ALL
 SELECT 'rule', jsonb_build_array(r.rulename, r.oid)
 FROM pg_rewrite AS r WHERE r.ev_type <> '1' AND (
-    r.ev_class IN (SELECT rel FROM tree UNION SELECT rel FROM parents UNION SELECT rel FROM views)
+    r.ev_class IN (SELECT rel FROM tables UNION SELECT rel FROM views)
     OR EXISTS (
         SELECT FROM pg_depend AS d WHERE d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
-        AND d.refclassid = 'pg_class'::regclass AND d.refobjid IN (SELECT rel FROM tree)
+        AND d.refclassid = 'pg_class'::regclass
+        AND d.refobjid IN (SELECT rel FROM tables UNION SELECT rel FROM views)
     )
 )
 UNION ALL
@@ -127,7 +132,7 @@ JOIN pg_language AS l ON l.oid = p.prolang
 WHERE NOT g.tgisinternal
 ORDER BY 1, 2
 """
-_WHOLE_ROW = re.compile(r"\bnew\s*:?=|\binto\s+new\b|\bexecute\b", re.IGNORECASE)
+_INSTEAD = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 
 
 def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> TableFacts:
@@ -141,6 +146,9 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
     wanted = {cut(name): name for name in columns}
     triggers = []
     for kind, row in rows:
+        if kind in ("table", "also") and row[4] in _INSTEAD:
+            of = "" if kind == "table" else "partly "
+            facts.instead = of + _INSTEAD[row[4]]
         if kind == "table":
             facts.schema = row[0]
         elif kind == "also":
@@ -158,10 +166,12 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
             facts.writers.append(f"the rule `{row[0]}`")
         else:
             triggers.append(row)
-    written = {table, *(name for _, name in facts.also), *(name for name, _ in facts.parents)}
-    keys = {*columns, *(column for _, column in facts.parents)}
+    names = {table, *(name for _, name in facts.also), *(name for name, _ in facts.parents)}
+    written = {cut(name) for name in names} | facts.views
+    keys = {cut(name) for name in columns} | {column for _, column in facts.parents}
+    resetting = facts.resetting | facts.views if facts.resetting else set()
     for row in triggers:
-        if not row[0].startswith(OWN_PREFIX) and _writes_keys(row, written, keys):
+        if not row[0].startswith(OWN_PREFIX) and _writes_keys(row, written, keys, resetting):
             facts.writers.append(f"the trigger `{row[0]}`")
     own = [row for row in triggers if row[0].startswith(OWN_PREFIX)]
     facts.fingerprint = fingerprint_of([row for row in rows if row[1] not in own])
@@ -169,19 +179,17 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
     return facts
 
 
-def _writes_keys(trigger: Sequence[Any], tables: set[str], columns: set[str]) -> bool:
+def _writes_keys(
+    trigger: Sequence[Any], tables: set[str], columns: set[str], resetting: set[str]
+) -> bool:
     _, _, _, enabled, is_ours, is_before, language, source = trigger
-    if enabled == "D":
+    if enabled == "D" or language == "internal":  # none of PostgreSQL's own writes keys
         return False
-    if language not in ("plpgsql", "sql"):
-        return bool(is_ours and is_before)
-    names = {name.lower() for name in tables}
-    if writes_to(source, names, columns) or "execute" in source.lower():
-        return True
-    if not (is_ours and is_before):
-        return False
-    named = any(re.search(rf"\b{re.escape(name)}\b", source, re.IGNORECASE) for name in columns)
-    return named or _WHOLE_ROW.search(source) is not None
+    return (
+        language != "plpgsql"
+        or may_write(source, exact=True, tables=tables, columns=columns, resetting=resetting)
+        or (is_ours and is_before and may_change_row(source, columns))
+    )
 
 
 def _column(row: Sequence[Any], before: ColumnFacts | None) -> ColumnFacts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bloomtide.guard.schema.bodies import may_write
 from bloomtide.guard.schema.facts import (
     OWN_NUMBER,
     OWN_PREFIX,
@@ -12,9 +13,10 @@ from bloomtide.guard.schema.facts import (
     Run,
     TableFacts,
     fingerprint_of,
+    literal,
     quoted,
-    writes_to,
 )
+from bloomtide.guard.writes.sql import ROW_NUMBERS
 
 _EVERY = frozenset(
     ["integer", "text", "uuid", "bytes", "number", "date", "timestamp", "instant", "time"]
@@ -41,7 +43,7 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
             generated=hidden in (2, 3),
         )
     links = _cascades(run, within, table, {name.lower() for name in columns}, facts)
-    names = {table.lower(), *(name for name, _ in facts.parents), *facts.resetting}
+    names = {table.lower(), *(name for name, _ in facts.parents)}
     written = {name.lower() for name in columns} | {column for _, column in facts.parents}
     triggers = run(
         f"SELECT name, tbl_name, sql FROM {within}sqlite_master WHERE type = 'trigger' "
@@ -50,13 +52,31 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
     )
     for name, _, sql in triggers:
         body = sql[sql.lower().find("begin") :]
-        if not name.startswith(OWN_PREFIX) and writes_to(body, names, written):
+        if not name.startswith(OWN_PREFIX) and may_write(
+            body, exact=False, tables=names, columns=written | ROW_NUMBERS,
+            resetting=facts.resetting,
+        ):  # fmt: skip
             facts.writers.append(f"the trigger `{name}`")
+    facts.instead = _instead(run, within, table)
     version = run(f"PRAGMA {within}schema_version")[0][0]
     foreign = [each for each in triggers if not each[0].startswith(OWN_PREFIX)]
     facts.fingerprint = fingerprint_of(rows, links, foreign)
     facts.own_triggers = fingerprint_of(version)  # they may have been gone for a moment
     return facts
+
+
+def _instead(run: Run, within: str, table: str) -> str:
+    """What it is if it is no table of its own; SQLite before 3.37 does not tell all."""
+    kinds = {row[2] for row in run(f"PRAGMA {within}table_list({quoted(table)})")}
+    kinds |= {
+        "virtual" if (row[1] or "").upper().startswith("CREATE VIRTUAL") else row[0]
+        for row in run(
+            f"SELECT type, sql FROM {within}sqlite_master "
+            f"WHERE lower(name) = {literal(table.lower())} AND type IN ('table', 'view')"
+        )
+    }
+    other = sorted(kinds - {"table"})
+    return "" if not other else "a view" if "view" in other else f"a {other[0]} table"
 
 
 def _families(declared: str) -> frozenset[str]:

@@ -59,7 +59,7 @@ _WRITES_INSIDE = re.compile(
 )
 _ESCAPED_NAME = 'u&"'
 """A name in which each letter may be written as its number: it may be any name."""
-_ROW_NUMBERS = frozenset({"rowid", "oid", "_rowid_"})
+ROW_NUMBERS = frozenset({"rowid", "oid", "_rowid_"})
 """SQLite's other names of an INTEGER PRIMARY KEY."""
 _SHORT = 8192
 """Only statements of this length are remembered: a bulk insert may be megabytes of text."""
@@ -185,10 +185,8 @@ class Reader:
         return _ESCAPED_NAME in lowered or any(name in lowered for name in self.target.mentioned)
 
     def _read(self, text: str) -> Effect:
-        if "/*" in text and any("/*" in each[2:] for each in _COMMENT.findall(text)):
-            return Effect(unseen="a comment in a comment")  # nested only in PostgreSQL
-        if "\r" in text and _ENDED_BY_RETURN.search(text):
-            return Effect(unseen="a comment that ends with its line only in PostgreSQL")
+        if odd_comments(text):
+            return Effect(unseen="a comment in a comment, or a line that ends in its own way")
         match = _FIRST_WORD.match(text)
         word = match[1].upper() if match else ""
         if ";" not in text.rstrip("; \n\t"):
@@ -268,7 +266,7 @@ class Reader:
         if columns and word == "UPDATE":
             rest.alias("set")
             assigned = {name for name, _ in rest.assignments("from", "where", "returning")}
-            if not assigned.isdisjoint(columns | _ROW_NUMBERS):
+            if not assigned.isdisjoint(columns | ROW_NUMBERS):
                 raise Unclear(f"an UPDATE of `{table}` that cascades to the keys")
         elif columns and word != "DELETE":
             rest.before("do", "replace")
@@ -282,7 +280,7 @@ class Reader:
             yield tuple(Special.FILLED for _ in self._columns)
             return
         names = [only_name(piece) for piece in rest.group()]
-        if not self._exact and not _ROW_NUMBERS.isdisjoint(names):
+        if not self._exact and not ROW_NUMBERS.isdisjoint(names):
             raise Unclear("a key under another name")
         if rest.skip("select"):
             if rest.skip("*"):
@@ -327,7 +325,7 @@ class Reader:
             return
         rest.expect("update")
         for name, value in rest.assignments("where", "returning"):
-            if name in self._columns or name in _ROW_NUMBERS:
+            if name in self._columns or name in ROW_NUMBERS:
                 is_same = len(value) == 3 and value[:2] == ["excluded", "."]
                 if not is_same or name_of(value[2]) != name:
                     raise Unclear("an upsert that changes the key of the row in its way")
@@ -336,7 +334,7 @@ class Reader:
 
     def _updated(self, rest: Tokens, names: set[str]) -> Effect:
         given = dict(rest.assignments("from", "where", "returning"))
-        if not self._exact and not _ROW_NUMBERS.isdisjoint(given):
+        if not self._exact and not ROW_NUMBERS.isdisjoint(given):
             raise Unclear("a key under another name")
         if not self._cascading.isdisjoint(given):
             raise Unclear("an UPDATE of the table itself that cascades to the keys")
@@ -371,6 +369,12 @@ class Reader:
             if value is not None and self._accepts(place, value.cast)
         )  # fmt: skip
         return accepted if len(accepted) == len(row) else None
+
+
+def odd_comments(text: str) -> bool:
+    """Whether it has comments that end elsewhere in PostgreSQL than in SQLite."""
+    nested = "/*" in text and any("/*" in each[2:] for each in _COMMENT.findall(text))
+    return nested or ("\r" in text and _ENDED_BY_RETURN.search(text) is not None)
 
 
 def _joined(tokens: Iterable[Token]) -> str:
