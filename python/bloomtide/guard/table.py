@@ -24,6 +24,7 @@ from bloomtide.guard.schema.facts import (
     read_facts,
 )
 from bloomtide.guard.schema.mapping import check_columns, runner
+from bloomtide.guard.schema.place import find_schema
 from bloomtide.guard.stats import State
 from bloomtide.guard.values import KeyMaker
 from bloomtide.guard.writes.engine import OWN, EngineWrites
@@ -41,7 +42,8 @@ def is_in_memory(engine: Engine) -> bool:
 def separate(engine: Engine) -> Engine:
     """An engine to the same place with a pool of its own, whose statements a guard lets be."""
     pool = engine.pool.recreate()
-    return Engine(pool, engine.dialect, engine.url, execution_options={OWN: True})
+    options = {**engine.get_execution_options(), OWN: True}
+    return Engine(pool, engine.dialect, engine.url, execution_options=options)
 
 
 class GuardedTable:
@@ -59,7 +61,8 @@ class GuardedTable:
         self._store = store
         self._follows = follows
         self._facts: TableFacts | None = None
-        self._schema = self._table.schema
+        self._schema: str | None = None
+        """Of the table, once it was found; see `_find`."""
         self.writes = EngineWrites(engine, columns, keys, store)
         event.listen(engine, "connect", self._connected)
 
@@ -82,13 +85,33 @@ class GuardedTable:
         finally:
             engine.pool.dispose()
 
+    def _find(self, connection: Connection, *, anew: bool = False) -> str | None:
+        """The schema of the table; None if the table is not there, or on another database."""
+        if anew or self._schema is None:
+            named = connection.schema_for_object(self._table)
+            if named is not None:
+                return named
+            if is_in_memory(self._engine):
+                self._schema = self._look_up(connection)
+                return self._schema
+            engine = separate(self._engine)
+            try:
+                with engine.connect() as clean:
+                    self._schema = self._look_up(clean)
+            finally:
+                engine.pool.dispose()
+        return self._schema
+
+    def _look_up(self, connection: Connection) -> str | None:
+        return find_schema(runner(connection), connection.dialect.name, self._table.name)
+
     def _read(self, run: Run, schema: str | None) -> TableFacts | None:
         names = [column.name for column in self._columns]
         return read_facts(run, self._engine.dialect.name, self._table.name, schema, names)
 
     def check(self, connection: Connection) -> TableFacts | None:
         """Refuses a table that cannot be guarded; else statements are read for what was found."""
-        run, schema = runner(connection), connection.schema_for_object(self._table)
+        run, schema = runner(connection), self._find(connection)
         check_rows(run, connection.dialect.name, self._table.name, schema)
         facts, before = self._read(run, schema), self._facts
         if before is not None and facts is not None and before.fingerprint != facts.fingerprint:
@@ -102,7 +125,7 @@ class GuardedTable:
             check_writers(facts, self._table.name, names, primary)
         if facts is not None:
             self._learn(facts)
-            self._schema = schema
+            self.writes.ask_in(schema)
         return facts
 
     def _learn(self, facts: TableFacts) -> None:
@@ -128,7 +151,7 @@ class GuardedTable:
                 cursor.close()
 
         try:
-            found = self._read(run, self._schema)
+            found = self._read(run, self._schema or self._table.schema)
             dbapi_connection.rollback()
         except Exception:  # noqa: BLE001 - each driver has its own errors
             found = None
@@ -141,12 +164,13 @@ class GuardedTable:
 
     def count(self, connection: Connection) -> int | None:
         """How many rows there are; None if a build would not be valid now."""
-        run, schema = runner(connection), connection.schema_for_object(self._table)
+        run, schema = runner(connection), self._find(connection, anew=True)
         name = full_name(self._table.name, schema)
         if connection.dialect.name == "postgresql" and prepared_writers(run, name):
             self._store.distrust("a prepared transaction may have written keys")
             return None
-        found = connection.scalar(select(func.count()).select_from(self._table))
+        count = select(func.count()).select_from(self._table)
+        found = connection.scalar(count, execution_options=self._within(schema))
         # The scan must look at the database as it is after the new filter was made, and with some
         # isolation levels a transaction looks at it as it was when it began.
         connection.rollback()
@@ -157,14 +181,14 @@ class GuardedTable:
         after: Callable[[Connection], object] = lambda _: None,
     ) -> Iterator[list[Key]]:  # fmt: skip
         """Reads all keys, in batches; `before` and `after` that, follows other writers."""
-        run, schema = runner(connection), connection.schema_for_object(self._table)
+        run, schema = runner(connection), self._find(connection)
         if connection.dialect.name == "postgresql":
             name, in_loop = full_name(self._table.name, schema), connection.dialect.is_async
             wait_for_writers(run, connection.rollback, name, in_loop=in_loop)
         before(connection)
         facts = self.check(connection)
         query = select(*self._keys.read).where(*(c.is_not(None) for c in self._columns))
-        options = {"stream_results": True, "yield_per": _BATCH}
+        options = {"stream_results": True, "yield_per": _BATCH, **self._within(schema)}
         try:
             with connection.execute(query, execution_options=options) as result:
                 for rows in result.partitions():
@@ -176,6 +200,13 @@ class GuardedTable:
         connection.rollback()
         if facts is not None and again is not None and again.fingerprint != facts.fingerprint:
             self._store.distrust("the table was changed while it was read")
+
+    def _within(self, schema: str | None) -> dict[str, Any]:
+        """Options of a query that reads the table there, whatever its name means elsewhere."""
+        if schema is None:
+            return {}
+        # A cached query would be one for the names of another map.
+        return {"schema_translate_map": {self._table.schema: schema}, "compiled_cache": None}
 
     def _keys_of(self, rows: Sequence[Any]) -> list[Key]:
         plain = self._keys.plain

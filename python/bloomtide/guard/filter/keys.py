@@ -17,7 +17,8 @@ rebuild makes a filter of the next number, a *generation*; one number brings it 
 
 A deleted key stays in the filter. It is listed as gone if the database, asked after the commit, has
 no row of it, and no open transaction had written it: `removable` before the question, `remove_many`
-after it. Whoever writes the key meanwhile, or later, takes it off the list.
+after it. Whoever writes the key meanwhile, or later, takes it off the list, and out of every look
+that is under way: an answer counts only if nobody wrote the key since its question.
 """
 
 from __future__ import annotations
@@ -97,6 +98,8 @@ class KeyFilter:
         self._view = _LOOK_AGAIN
         """The trusted generation as this process knows it; None lets everything pass."""
         self._holds = 0
+        self._looks: list[set[Key]] = []
+        """Keys of deleted rows for which the database is being asked, for each who asks."""
         self._forget_gone()
         self.transactions = WeakSet(self.transactions)
         for transaction in self.transactions:
@@ -250,32 +253,33 @@ class KeyFilter:
     def _forget_gone(self) -> None:
         self._gone: set[Key] = set()
         """Keys in the filter that certainly have no row."""
-        self._candidates: set[Key] = set()
-        """Keys of deleted rows for which the database is being asked."""
+        for asked in self._looks:
+            asked.clear()
 
     def _take_off(self, keys: Sequence[Key]) -> None:
         if self.removals == "commit":
             self._gone.difference_update(keys)
-            self._candidates.difference_update(keys)
+            for asked in self._looks:
+                asked.difference_update(keys)
 
-    def removable(self, keys: Iterable[Key]) -> list[Key]:
+    def removable(self, keys: Iterable[Key]) -> set[Key]:
         """Those that no open transaction has written; ask the database for them, see above."""
         with self._lock:
             if any(each.blind or each.unlisted for each in self.transactions):
-                return []
+                return set()
             written = {key for each in self.transactions for key in each.keys}
             written.update(self.place.remembered())
-            found = [key for key in keys if key not in written]
-            self._candidates.update(found)
-            return found
+            asked = {key for key in keys if key not in written}
+            self._looks.append(asked)
+            return asked
 
-    def remove_many(self, keys: Iterable[Key], *, asked: Iterable[Key]) -> None:
-        """Of those `asked` for, the database had no row of these `keys`."""
+    def remove_many(self, keys: Iterable[Key], asked: set[Key]) -> None:
+        """Of those `asked` for by `removable`, the database had no row of these `keys`."""
         with self._lock:
             live = [self.place.filter(number) for number in self._live()]
-            gone = self._candidates.intersection(keys)
+            gone = asked.intersection(keys)
             self._gone.update(key for key in gone if any(f and key in f for f in live))
-            self._candidates.difference_update(asked)
+            self._looks = [each for each in self._looks if each is not asked]
 
     # --- transactions -------------------------------------------------------------------------
 

@@ -90,6 +90,11 @@ class EngineWrites:
             event.remove(self._engine, name, listener)
         self._listeners.clear()
 
+    def ask_in(self, schema: str | None) -> None:
+        """Deleted keys are looked for in the table of this schema."""
+        if self._removals is not None:
+            self._removals.ask_in(schema)
+
     def read_for(self, target: Target) -> None:
         """From now on statements are read for these names."""
         before = getattr(self, "target", target)
