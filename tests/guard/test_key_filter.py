@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -173,8 +174,23 @@ def test_what_ended_does_not_follow_into_the_next_transaction(end: str) -> None:
     assert keys.may_exist("second")
 
 
-def test_after_a_fork_an_inherited_connection_begins_with_nothing_and_is_seen() -> None:
+def test_a_forked_copy_that_hears_of_no_other_process_passes_everything_and_builds_no_more() -> (
+    None
+):
     keys = built()
+    keys.after_fork()
+    assert keys.state is State.DEGRADED
+    assert keys.may_exist(ABSENT)
+    assert keys.due() == ""
+    with pytest.raises(ParameterError, match="made before a fork"):
+        keys.refuse_orphan()
+
+
+def test_after_a_fork_an_inherited_connection_begins_with_nothing_and_is_seen(
+    tmp_path: Path,
+) -> None:
+    keys = KeyFilter(1e-6, shared=tmp_path / "guard")
+    assert keys.rebuild(scan_of(KEYS))
     writer = keys.begin()
     writer.see_nothing("text()")
     keys.after_fork()

@@ -410,6 +410,7 @@ class DatabaseGuard:
 
     def _refuse_closed(self) -> None:
         require("guard", "closed", "open", not self._closed, hint="make a new one")
+        self._store.refuse_orphan()
 
     def close(self) -> None:
         """Listens no more, and lets everything pass."""

@@ -84,7 +84,7 @@ class KeyFilter:
         self._words: Any = self.place.words
         self.detached = False
         self._orphan = False
-        """It was forked from a process whose threads followed other writers for all."""
+        """It was forked, and nobody here hears of what the other processes write."""
         self._may_join = self.shared
         self.transactions: WeakSet[OpenTransaction] = WeakSet()
         """All that somebody has. One that is forgotten belonged to a connection that is gone."""
@@ -431,8 +431,15 @@ class KeyFilter:
             if self.place.words[Word.BUILDING] == number:
                 self.place.words[Word.BUILDING] = 0
 
+    def refuse_orphan(self) -> None:
+        """Raises in a process that would never hear of what its parent writes."""
+        hint = "make it in each process, after the fork, or give it a `shared` directory"
+        require("guard", "made before a fork", "of this process", not self._orphan, hint=hint)
+
     def due(self) -> str:
         """Why a rebuild is worth its while now; empty if it is not."""
+        if self._orphan:
+            return ""
         if not self._words[_CURRENT]:
             return self._why()
         stats = self.stats()
@@ -479,10 +486,10 @@ class KeyFilter:
     # --- coming and going ---------------------------------------------------------------------
 
     def after_fork(self) -> None:
-        """In the child. Threads do not survive a fork, and nobody here would notice that the
-        answers get old."""
+        """In the child. A filter of its own would not see what the parent writes; and threads do
+        not survive a fork, so nobody would notice that the answers of a shared one get old."""
         if not self.detached:
-            self._orphan = self.shared and self.place.fresh_until is not None
+            self._orphan = not self.shared or self.place.fresh_until is not None
             self.place.after_fork()
             self._begin_process()
 

@@ -160,8 +160,6 @@ class Memory(Numbers):
         """In the child: the parent goes on adding keys that this copy will never see."""
         self._lock = Lock()
         self.words[Word.CURRENT] = self.words[Word.BUILDING] = 0
-        self.words[Word.DOUBTS] += 1
-        self.reason = "this process was forked from the one that built the filter"
 
     def detach(self) -> None:
         self._filters = {}

@@ -157,6 +157,7 @@ class ModelGuard:
 
         Not inside a transaction: what others commit meanwhile might be invisible to it.
         """
+        self._store.refuse_orphan()
         connection = connections[self.using]
         if connection.in_atomic_block or not connection.get_autocommit():
             raise ParameterError(
@@ -272,7 +273,7 @@ class ModelGuard:
             return self._counts.stats(held)
 
     def start_anew(self) -> None:
-        """In a forked process: a filter that was inherited knows nothing of the other's writes."""
+        """In a forked process, where nobody knows who holds the locks."""
         self._looking, self._counting = threading.Lock(), threading.Lock()
         self._next_look = 0.0
 
