@@ -44,7 +44,7 @@ from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.filter.memory import Progress
 from bloomtide.guard.key_parts import Normalizer, Unseen
 from bloomtide.guard.stats import GuardStats, Mode, QuestionCounts, State
-from bloomtide.guard.table import GuardedTable, is_in_memory
+from bloomtide.guard.table import GuardedTable, in_transactions, is_in_memory
 from bloomtide.guard.upkeep import Follow, Upkeep, refuse_removals
 from bloomtide.guard.values import KeyMaker
 from bloomtide.guard.writes.transaction import Key
@@ -336,6 +336,7 @@ class DatabaseGuard:
                 return await connection.run_sync(lambda inner: self._build(inner, progress))
 
     def _build(self, connection: Connection, progress: Progress | None) -> bool:
+        in_transactions(connection)
         if self._store.may_join():
             self._table.check(connection)
             return True

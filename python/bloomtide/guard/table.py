@@ -27,7 +27,7 @@ from bloomtide.guard.schema.mapping import check_columns, runner
 from bloomtide.guard.schema.place import find_schema
 from bloomtide.guard.stats import State
 from bloomtide.guard.values import KeyMaker
-from bloomtide.guard.writes.engine import OWN, EngineWrites
+from bloomtide.guard.writes.engine import OWN, EngineWrites, commits_at_once
 from bloomtide.guard.writes.transaction import Key
 
 _BATCH = 10_000
@@ -44,6 +44,13 @@ def separate(engine: Engine) -> Engine:
     pool = engine.pool.recreate()
     options = {**engine.get_execution_options(), OWN: True}
     return Engine(pool, engine.dialect, engine.url, execution_options=options)
+
+
+def in_transactions(connection: Connection) -> Connection:
+    """Cursors and locks of PostgreSQL need a transaction, whatever the engine's statements do."""
+    if connection.dialect.name == "postgresql" and commits_at_once(connection):
+        connection.execution_options(isolation_level="READ COMMITTED")
+    return connection
 
 
 class GuardedTable:

@@ -28,6 +28,7 @@ from bloomtide.guard.background import BackgroundQueries, Notifications, Repeate
 from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.key_parts import Normalizer
 from bloomtide.guard.outbox.table import Outbox, Position
+from bloomtide.guard.table import in_transactions
 
 _EVERY = 1.0
 """Seconds between two readings, unless told."""
@@ -205,7 +206,7 @@ class Upkeep:
 
         def remove(connection: Connection) -> None:
             if outbox is not None:
-                outbox.uninstall(connection)
+                outbox.uninstall(in_transactions(connection))
                 connection.commit()
 
         self._queries.run(remove)

@@ -193,7 +193,7 @@ class EngineWrites:
         if found:
             self._store.write(transaction, found)
         if made:
-            at_once = _commits_at_once(connection)
+            at_once = commits_at_once(connection)
             if not getattr(context.compiled, "isinsert", False):
                 self._see_nothing(connection, transaction, "a key that the database does not tell")
             elif at_once and self._store.shared:
@@ -340,7 +340,7 @@ class EngineWrites:
         if effect.unseen:
             return True
         if effect.rows:
-            return _commits_at_once(connection)
+            return commits_at_once(connection)
         # SQLite commits when it releases a savepoint that nothing was begun before; so whatever
         # is not known to leave a transaction open may end it.
         return effect.ends_transaction and bool(transaction.keys or transaction.blind)
@@ -397,7 +397,7 @@ def _may_be_in_use(engine: Engine) -> bool:
     return count is None or count() > 0
 
 
-def _commits_at_once(connection: Connection) -> bool:
+def commits_at_once(connection: Connection) -> bool:
     """Whether each statement is committed by itself. If in doubt, yes."""
     if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
         return True
