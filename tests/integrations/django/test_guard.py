@@ -219,6 +219,44 @@ def test_a_build_beside_that_fails_is_told_in_the_log(
     assert "shop_nickname" in caplog.text
 
 
+HIDES = {
+    "a temporary table": ("CREATE TEMPORARY TABLE shop_basket (id INTEGER, customer INTEGER)",),
+    "another path": (
+        "CREATE SCHEMA other",
+        "CREATE TABLE other.shop_basket (id INTEGER, customer INTEGER)",
+        "SELECT set_config('search_path', 'other', false)",
+    ),
+}
+
+
+@pytest.mark.parametrize("hides", HIDES)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_connection_on_which_the_name_means_another_table_builds_nothing(
+    using: str, hides: str, first: bool
+) -> None:
+    if using == "sqlite" and hides == "another path":
+        pytest.skip("SQLite has no search path")
+    Basket.objects.using(using).create(customer=7)
+    with ModelGuard(Basket, "customer", using=using, build=False) as guard:
+        if not first:
+            assert guard.build()
+        try:
+            with connections[using].cursor() as cursor:
+                for statement in HIDES[hides]:
+                    cursor.execute(statement)
+            with pytest.raises(ParameterError, match="this connection reads"):
+                guard.build()
+            assert guard.may_exist(7)
+        finally:
+            connections[using].close()  # with its path and its temporary tables
+            if hides == "another path":
+                with connections[using].cursor() as cursor:
+                    cursor.execute("DROP SCHEMA IF EXISTS other CASCADE")
+        assert guard.build()
+        assert guard.may_exist(7)
+        assert not guard.may_exist(ABSENT)
+
+
 def test_a_forked_process_passes_everything_and_builds_no_more(guard: ModelGuard) -> None:
     reader, writer = os.pipe()
     child = os.fork()

@@ -15,6 +15,22 @@ _ON_PATH = """
     AND n.oid <> pg_my_temp_schema() ORDER BY path.place LIMIT 1
 """
 
+_FOUND = """
+    SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = to_regclass({name})
+"""
+
+
+def seen_schema(run: Run, dialect: str, table: str) -> str | None:
+    """The schema in which this session finds it, which may be the one of its temporary tables."""
+    if dialect == "postgresql":
+        found = run(_FOUND.format(name=literal(quoted(table))))
+        return str(found[0][0]) if found else None
+    same = f"type IN ('table', 'view') AND lower(name) = lower({literal(table)})"
+    if run(f"SELECT 1 FROM sqlite_temp_master WHERE {same}"):
+        return "temp"
+    return find_schema(run, dialect, table)
+
 
 def find_schema(run: Run, dialect: str, table: str) -> str | None:
     """The schema of a table that a program names without one; None if there is none."""

@@ -18,6 +18,7 @@ from bloomtide.errors import KeyTypeError, ParameterError
 from bloomtide.guard.filter.files import file_of
 from bloomtide.guard.key_parts import LARGEST, SMALLEST, Unseen
 from bloomtide.guard.schema.facts import (
+    Run,
     TableFacts,
     check_rows,
     check_writers,
@@ -25,6 +26,7 @@ from bloomtide.guard.schema.facts import (
     quoted,
     read_facts,
 )
+from bloomtide.guard.schema.place import find_schema, seen_schema
 from bloomtide.guard.writes.sql import Target
 from bloomtide.guard.writes.transaction import Key
 
@@ -58,6 +60,8 @@ class KeyColumn:
         while target.is_relation:
             target = target.target_field
         self._written = _kind(name, target)
+        self._place: str | None = None
+        """The schema of the table, once it was found."""
         self._longest: int | None = getattr(target, "max_length", None)
 
     def subject(self, connection: Any) -> dict[str, Any]:
@@ -119,15 +123,39 @@ class KeyColumn:
         """The names that statements are read for, as far as the model knows them."""
         return Target(connection.vendor, self.table.strip('"'), (self.name,))
 
-    def check(self, connection: Any) -> TableFacts:
-        """Reads the table as it is; refuses one whose keys are not only what Django sends."""
+    def _find_place(self, connection: Any) -> str | None:
+        """The schema of the table, as a connection finds it that nobody has used."""
+        table = self.target(connection).table
+        if connection.vendor == "sqlite":  # whose connections differ in temporary tables only
+            with connection.cursor() as cursor:
+                return find_schema(_runner(cursor), connection.vendor, table)
+        fresh = connection.copy()
+        try:
+            with fresh.cursor() as cursor:
+                return find_schema(_runner(cursor), connection.vendor, table)
+        finally:
+            fresh.close()
 
-        def run(sql: str) -> Any:
-            cursor.execute(sql)
-            return cursor.fetchall()
-
+    def refuse_another(self, connection: Any) -> None:
+        """Raises if this connection would read another table of the same name."""
+        if self._place is None:
+            self._place = self._find_place(connection)
         with connection.cursor() as cursor:
             table = self.target(connection).table
+            seen = seen_schema(_runner(cursor), connection.vendor, table)
+        if seen != self._place:
+            raise ParameterError(
+                f"this connection reads `{seen}.{table}`, and the guard is for "
+                f"`{self._place}.{table}`",
+                hint="build with a connection without temporary tables or a `search_path` of its "
+                "own, such as that of a new thread",
+                name="using", got=f"{seen}.{table}", allowed=f"{self._place}.{table}",
+            )  # fmt: skip
+
+    def check(self, connection: Any) -> TableFacts:
+        """Reads the table as it is; refuses one whose keys are not only what Django sends."""
+        with connection.cursor() as cursor:
+            run, table = _runner(cursor), self.target(connection).table
             check_rows(run, connection.vendor, table, None)
             facts = read_facts(run, connection.vendor, table, None, [self.name])
             assert facts is not None  # other databases are refused at once
@@ -145,6 +173,14 @@ class KeyColumn:
                     both = f"to the database {one!r} and {other!r} are equal"
                     raise _refusal(self.field.name, both)
         return facts
+
+
+def _runner(cursor: Any) -> Run:
+    def run(sql: str) -> Any:
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+    return run
 
 
 def _kind(name: str, field: Any) -> Callable[[Any], Key]:

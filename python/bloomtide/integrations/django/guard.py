@@ -167,6 +167,7 @@ class ModelGuard:
                 got=self.using,
                 allowed="a connection in autocommit mode",
             )
+        self.column.refuse_another(connection)
         if self._store.may_join():
             return True
         attname = self.column.field.attname
