@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, insert, select, text
+from sqlalchemy import Executable, event, insert, select, text
 
 from bloomtide import DatabaseGuard
 from bloomtide.guard.stats import State
@@ -162,3 +162,53 @@ def test_a_forked_child_shares_the_keys_unless_threads_have_to_keep_them_up(
         assert os.waitstatus_to_exitcode(status) == int(not answers)
         assert guard.may_exist(7), "what the child wrote"
         assert not guard.may_exist(ABSENT)
+
+
+WRITES: dict[str, Executable] = {
+    "a key that is known": insert(BASKET).values(customer=7),
+    "a key that nobody saw": text("INSERT INTO basket (customer) VALUES (7)"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_who_closes_a_guard_beside_its_open_transaction_leaves_when_that_has_ended(
+    basket: Database, guarded: Make, tmp_path: Path, write: str
+) -> None:
+    one, two = guarded(shared=tmp_path / "guard"), guarded(shared=tmp_path / "guard")
+    with two.engine.connect() as connection:
+        connection.execute(WRITES[write])
+        two.close()
+        assert two.may_exist(ABSENT)
+        assert two.state is State.UNKNOWN
+        assert one.build() == (write == "a key that is known")
+        connection.commit()
+        assert one.may_exist(7)
+    until(lambda: two._store.detached)
+    assert one.build()
+    assert one.may_exist(7)
+    assert not one.may_exist(ABSENT)
+
+
+def test_the_last_one_that_closes_its_guard_leaves_its_open_keys_to_the_next_one(
+    basket: Database, guarded: Make, tmp_path: Path
+) -> None:
+    one = guarded(shared=tmp_path / "guard")
+    with one.engine.connect() as connection:
+        connection.execute(WRITES["a key that is known"])
+        one.close()
+        two = guarded(shared=tmp_path / "guard")
+        assert not two.may_exist(ABSENT)
+        connection.commit()
+    assert two.may_exist(7)
+    until(lambda: one._store.detached)
+
+
+def test_a_guard_that_is_closed_without_open_transactions_is_gone_at_once(
+    basket: Database, guarded: Make, tmp_path: Path
+) -> None:
+    one = guarded(shared=tmp_path / "guard")
+    with one.engine.begin() as connection:
+        connection.execute(WRITES["a key that is known"])
+    one.close()
+    assert one._store.detached
+    assert not list((tmp_path / "guard").glob("keys-*"))

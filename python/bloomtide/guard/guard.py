@@ -414,13 +414,13 @@ class DatabaseGuard:
         self._store.refuse_orphan()
 
     def close(self) -> None:
-        """Listens no more, and lets everything pass."""
+        """Listens no more, and lets everything pass. With `shared` it listens until transactions
+        have ended that are open now."""
         if not self._closed:
             self._closed = True
             if self._upkeep is not None:
                 self._upkeep.close()
-            self._table.close()
-            self._store.detach()
+            self._store.close(self._table.close)
 
     def __enter__(self) -> Self:
         return self

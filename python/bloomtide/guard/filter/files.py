@@ -245,6 +245,12 @@ class SharedFiles(Numbers):
                 lock.close()
         return self._follows is not None
 
+    def follow_no_more(self) -> None:
+        """Another process may do it."""
+        if self._follows is not None:
+            self._follows.close()
+            self._follows = None
+
     # --- coming and going ---------------------------------------------------------------------
 
     def after_fork(self) -> None:
@@ -253,9 +259,7 @@ class SharedFiles(Numbers):
         self.sections.forget()
         self._blind.close()
         self._open_locks()
-        if self._follows is not None:
-            self._follows.close()  # the parent's
-            self._follows = None
+        self.follow_no_more()  # it is up to the parent
         self._mapped = {}
 
     def detach(self) -> None:
@@ -267,8 +271,7 @@ class SharedFiles(Numbers):
             if self._attached.try_take():
                 self._clean()
             self._attached.close()
-            if self._follows is not None:
-                self._follows.close()
+            self.follow_no_more()
         self._across.close()
 
 

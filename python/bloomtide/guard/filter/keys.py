@@ -26,9 +26,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +83,8 @@ class KeyFilter:
         )  # fmt: skip
         self._words: Any = self.place.words
         self.detached = False
+        self._closed = False
+        """Nobody asks any more; it may still serve transactions that are open."""
         self._orphan = False
         """It was forked, and nobody here hears of what the other processes write."""
         self._may_join = self.shared
@@ -132,7 +134,7 @@ class KeyFilter:
             while self._words[_CURRENT] != self._view[0]:
                 number = self._words[_CURRENT]
                 trusted: Any = None
-                asked = number and not self._orphan and not self._holds
+                asked = number and not (self._orphan or self._closed or self._holds)
                 if asked and (not self.shared or self._catch_up(number)):
                     trusted = self.place.filter(number)
                     if trusted is not None and self.removals == "commit":
@@ -158,6 +160,8 @@ class KeyFilter:
 
     @property
     def state(self) -> State:
+        if self._closed:
+            return State.UNKNOWN
         if self._words[Word.CURRENT]:
             return State.DEGRADED if self._orphan or not self.is_fresh else State.READY
         if self.rebuilding:
@@ -455,9 +459,9 @@ class KeyFilter:
             return "the guard was made before a fork: make it in each process"
         if not self.is_fresh:
             return "other writers could not be followed for too long"
-        if self.detached or not self._words[_CURRENT]:
-            return "the guard is closed" if self.detached else self.place.reason or "not built yet"
-        return ""
+        if self._closed:
+            return "the guard is closed"
+        return "" if self._words[_CURRENT] else self.place.reason or "not built yet"
 
     def stats(self) -> FilterStats:
         """What the filter in use is like."""
@@ -493,10 +497,38 @@ class KeyFilter:
             self.place.after_fork()
             self._begin_process()
 
-    def detach(self) -> None:
-        """Nobody keeps it up any more; from then on everything passes."""
+    def close(self, end: Callable[[], None] = lambda: None) -> None:
+        """Everything passes from now on. Calls `end`, after which nobody tells it of writes, and
+        lets go of all; with other processes only when transactions have ended that are open now,
+        since a build of theirs has to know of them."""
         with self._lock:
-            self.detached = True
+            self._closed, self._view = True, _LOOK_AGAIN
+            written = [
+                each for each in self.transactions if each.keys or each.blind or each.unlisted
+            ]
+            left = WeakKeyDictionary((each, each.keys) for each in written if not each.is_over())
+
+        def is_left(transaction: OpenTransaction, keys: list[Key]) -> bool:
+            """Whether it is still the same one."""
+            same = transaction.keys is keys or transaction.unlisted
+            return same and not transaction.is_over()
+
+        def leave() -> None:
+            while self.shared and any(is_left(*each) for each in list(left.items())):
+                time.sleep(_GLANCE)
+            end()
+            self.detach()
+
+        if isinstance(self.place, SharedFiles) and left:
+            self.place.follow_no_more()
+            threading.Thread(target=leave, name="bloomtide closing", daemon=True).start()
+        else:
+            leave()
+
+    def detach(self) -> None:
+        """Lets go of all at once."""
+        with self._lock:
+            self.detached = self._closed = True
             self._committed.set()  # ends the thread
             self._view = (0, None)
             self._words = [0] * len(Word)

@@ -280,9 +280,8 @@ class ModelGuard:
 
     def close(self) -> None:
         """It hears of no write any more, and lets all keys pass."""
-        watch.remove(self)
         self._builds = False
-        self._store.detach()
+        self._store.close(lambda: watch.remove(self))
 
     def __enter__(self) -> Self:
         return self
