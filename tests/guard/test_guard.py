@@ -140,6 +140,18 @@ def test_a_decorated_function_finds_what_its_session_has_not_sent_yet(
         assert basket(session, 100) is not None
         session.rollback()
         assert basket(session, 100) is None
+
+    @guard.check("key")
+    def hidden(key: int, *others: Session, **words: Session) -> Basket | None:
+        session = next(iter((*others, *words.values())))
+        return session.scalars(select(Basket).where(Basket.owner == key)).first()
+
+    with Session(engine) as session:
+        session.add(Basket(owner=102))
+        assert hidden(102, session) is not None
+        session.rollback()
+        session.add(Basket(owner=103))
+        assert hidden(103, session=session) is not None
     asked = scoped_session(sessionmaker(engine))
     asked.add(Basket(owner=101))
     assert basket(asked, 101) is not None
@@ -407,11 +419,15 @@ def test_what_is_no_column_of_one_table_is_refused(engine: Engine, column: Any) 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("mode", "maybe"), ("removals", "now"), ("error_rate", 0), ("capacity", 0)],
-)
+    [
+        ("mode", "maybe"), ("removals", "now"), ("error_rate", 0), ("capacity", 0),
+        ("rebuild", "now"), ("notify", True), ("normal", 5), ("shared", ""),
+    ],
+)  # fmt: skip
 def test_bad_parameters_are_refused(engine: Engine, field: str, value: object) -> None:
-    with pytest.raises(ParameterError, match=field):
+    with pytest.raises(ParameterError, match=field) as caught:
         DatabaseGuard(engine, Basket.owner, **{field: value})  # type: ignore[arg-type]
+    assert caught.value.hint or field == "error_rate"
     with pytest.raises(ParameterError, match="engine"):
         DatabaseGuard("sqlite://", Basket.owner)  # type: ignore[arg-type]
 
@@ -421,6 +437,15 @@ def test_a_decorator_that_names_no_argument_is_refused(guard: DatabaseGuard) -> 
         guard.check("a", "b")
     with pytest.raises(ParameterError, match="arguments of"):
         guard.check("key")(lambda customer: customer)
+
+
+def test_a_decorated_generator_needs_something_to_iterate(guard: DatabaseGuard) -> None:
+    def later(key: int) -> Iterator[int]:
+        yield key
+
+    with pytest.raises(ParameterError, match="absent") as caught:
+        guard.check("key")(later)
+    assert "absent=list" in caught.value.hint
 
 
 def test_a_closed_guard_passes_everything_and_builds_no_more(

@@ -7,13 +7,17 @@ import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 
 from bloomtide.errors import IncompatibleError, NotASnapshotError, ParameterError, StorageError
+from bloomtide.guard.columns import subject_of
 from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.stats import State
 from bloomtide.guard.writes.transaction import Key
+from tests.guard.databases import BASKET
 from tests.guard.neighbours import SUBJECT, Pair, says_absent
 from tests.guard.test_key_filter import ABSENT, KEYS, scan_of
 
@@ -351,3 +355,12 @@ def test_the_header_says_whose_keys_these_are(pair: Pair, tmp_path: Path) -> Non
     header = json.loads((tmp_path / "guard" / "header.json").read_text())
     assert header.pop("crc32c")
     assert header == {**SUBJECT, "format": "shared guard", "version": 1, "error_rate": 1e-6}
+
+
+def test_another_normal_is_told_by_its_name_and_its_code() -> None:
+    engine, column = create_engine("sqlite:///shop.db"), BASKET.c.note
+    normals: list[Any] = [str.lower, str.upper, lambda v: v.lower(), lambda v: v.upper()]
+    normals += [lambda v: v + "a", lambda v: v + "b"]
+    names = [subject_of(engine, [column], (), normal)["normal"] for normal in normals]
+    assert len(set(names)) == len(normals)
+    assert all("0x" not in name for name in names), "the same in every process"

@@ -73,6 +73,8 @@ DDL = [
     "CREATE RULE r AS ON INSERT TO other DO ALSO NOTHING",
     "DROP TABLE basket",
     "SET search_path TO other",
+    "SELECT set_config('search_path', 'other', false)",
+    "SELECT set_config(%s, %s, false)",
     "PRAGMA writable_schema = 1",
 ]
 OTHER_DDL = [
@@ -82,6 +84,7 @@ OTHER_DDL = [
     "ALTER TABLE other ADD COLUMN remark text",
     "PRAGMA foreign_keys = ON",
     "SET TIME ZONE 'UTC'",
+    "SELECT set_config( 'app.user', %s, false)",
 ]
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, Protocol
 
 from sqlalchemy.orm import Session, scoped_session
@@ -46,11 +48,23 @@ def _is_session(value: Any) -> bool:
     return isinstance(value, kinds)
 
 
+def _each(argument: Any) -> Iterable[Any]:
+    """One argument, or those in `*args` or `**kwargs`."""
+    if isinstance(argument, dict):
+        return argument.values()
+    return argument if isinstance(argument, tuple) else (argument,)
+
+
 def checked(guard: Asked, names: tuple[str, ...], absent: Any, function: Any) -> Any:
     """The function, called only if it may find something; the arguments `names` hold the key."""
     signature = inspect.signature(function)
     unknown = [name for name in names if name not in signature.parameters]
     require("names", unknown, f"arguments of `{function.__name__}`", not unknown)
+    streams = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    require(
+        "absent", absent, "what can be iterated instead of a generator",
+        not streams or absent is not None, hint="give `absent=list`",
+    )  # fmt: skip
 
     def nothing() -> Any:
         return absent() if callable(absent) else absent
@@ -60,7 +74,7 @@ def checked(guard: Asked, names: tuple[str, ...], absent: Any, function: Any) ->
         bound = signature.bind(*arguments, **words)
         bound.apply_defaults()
         values = tuple(bound.arguments[name] for name in names)
-        sessions = filter(_is_session, bound.arguments.values())
+        sessions = filter(_is_session, chain.from_iterable(map(_each, bound.arguments.values())))
         if None in values or any(map(has_unsent, sessions)):
             guard.pass_on()
             return _UNKNOWN, True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
+from types import CodeType
 from typing import Any, NoReturn
 
 from sqlalchemy import Column, Engine, Table, UniqueConstraint
@@ -87,5 +89,20 @@ def subject_of(
 
 
 def _name_of(function: Any) -> str:
+    """The name of a function, and what it does if it is written in Python: lambdas share a name."""
     named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"
+    home = getattr(named, "__module__", None) or getattr(named, "__objclass__", type(named))
+    code = getattr(function, "__code__", None)
+    body = code and blake2b(repr(_read(code)).encode(), digest_size=8).hexdigest()
+    return f"{home}.{named.__qualname__}" + (f" {body}" if body else "")
+
+
+def _read(code: CodeType) -> list[Any]:
+    return [code.co_code.hex(), code.co_names, code.co_freevars, *map(_constant, code.co_consts)]
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, CodeType):
+        return _read(value)
+    # The order of a set is another one in each process.
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)

@@ -107,7 +107,13 @@ class DatabaseGuard:
                 got=removals,
                 allowed='"never"',
             )
-        require("rebuild", rebuild, '"auto" or "manual"', rebuild in ("auto", "manual"))
+        require(
+            "rebuild",
+            rebuild,
+            '"auto" or "manual"',
+            rebuild in ("auto", "manual"),
+            hint='leave it out for "auto"',
+        )
         self._keeps = rebuild == "auto" and not is_in_memory(self.engine)
         self._keymaker = KeyMaker(
             self.columns, self.engine.dialect, normal, in_tuples=isinstance(column, (tuple, list))
@@ -123,6 +129,7 @@ class DatabaseGuard:
         self._follows = bool(self._follow)
         subject = None
         if shared is not None:
+            require("shared", shared, "a directory", shared != "", hint="name it, or leave it out")
             refuse_removals("shared", removals)
             follows = [name for name, on in (("refresh", refresh), ("outbox", outbox)) if on]
             subject = subject_of(self.engine, self.columns, follows, normal)

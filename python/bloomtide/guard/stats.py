@@ -101,7 +101,13 @@ class QuestionCounts:
     )  # fmt: skip
 
     def __init__(self, mode: Mode = "on") -> None:
-        require("mode", mode, "one of " + ", ".join(get_args(Mode)), mode in get_args(Mode))
+        require(
+            "mode",
+            mode,
+            "one of " + ", ".join(get_args(Mode)),
+            mode in get_args(Mode),
+            hint='leave it out for "on"',
+        )
         self.mode = mode
         self.bypass = mode == "off"
         self.asked = self.avoided = self.true_keys = self.false_true = self.wrong_false = 0

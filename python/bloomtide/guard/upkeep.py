@@ -53,7 +53,13 @@ class Follow:
         self, engine: Engine, columns: Sequence[Column[Any]], normal: Normalizer | None, *,
         refresh: Any, outbox: Any, notify: bool, removals: str,
     ) -> None:  # fmt: skip
-        require("notify", notify, "left out without `outbox`", not notify or bool(outbox))
+        require(
+            "notify",
+            notify,
+            "left out without `outbox`",
+            not notify or bool(outbox),
+            hint="add `outbox=True`",
+        )
         self.notify = notify
         self.refresh = None if refresh is None else parse_duration(refresh, "refresh")
         self.every = _EVERY

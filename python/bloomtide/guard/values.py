@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import Column, bindparam, type_coerce, types
 from sqlalchemy.engine import Dialect
 
-from bloomtide.errors import KeyTypeError, ParameterError
+from bloomtide.errors import KeyTypeError, ParameterError, require
 from bloomtide.guard.key_parts import (
     Normalizer,
     Unseen,
@@ -187,6 +187,10 @@ class KeyMaker:
     ) -> None:  # fmt: skip
         """`normal` replaces the rules; with several columns it gets a tuple. With `in_tuples` a
         key of one column may be given as a tuple, too."""
+        require(
+            "normal", normal, "a function", normal is None or callable(normal),
+            hint="give one that returns the same `str`, `bytes` or `int` for equal values",
+        )  # fmt: skip
         self._own = normal
         self._width = len(columns)
         self._in_tuples = in_tuples

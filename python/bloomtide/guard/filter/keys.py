@@ -70,8 +70,20 @@ class KeyFilter:
         subject: Mapping[str, Any] | None = None,
     ) -> None:
         """`shared` is a directory for all processes; one of another `subject` is refused."""
-        require("removals", removals, '"never" or "commit"', removals in ("never", "commit"))
-        require("capacity", capacity, "at least 1", capacity is None or capacity >= 1)
+        require(
+            "removals",
+            removals,
+            '"never" or "commit"',
+            removals in ("never", "commit"),
+            hint='leave it out for "never"',
+        )
+        require(
+            "capacity",
+            capacity,
+            "at least 1",
+            capacity is None or capacity >= 1,
+            hint="leave it out: the filter grows",
+        )
         BloomFilter.plan(capacity or 1024, error_rate)  # refuses a bad error rate now
         self.error_rate = error_rate
         self.capacity = capacity

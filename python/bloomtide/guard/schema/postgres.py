@@ -166,8 +166,8 @@ def read(run: Run, table: str, schema: str | None, columns: Sequence[str]) -> Ta
             facts.writers.append(f"the rule `{row[0]}`")
         else:
             triggers.append(row)
-    names = {table, *(name for _, name in facts.also), *(name for name, _ in facts.parents)}
-    written = {cut(name) for name in names} | facts.views
+    written = {cut(table), *(name for _, name in facts.also), *facts.views}
+    written |= {name for name, _ in facts.parents}
     keys = {cut(name) for name in columns} | {column for _, column in facts.parents}
     resetting = facts.resetting | facts.views if facts.resetting else set()
     for row in triggers:

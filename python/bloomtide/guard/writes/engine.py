@@ -13,7 +13,7 @@ These are events of the dialect and of the pool, but for the last: an engine wit
 sends all of them, at every connection.
 
 Not seen: a cursor taken from the driver's own connection (`raw_connection()`, COPY of psycopg),
-functions that write in a SELECT, and everybody who does not use this engine.
+functions that write, whatever calls them, and everybody who does not use this engine.
 """
 
 from __future__ import annotations

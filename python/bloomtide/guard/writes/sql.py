@@ -5,8 +5,8 @@ compiler, Django, or a program. An INSERT or UPDATE of plain values says which p
 Everything else that may write to the table is `unseen`: a key that is not added is a wrong answer,
 a doubt only costs queries until the next build.
 
-Not seen are writes that the text does not show: functions called by SELECT, and what triggers and
-rules do; `guard/schema` refuses tables that have such.
+Not seen are writes that the text does not show: functions that write, and what triggers and rules
+do; `guard/schema` refuses tables that have such.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ _CHANGES_NAMES = re.compile(
     r"search_path|\bschema\b|writable_schema|schema_version\W*\d", re.IGNORECASE
 )
 """Of SET, RESET and PRAGMA: the same name may mean another table afterwards."""
+_SETS_PATH = re.compile(r"\bset_config\s*\((?!\s*'(?!search_path))", re.IGNORECASE)
+"""Of any other statement; the name of the setting may also be a parameter."""
 _TRANSACTION = re.compile("BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE")
 _PLAIN = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _ROWS = re.compile("INSERT|REPLACE|UPDATE|DELETE|MERGE|COPY|TRUNCATE")
@@ -209,6 +211,8 @@ class Reader:
 
     def _by_first_word(self, word: str, text: str) -> Effect:
         unknown = Effect(unseen=f"{word or 'a statement'} that is not understood")
+        if self._exact and _SETS_PATH.search(text):
+            return unknown
         if _HARMLESS.fullmatch(word):
             renames = word in ("SET", "RESET", "PRAGMA") and _CHANGES_NAMES.search(text)
             return unknown if renames else NOTHING
