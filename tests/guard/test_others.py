@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, insert, text
+from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, inspect, text
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from bloomtide import DatabaseGuard
-from bloomtide.errors import IncompatibleError, ParameterError
+from bloomtide.errors import IncompatibleError, ParameterError, StorageError
+from bloomtide.guard.outbox.table import Outbox
 from bloomtide.guard.stats import State
 from tests.guard.databases import BASKET, METADATA, Database
 from tests.guard.guards import ABSENT, NEVER, Make
@@ -91,11 +93,52 @@ def test_two_guards_on_one_engine_both_see_its_writes(basket: Database) -> None:
 
 def test_lost_changes_make_the_guard_build_again(basket: Database, guarded: Make) -> None:
     guard = guarded(outbox="20ms")
-    guard.uninstall()
+    with basket.engine.begin() as connection:
+        Outbox([BASKET.c.customer], basket.engine.dialect).uninstall(connection)
     basket.insert([7])
     until(lambda: guard.may_exist(7) and not guard.may_exist(ABSENT))
     basket.insert([8])
     until(lambda: guard.may_exist(8) and not guard.may_exist(ABSENT))
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_what_is_uninstalled_stays_away_until_somebody_builds(
+    basket: Database, guarded: Make, closed: bool
+) -> None:
+    guard = guarded(outbox="20ms")
+    if closed:
+        guard.close()
+    guard.uninstall()
+    assert [name for name in inspect(basket.engine).get_table_names() if "bloom" in name] == []
+    assert guard.may_exist(ABSENT)
+    basket.insert([7])  # whose trigger would fail
+    if not closed:
+        assert guard._upkeep is not None
+        changes = guard._upkeep._threads[-1]
+        runs = changes.runs
+        until(lambda: changes.runs > runs + 2)
+        guard._upkeep.look()
+        with pytest.raises(StorageError, match="removed"):  # a thread's that began before
+            guard._upkeep._queries.run(guard._build_again)
+        assert inspect(basket.engine).get_table_names() == ["basket"]
+        assert guard.state is State.DEGRADED
+        assert guard.build()
+        assert guard.may_exist(7)
+        assert not guard.may_exist(ABSENT)
+        basket.insert([8])
+        until(lambda: guard.may_exist(8))
+        assert not guard.may_exist(ABSENT)
+
+
+def test_tables_and_columns_whose_names_join_alike_have_change_tables_of_their_own() -> None:
+    pairs = [("a_b", "c"), ("a", "b_c"), ("a_b_c", "d"), ("a", "b", "c"), ("a", "b")]
+    made = [
+        Table(table, MetaData(), *(Column(name, Integer) for name in names))
+        for table, *names in pairs
+    ]
+    names = {Outbox(list(table.columns), sqlite.dialect()).name for table in made}
+    assert len(names) == len(pairs)
+    assert "bloomtide_a_b" in names
 
 
 def test_a_reader_that_sees_the_end_of_a_build_late_does_not_build_again(guarded: Make) -> None:

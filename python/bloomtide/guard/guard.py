@@ -38,6 +38,7 @@ from bloomtide.errors import (
     StorageError,
     require,
 )
+from bloomtide.guard.background import BackgroundQueries
 from bloomtide.guard.check import async_classes, checked, has_unsent
 from bloomtide.guard.columns import find_columns, is_unique, subject_of
 from bloomtide.guard.filter.keys import KeyFilter
@@ -45,7 +46,7 @@ from bloomtide.guard.filter.memory import Progress
 from bloomtide.guard.key_parts import Normalizer, Unseen
 from bloomtide.guard.stats import GuardStats, Mode, QuestionCounts, State
 from bloomtide.guard.table import GuardedTable, in_transactions, is_in_memory
-from bloomtide.guard.upkeep import Follow, Upkeep, refuse_removals
+from bloomtide.guard.upkeep import Follow, Upkeep, refuse_removals, remove
 from bloomtide.guard.values import KeyMaker
 from bloomtide.guard.writes.transaction import Key
 
@@ -366,6 +367,8 @@ class DatabaseGuard:
     @contextmanager
     def _keeping(self) -> Iterator[None]:
         """The first build is up to the caller; if the database is away, it is tried again."""
+        if self._upkeep is not None:
+            self._upkeep.resume()
         try:
             yield
         except (SQLAlchemyError, OSError, StorageError):
@@ -394,9 +397,20 @@ class DatabaseGuard:
         self._with_outbox().catch_up()
 
     def uninstall(self) -> None:
-        """Removes the change table and its triggers, for all guards of the column; needs
-        `outbox`."""
-        self._with_outbox().uninstall()
+        """Removes the change table and its triggers; needs `outbox`. Everything passes then, until
+        a `build` makes them anew, as other guards of the column do by themselves: close these
+        first. Also for a guard that is closed."""
+        if not self._closed:
+            self._with_outbox().uninstall()
+            return
+        outbox = self._follow.outbox
+        require("outbox", outbox is not None, "on for that", outbox is not None)
+        assert outbox is not None
+        queries = BackgroundQueries(self.engine, is_async=self._async is not None)
+        try:
+            remove(outbox, queries)
+        finally:
+            queries.close()
 
     def _with_outbox(self) -> Upkeep:
         self._refuse_closed()

@@ -23,13 +23,15 @@ from typing import Any
 from sqlalchemy import Column, Connection, Engine
 
 from bloomtide._core import parse_duration
-from bloomtide.errors import ParameterError, require
+from bloomtide.errors import ParameterError, StorageError, require
 from bloomtide.guard.background import BackgroundQueries, Notifications, Repeated, connector
 from bloomtide.guard.filter.keys import KeyFilter
 from bloomtide.guard.key_parts import Normalizer
 from bloomtide.guard.outbox.table import Outbox, Position
 from bloomtide.guard.table import in_transactions
 
+_GLANCE = 0.02
+"""Seconds between two looks whether a build has ended."""
 _EVERY = 1.0
 """Seconds between two readings, unless told."""
 _READINGS = 5
@@ -88,6 +90,16 @@ def refuse_removals(name: str, removals: str) -> None:
         )  # fmt: skip
 
 
+def remove(outbox: Outbox, queries: BackgroundQueries) -> None:
+    """Removes a change table."""
+
+    def work(connection: Connection) -> None:
+        outbox.uninstall(in_transactions(connection))
+        connection.commit()
+
+    queries.run(work)
+
+
 class Upkeep:
     """Rebuilds and reads changes, in threads, until it is closed."""
 
@@ -108,6 +120,8 @@ class Upkeep:
         self._scanned: tuple[float, float] | None = None
         self.begun = False
         """Somebody has asked for the first build."""
+        self._stopped = False
+        """Until somebody asks for a build."""
         self._next = time.monotonic() + _REST
         self._threads: list[Repeated] = []
         self._notifications: Notifications | None = None
@@ -126,8 +140,18 @@ class Upkeep:
 
     # --- around a build -----------------------------------------------------------------------
 
+    def resume(self) -> None:
+        """Somebody asks for a build."""
+        self._stopped = False
+
     def before_scan(self, connection: Connection) -> None:
         """The position before the scan, so that nothing falls between the two."""
+        if self._stopped:
+            # A thread's build that began before: `uninstall` waits for it to end.
+            raise StorageError(
+                "the change table was removed", hint="call `build` to install it again",
+                path="", operation="build",
+            )  # fmt: skip
         self.begun, self._scanned = True, None
         self._began = time.monotonic()
         if self._how.outbox is not None:
@@ -163,7 +187,8 @@ class Upkeep:
 
     def _is_begun(self) -> bool:
         """That the first build is begun is up to the caller."""
-        return (self.begun or self._place.built_at > 0) and not self._keys.rebuilding
+        begun = self.begun or self._place.built_at > 0
+        return begun and not self._stopped and not self._keys.rebuilding
 
     def look(self) -> None:
         """Builds if it is due, and time."""
@@ -182,7 +207,7 @@ class Upkeep:
     def _read_changes(self, *, now: bool = False) -> None:
         """Reads the changes, if that is for this process to do; or `now` in any case."""
         outbox, position = self._how.outbox, self._place.position
-        if outbox is None or not (self._place.may_follow() or now):
+        if outbox is None or self._stopped or not (self._place.may_follow() or now):
             return
         if position is None:  # it was lost, or the first build has failed
             if self._is_begun() and self._place.position is None:  # still, if a build has ended
@@ -207,15 +232,14 @@ class Upkeep:
         self._read_changes(now=True)
 
     def uninstall(self) -> None:
-        """Removes the change table."""
-        outbox = self._how.outbox
-
-        def remove(connection: Connection) -> None:
-            if outbox is not None:
-                outbox.uninstall(in_transactions(connection))
-                connection.commit()
-
-        self._queries.run(remove)
+        """Removes the change table, and follows nobody until somebody asks for a build."""
+        assert self._how.outbox is not None
+        self._stopped = True
+        while self._keys.rebuilding:
+            time.sleep(_GLANCE)
+        remove(self._how.outbox, self._queries)
+        self._keys.distrust("the change table was removed")
+        self._place.position = None
 
     def close(self) -> None:
         for thread in self._threads:

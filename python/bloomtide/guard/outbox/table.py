@@ -105,7 +105,7 @@ class Outbox:
         self._notify = notify
         self._quote = dialect.identifier_preparer
         self._reached: deque[tuple[float, Position]] = deque()
-        self.name = _name("_".join([self._source.name, *(column.name for column in columns)]))
+        self.name = _name(self._source.name, *(column.name for column in columns))
         own = [Column(f"k{place}", column.type) for place, column in enumerate(columns)]
         self._changes = Table(self.name, MetaData(), *own, schema=self._source.schema)
         self._keymaker = KeyMaker(own, dialect, normal)
@@ -169,7 +169,7 @@ class Outbox:
             if not self._is_complete(connection):
                 self._begin(connection)
                 if not self._is_complete(connection):  # still, now that nobody else is at work
-                    self.uninstall(connection)
+                    self._remove(connection)
                     self._create(connection)
             connection.commit()
         finally:
@@ -222,8 +222,16 @@ class Outbox:
         )
 
     def uninstall(self, connection: Connection) -> None:
-        """Removes triggers and changes. Commits nothing."""
+        """Removes triggers and changes, and all that is left after the last one. Commits
+        nothing."""
         self._begin(connection)
+        self._remove(connection)
+        if self._has_table(connection, _STATES):
+            states = self._path(_STATES)
+            if connection.execute(sql(f"SELECT 1 FROM {states}")).first() is None:
+                connection.execute(sql(f"DROP TABLE {states}"))
+
+    def _remove(self, connection: Connection) -> None:
         for text in self._texts.drop:
             connection.exec_driver_sql(text.format_map(self._names))
         if self._has_table(connection, _STATES):
@@ -338,11 +346,11 @@ class Outbox:
             connection.execute(sql(delete), {"floor": until.floor})
 
 
-def _name(subject: str) -> str:
-    """The change table's name: readable, and different for every subject however long."""
-    name = f"bloomtide_{subject}"
-    if len(name.encode()) <= _LONGEST_NAME:
-        return name
-    digest = blake2b(subject.encode(), digest_size=6).hexdigest()
+def _name(*subject: str) -> str:
+    """The change table's name: readable, and different for every table and columns."""
+    name = "_".join(["bloomtide", *subject])
+    if name.count("_") == 2 and len(name.encode()) <= _LONGEST_NAME:
+        return name  # of one column, and whose name it is cannot be mistaken
+    digest = blake2b("\0".join(subject).encode(), digest_size=6).hexdigest()
     short = name.encode()[: _LONGEST_NAME - 13].decode(errors="ignore")
     return f"{short}_{digest}"
