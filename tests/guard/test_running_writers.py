@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Integer, MetaData, Table, create_engine, event, text
+from sqlalchemy import Column, Integer, MetaData, Table, create_engine, event, insert, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import StaticPool
 
@@ -161,4 +161,28 @@ def test_a_database_in_memory_is_refused_where_threads_need_it(
     engine = create_engine("sqlite://", poolclass=pool)
     with pytest.raises(ParameterError, match="once more"):
         DatabaseGuard(engine, BASKET.c.customer, **option)  # type: ignore[arg-type]
+    engine.dispose()
+
+
+def test_the_first_build_is_not_valid_beside_a_writer_that_is_older_than_the_guard(
+    postgres_basket: Database,
+) -> None:
+    engine = create_engine(postgres_basket.url)
+    with engine.connect() as connection:
+        connection.execute(insert(BASKET), {"customer": 7})
+        with DatabaseGuard(engine, BASKET.c.customer, 1e-6, rebuild="manual") as guard:
+            assert not guard.build()
+            assert guard.stats().reason == "a transaction was open when the guard was made"
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            driver.commit()  # which no event tells of
+            assert guard.may_exist(7)
+            assert guard.build()
+            assert guard.may_exist(7)
+            assert not guard.may_exist(8)
+            connection.rollback()
+            connection.execute(insert(BASKET), {"customer": 8})
+            assert guard.build(), "beside one that the guard knows"
+            driver.commit()
+            assert guard.may_exist(8)
     engine.dispose()

@@ -48,7 +48,8 @@ def test_a_transaction_older_than_its_guard_ends_the_trust_when_it_writes_again(
         connection.execute(insert(Basket).values(owner=100))
         directory = tmp_path / "guard" if shared else None
         with DatabaseGuard(engine, Basket.owner, 1e-6, shared=directory) as guard:
-            assert guard.build()
+            # PostgreSQL tells who has written.
+            assert guard.build() == (shared or engine.dialect.name == "sqlite")
             connection.execute(insert(Basket).values(owner=101))
             assert guard.may_exist(100)
             assert guard.stats().reason

@@ -491,8 +491,9 @@ def test_a_transaction_that_was_open_when_the_guard_was_made_may_have_written_an
         reader.execute(select(Basket))
         directory = tmp_path / "guard" if shared else None
         with DatabaseGuard(engine, Basket.owner, 1e-6, shared=directory) as guard:
-            assert guard.build()
-            assert not guard.may_exist(ABSENT)
+            valid = shared or engine.dialect.name == "sqlite"  # PostgreSQL tells who has written
+            assert guard.build() == valid
+            assert guard.may_exist(ABSENT) != valid
             early.commit()
             assert guard.may_exist(100)
             assert guard.stats().reason

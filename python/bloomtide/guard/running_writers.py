@@ -28,16 +28,19 @@ _LOCKED = """
 """
 """Whoever writes to a table has this lock on it until the transaction has ended; who writes to a
 partition or to a table that inherits, by its own name, has it on that one only."""
-_WRITERS = f"""
+_OURS = f"""
     SELECT lock.virtualtransaction
     FROM pg_locks AS lock JOIN pg_stat_activity AS client USING (pid)
     WHERE {_LOCKED} AND lock.granted
     AND client.datname = current_database() AND client.usename = current_user
     AND client.client_addr IS NOT DISTINCT FROM inet_client_addr()
     AND client.pid <> pg_backend_pid()
-    AND (client.state = 'active' OR client.state_change > clock_timestamp() - interval '0.5 s')
 """
 """Others than those of the same user and machine are no processes of this guard."""
+_WRITERS = f"""{_OURS}
+    AND (client.state = 'active' OR client.state_change > clock_timestamp() - interval '0.5 s')
+"""
+_OLDER = f"{_OURS} AND client.xact_start < clock_timestamp() - interval '{{age}} s'"
 _PREPARED = f"""
     SELECT count(*) FROM pg_locks AS lock
     WHERE {_LOCKED} AND lock.pid IS NULL AND lock.database = (
@@ -50,6 +53,11 @@ _PREPARED = f"""
 def prepared_writers(run: Run, table: str) -> int:
     """How many prepared transactions have written to a table of PostgreSQL."""
     return int(run(_PREPARED.format(table=literal(table)))[0][0])
+
+
+def older_writers(run: Run, table: str, age: float) -> bool:
+    """Whether a transaction is open that began more than so many seconds ago, and has written."""
+    return bool(run(_OLDER.format(table=literal(table), age=f"{age:.3f}")))
 
 
 def wait_for_writers(

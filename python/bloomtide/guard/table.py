@@ -6,6 +6,7 @@ cannot be guarded is refused; one that has changed is not trusted until the next
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
 from bloomtide.guard.filter.keys import KeyFilter
-from bloomtide.guard.running_writers import prepared_writers, wait_for_writers
+from bloomtide.guard.running_writers import older_writers, prepared_writers, wait_for_writers
 from bloomtide.guard.schema.facts import (
     Run,
     TableFacts,
@@ -67,7 +68,10 @@ class GuardedTable:
         self._keys = keys
         self._store = store
         self._follows = follows
+        self._made = time.monotonic()
         self._facts: TableFacts | None = None
+        self._scanned = False
+        """A build has read all rows."""
         self._schema: str | None = None
         """Of the table, once it was found; see `_find`."""
         self.writes = EngineWrites(engine, columns, keys, store)
@@ -176,12 +180,26 @@ class GuardedTable:
         if connection.dialect.name == "postgresql" and prepared_writers(run, name):
             self._store.distrust("a prepared transaction may have written keys")
             return None
+        if connection.dialect.name == "postgresql" and self._is_beside_older(run, name):
+            self._store.place.reason = "a transaction was open when the guard was made"
+            connection.rollback()
+            return None
         count = select(func.count()).select_from(self._table)
         found = connection.scalar(count, execution_options=self._within(schema))
         # The scan must look at the database as it is after the new filter was made, and with some
         # isolation levels a transaction looks at it as it was when it began.
         connection.rollback()
         return int(found or 0)
+
+    def _is_beside_older(self, run: Run, name: str) -> bool:
+        """Whether somebody may commit what was written before the guard was made.
+
+        After the first build all writers have been seen from their beginning, and those of a shared
+        directory may have been before.
+        """
+        if self._follows or self._store.shared or self._scanned:
+            return False
+        return older_writers(run, name, time.monotonic() - self._made)
 
     def scan(
         self, connection: Connection, before: Callable[[Connection], object] = lambda _: None,
@@ -202,6 +220,7 @@ class GuardedTable:
                     yield self._keys_of(rows)
         finally:
             connection.rollback()
+        self._scanned = True
         after(connection)
         again = self._read(run, schema)
         connection.rollback()
