@@ -98,6 +98,7 @@ __all__ = [
     "UrlFilter",
     "__version__",
     "canonical_url",
+    "count_lines",
     "crc32c",
     "digest",
     "format_kinds",
@@ -121,10 +122,8 @@ def digest(
     key: _Key, *, hash: _HashName = "xxh3", seed: SupportsIndex = 0, secret: bytes | None = None
 ) -> int: ...
 def history_roll_up(
-    items: Sequence[bytes],
+    groups: Sequence[tuple[Sequence[bytes], SupportsIndex, SupportsIndex]],
     *,
-    begin: SupportsIndex,
-    end: SupportsIndex,
     level: SupportsIndex,
     row_span: SupportsIndex | None = None,
     error_rate: SupportsFloat,
@@ -133,7 +132,7 @@ def history_roll_up(
     seed: SupportsIndex = 0,
     secret: bytes | None = None,
     names: SupportsIndex = 256,
-) -> SealedSegment: ...
+) -> list[SealedSegment]: ...
 def canonical_url(
     url: str | Buffer,
     *,
@@ -151,6 +150,7 @@ def parse_instant(value: _Instant | _Instants, name: str = "at") -> Any: ...
 # A filter, or a `HotList`, which is none.
 def replace_file(path: _Path, data: bytes) -> None: ...
 def crc32c(data: Buffer, value: SupportsIndex = 0, /) -> int: ...
+def count_lines(data: Buffer, /) -> int: ...
 def format_kinds() -> list[tuple[int, str]]: ...
 def pack_header(kind: str, added: bytes, length: SupportsIndex) -> bytes: ...
 def read_header(data: Buffer, kind: str) -> tuple[int, int, bytes]: ...
@@ -1123,6 +1123,7 @@ class HistoryBuffer:
         seed: SupportsIndex = 0,
         secret: bytes | None = None,
         names: SupportsIndex = 256,
+        journal: bool = True,
     ) -> Self: ...
     def add(self, key: _Key, count: SupportsIndex, at: SupportsIndex) -> None: ...
     def add_many(
@@ -1145,14 +1146,12 @@ class HistoryBuffer:
         error_rate: SupportsFloat,
         gate_error: SupportsFloat | None = None,
     ) -> SealedSegment: ...
-    def seal_together(
+    def seal_many(
         self,
-        indexes: Sequence[int],
-        level: SupportsIndex,
+        parts: Sequence[tuple[Sequence[int], SupportsIndex, SupportsFloat]],
         *,
-        error_rate: SupportsFloat,
         gate_error: SupportsFloat | None = None,
-    ) -> SealedSegment: ...
+    ) -> list[SealedSegment]: ...
     def drop(self, index: SupportsIndex) -> None: ...
     def row_records(self, index: SupportsIndex) -> dict[str, npt.NDArray[Any]]: ...
     def rows_of(self, index: SupportsIndex, key: _Key) -> npt.NDArray[np.uint64]: ...

@@ -99,7 +99,7 @@ def _sealed() -> Any:
 
 def _roll_up(items: bytes) -> object:
     made = _sealed()
-    return history_roll_up([items], begin=made.begin, end=made.end, level=1, error_rate=0.01)
+    return history_roll_up([([items], made.begin, made.end)], level=1, error_rate=0.01)
 
 
 def _run(keyspace: Keyspace, lines: bytes) -> bytes:

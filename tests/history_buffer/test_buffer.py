@@ -27,6 +27,7 @@ from bloomtide.errors import (
     ParameterError,
     SnapshotError,
 )
+from bloomtide.records import SealedSegment
 from bloomtide.stream import web_log
 from tests.cli.access_log import hit
 
@@ -38,6 +39,11 @@ START = 1_760_000_400 * SECOND  # on a whole hour
 
 def hourly(**more: Any) -> HistoryBuffer:
     return HistoryBuffer(window=MINUTE, rows=60, **more)
+
+
+def roll_up(items: list[bytes], *, begin: int, end: int, **more: Any) -> SealedSegment:
+    [made] = history_roll_up([(items, begin, end)], **more)
+    return made
 
 
 def events(count: int, seed: int = 1) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -331,6 +337,50 @@ def test_a_sealed_segment_answers_at_least_what_was_open_and_names_the_same() ->
             assert (column == sealed_records[name]).all()
 
 
+def test_many_segments_are_sealed_at_once_as_each_would_be_by_itself() -> None:
+    keys, counts, times = events(60_000)  # so many that threads share them
+    buffer = hourly()
+    buffer.add_many(keys, counts, at=utc(times))
+    assert buffer.entries > 2**14
+    indexes = [each.index for each in buffer.segments()]
+    parts = [([index], 0, 0.01) for index in indexes]
+    *alone, together = buffer.seal_many([*parts, (indexes, 1, 0.001)], gate_error=0.02)
+    for index, made in zip(indexes, alone, strict=True):
+        assert made == buffer.seal(index, error_rate=0.01, gate_error=0.02)
+    assert (together.level, together.events) == (1, counts.sum())
+    assert together.parameters["error_rate"] == 0.001
+    assert buffer.seal_many([]) == []
+    with pytest.raises(ParameterError, match="index"):
+        buffer.seal_many([*parts, ([-1], 0, 0.01)])
+
+
+def test_many_roll_ups_are_made_at_once_as_each_would_be_by_itself() -> None:
+    keys, counts, times = events(60_000)
+    buffer = hourly()
+    buffer.add_many(keys, counts, at=utc(times))
+    parts = [([each.index], 0, 0.01) for each in buffer.segments()]
+    groups = [([made.items], made.begin, made.end) for made in buffer.seal_many(parts)]
+    words: dict[str, Any] = {"level": 1, "row_span": HOUR, "error_rate": 0.01}
+    for (items, begin, end), made in zip(groups, history_roll_up(groups, **words), strict=True):
+        assert made == roll_up(items, begin=begin, end=end, **words)
+    assert history_roll_up([], **words) == []
+
+
+def test_a_buffer_without_a_journal_records_nothing_and_can_be_dumped() -> None:
+    keys, counts, times = events(1000)
+    written_down, silent = hourly(), hourly(journal=False)
+    for buffer in (written_down, silent):
+        buffer.add_many(keys, counts, at=utc(times))
+    assert silent.take_journal() == []
+    written_down.take_journal()
+    assert silent.dump() == written_down.dump()
+    again = hourly(journal=False)
+    again.replay(written(silent.dump()))
+    again.replay(written(silent.dump()))
+    assert sum(each.events for each in again.segments()) == 2 * counts.sum()
+    assert again.take_journal() == []
+
+
 def test_a_roll_up_has_each_hour_as_a_row_late_ones_too() -> None:
     keys, counts, times = events(4000)
     early, late = hourly(), hourly()
@@ -340,7 +390,7 @@ def test_a_roll_up_has_each_hour_as_a_row_late_ones_too() -> None:
     sealed = [b.seal(s.index, error_rate=0.01) for b in (early, late) for s in b.segments()]
     assert len(sealed) == 6
     begin = START // (24 * HOUR) * 24 * HOUR
-    day = history_roll_up(
+    day = roll_up(
         [each.items for each in sealed],
         begin=begin, end=begin + 24 * HOUR, level=1, row_span=HOUR, error_rate=0.001,
     )  # fmt: skip
@@ -371,7 +421,7 @@ def test_the_largest_count_without_a_name_is_that_of_all_children_together() -> 
         fine.add((1, 3)[child % 2], 5, child * 10)
         fine.add(2, 4, child * 10)
     items = [fine.seal(each.index, error_rate=0.01).items for each in fine.segments()]
-    made = history_roll_up(items, begin=0, end=100, level=1, row_span=10, error_rate=0.01)
+    made = roll_up(items, begin=0, end=100, level=1, row_span=10, error_rate=0.01)
     names, unlisted = HistorySegment.from_bytes(made.segment).names()
     assert sorted(names) == [(1, 25), (3, 25)]
     assert unlisted == 40
@@ -385,13 +435,13 @@ def test_items_that_were_damaged_or_do_not_fit_are_refused() -> None:
     bad = made.items[:30] + bytes([made.items[30] ^ 1]) + made.items[31:]
     for items in (bad, made.items[:-1], made.items + b"\0", b"", b"something else entirely" * 3):
         with pytest.raises(SnapshotError):
-            history_roll_up([items], row_span=HOUR, **span)
+            roll_up([items], row_span=HOUR, **span)
     with pytest.raises(IncompatibleError):
-        history_roll_up([made.items], row_span=HOUR, seed=9, **span)
+        roll_up([made.items], row_span=HOUR, seed=9, **span)
     with pytest.raises(ParameterError, match="row_span"):
-        history_roll_up([made.items], row_span=7, **span)
+        roll_up([made.items], row_span=7, **span)
     with pytest.raises(ParameterError, match="items"):
-        history_roll_up([made.items], row_span=HOUR, **(span | {"begin": made.end - HOUR // 2}))
+        roll_up([made.items], row_span=HOUR, **(span | {"begin": made.end - HOUR // 2}))
 
 
 @pytest.mark.parametrize(

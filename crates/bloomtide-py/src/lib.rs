@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use super::lines::{Dedup, HashedLines};
     #[pymodule_export]
-    use super::logs::{LogCounter, LogReader};
+    use super::logs::{LogCounter, LogReader, count_lines};
     #[pymodule_export]
     use super::pages::{ParquetPage, ParquetPages};
     #[pymodule_export]

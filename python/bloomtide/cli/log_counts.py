@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from bloomtide import LogCounter, LogReader
-from bloomtide._core import Events
+from bloomtide._core import Events, count_lines
 from bloomtide.cli.log_files import Piece
 from bloomtide.records import LogReport
 
@@ -90,6 +90,6 @@ class LogCounts:
         counter = self._make(log.key, options)
         if log.fields:
             counter.feed(log.fields)
-        before = log.lines - piece.data.count(b"\n")
+        before = log.lines - count_lines(piece.data)
         trial = None if log.counted else LogCounter(Events(), **options)
         return _Counted(piece.path, counter, trial, before, named=1 if log.fields else 0)

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bloomtide._core import count_lines
 from bloomtide.cli.console import CommandError
 from bloomtide.cli.logs import FORM, WHAT
 from bloomtide.cli.positions import UNIT, Content, FileId, Log, Logs, Seen, file_id
@@ -341,7 +342,7 @@ class LogFiles:
             if cut:
                 log.move(content)
                 log.whole = not file.packed
-                log.lines += data.count(b"\n")
+                log.lines += count_lines(data)
                 # Without a time, since it was not read to its end.
                 size = status.st_size if file.packed else content.offset
                 self._logs.see(log, (*file_id(status), size, 0, file.name))

@@ -50,10 +50,10 @@ def add_batch(
     last = state.catalogue.positions.get(source, -1)
     if number <= last:
         return False
+    # Its events are safe as files, before anybody is told of them.
     buffer = state.settings.buffer(state.secret)
     buffer.set_sealed(state.events())
     fill(buffer)
-    buffer.take_journal()  # its events are safe as files, before anybody is told of them
     entries: list[Entry] = []
     try:
         chosen = [segment.index for segment in buffer.segments()]
@@ -83,19 +83,15 @@ class BufferRecipe:
 
     def make(self) -> HistoryBuffer:
         """An empty buffer."""
-        buffer = self.settings.buffer(self.secret)
-        buffer.take_journal()
-        return buffer
+        return self.settings.buffer(self.secret)
 
 
 def dump(buffer: HistoryBuffer) -> bytes:
     """Everything of a buffer, as records."""
-    buffer.take_journal()
     return pack_file(KIND, buffer.dump())
 
 
 def replay_all(buffer: HistoryBuffer, dumps: Iterable[bytes]) -> None:
     """Adds what other buffers have."""
-    buffer.take_journal()
     for data in dumps:
         buffer.replay(RecordScan(data, KIND))

@@ -13,9 +13,8 @@ transaction registers them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from bloomtide._core import history_roll_up
 from bloomtide.errors import BloomtideError, ParameterError
@@ -25,10 +24,11 @@ from bloomtide.history.seal import write_segments
 from bloomtide.history.state import State
 from bloomtide.records import SealedSegment
 
-Made = tuple[int, SealedSegment, list[Entry]]
-"""The number of a roll-up, what it is, and what it was built from."""
+Group = tuple[int, list[Entry]]
+"""The number of a roll-up, and what it is built from."""
+Made = tuple[int, list[Entry], SealedSegment]
 _FILE = 1 << 26
-"""Bytes of roll-ups that are written together."""
+"""Bytes of items that are rolled up together, into one file."""
 _FEW = 4
 """Segments that are rolled up before all of their time is over, so that a range reads few."""
 
@@ -42,14 +42,9 @@ def roll_up(state: State, now: int, max_error: float | None) -> int:
     children = 0
     level = 0
     while True:
-        groups = list(_groups(state, level, closed))
-        made: list[Made] = []
-        for number, entries in groups:
-            made += _roll_up_group(state, level + 1, number, entries, max_error)
-            if sum(len(part.segment) + len(part.items) for _, part, _ in made) > _FILE:
-                children += _register(state, made, closed)
-                made = []
-        children += _register(state, made, closed)
+        for batch in _batches(list(_groups(state, level, closed))):
+            made = _roll_up_groups(state, level + 1, batch, max_error)
+            children += _register(state, made, closed)
         level += 1
         with state.lock:
             if level > max((entry.level for entry in state.forest.roots), default=0):
@@ -86,7 +81,7 @@ def drop_expired(state: State, now: int) -> int:
     return len(gone)
 
 
-def _groups(state: State, level: int, closed: int) -> Iterator[tuple[int, list[Entry]]]:
+def _groups(state: State, level: int, closed: int) -> Iterator[Group]:
     """The roots of a level that are to become one segment each, with its number."""
     with state.lock:
         found = [entry for entry in state.forest.roots if entry.level == level and entry.items]
@@ -150,37 +145,54 @@ def _closed(state: State, now: int) -> int | None:
     return None if newest is None else min(newest, now) - state.settings.lateness
 
 
-def _roll_up_group(
-    state: State, level: int, number: int, entries: Sequence[Entry], max_error: float | None
-) -> Iterator[Made]:
-    """The segment of a group with its number and its children, if any of these can be read."""
-    levels = state.levels
-    if levels:
-        begin, end = number * levels[level].span, (number + 1) * levels[level].span
-    else:
-        begin = min(entry.begin for entry in entries)
-        end = max(entry.end for entry in entries)
-    build = partial(
-        history_roll_up,
-        begin=begin,
-        end=end,
+def _batches(groups: Iterable[Group]) -> Iterator[list[Group]]:
+    """The groups, as many at a time as memory has room for."""
+    batch: list[Group] = []
+    size = 0
+    for number, entries in groups:
+        length = sum(entry.items_bytes for entry in entries)
+        if batch and size + length > _FILE:
+            yield batch
+            batch, size = [], 0
+        batch.append((number, entries))
+        size += length
+    if batch:
+        yield batch
+
+
+def _roll_up_groups(
+    state: State, level: int, groups: Iterable[Group], max_error: float | None
+) -> list[Made]:
+    """Segments of the groups with their numbers and children, if any of these can be read."""
+    levels, settings = state.levels, state.settings
+    families: list[tuple[int, list[Entry]]] = []
+    parts: list[tuple[list[bytes], int, int]] = []
+    for number, entries in groups:
+        if levels:
+            begin, end = number * levels[level].span, (number + 1) * levels[level].span
+        else:
+            begin = min(entry.begin for entry in entries)
+            end = max(entry.end for entry in entries)
+        sound = _read_items(state, entries)
+        again = any(entry.parent is not None for entry in entries)
+        if sound and not (again and len(sound) < len(entries)):
+            families.append((number, [child for child, _ in sound]))
+            parts.append(([items for _, items in sound], begin, end))
+    made = history_roll_up(
+        parts,
         level=level,
         row_span=levels[level].window if levels else None,
-        error_rate=state.settings.error_of(level),
-        gate_error=state.settings.gate_error,
-        names=state.settings.names,
-        hash=state.settings.hash,
-        seed=state.settings.seed,
+        error_rate=settings.error_of(level),
+        gate_error=settings.gate_error,
+        names=settings.names,
+        hash=settings.hash,
+        seed=settings.seed,
         secret=state.secret,
     )
-    sound = _read_items(state, entries)
-    lost = {entry.id for entry in entries} - {entry.id for entry, _ in sound}
-    again = any(entry.parent is not None for entry in entries)
-    if sound and not (lost and again):
-        built = build([items for _, items in sound])
-        if max_error is not None and built.predicted_error > max_error:
-            _refuse_error(max_error, built.predicted_error)
-        yield number, built, [child for child, _ in sound]
+    worst = max((segment.predicted_error for segment in made), default=0.0)
+    if max_error is not None and worst > max_error:
+        _refuse_error(max_error, worst)
+    return [(*family, segment) for family, segment in zip(families, made, strict=True)]
 
 
 def _register(state: State, made: Sequence[Made], closed: int) -> int:
@@ -188,19 +200,19 @@ def _register(state: State, made: Sequence[Made], closed: int) -> int:
     many more children there are."""
     if not made:
         return 0
-    is_top = bool(state.levels) and made[0][1].level + 1 == len(state.levels)
-    parts = [(number, part) for number, part, _ in made]
+    is_top = bool(state.levels) and made[0][2].level + 1 == len(state.levels)
+    parts = [(number, part) for number, _, part in made]
     with state.lock:
         entries = write_segments(state, parts, "rolled up", items=not is_top)
         moved: list[Entry] = []
         replaced: set[int] = set()
-        for entry, (_, _, family) in zip(entries, made, strict=True):
+        for entry, (_, family, _) in zip(entries, made, strict=True):
             ended = entry.end <= closed or not state.levels
             taken = adopted if ended else _taken_early
             moved += [taken(child, entry.id) for child in family]
             replaced |= {child.parent for child in family if child.parent is not None}
         state.register(put=[*entries, *moved], remove=replaced)
-    return sum(child.parent not in replaced for _, _, family in made for child in family)
+    return sum(child.parent not in replaced for _, family, _ in made for child in family)
 
 
 def _read_items(state: State, entries: Sequence[Entry]) -> list[tuple[Entry, bytes]]:

@@ -71,8 +71,9 @@ def open_state(
         if not rows.exists():
             _create(directory, given, secret, rows, writing, disk)
         entries, settings, buffer, found, lost = _read(
-            directory, given, secret, rows, writing=writing, repair=repair
-        )
+            directory, given, secret, rows, writing=writing, repair=repair,
+            journal=writing and keep is None,
+        )  # fmt: skip
         place = open_place(disk, directory, settings.location, store, CACHE)
         forest = Forest(place, entries, by_order=settings.window is None)
         state = State(directory, disk, settings, secret, rows, place, forest, buffer, None, clock)
@@ -106,6 +107,7 @@ def _read(
     *,
     writing: bool,
     repair: bool,
+    journal: bool = False,
 ) -> tuple[list[Entry], Settings, HistoryBuffer, RecordScan | None, str | None]:
     """The catalogue and the buffer of one moment, the journal, and why not all of it is sound. A
     reader reads again if the writer has begun a new journal meanwhile."""
@@ -121,7 +123,7 @@ def _read(
             )  # fmt: skip
         settings = Settings.create(given, secret, rows.settings)
         settings.levels()
-        buffer, found, lost = read_journal(directory, rows, settings, secret)
+        buffer, found, lost = read_journal(directory, rows, settings, secret, journal)
         if lost is not None and not writing and rows.is_behind():
             continue
         if lost is not None and writing and not repair:
@@ -138,11 +140,15 @@ def _read(
 
 
 def read_journal(
-    directory: Path, rows: Catalogue, settings: Settings, secret: bytes | None
+    directory: Path,
+    rows: Catalogue,
+    settings: Settings,
+    secret: bytes | None,
+    journal: bool = False,
 ) -> tuple[HistoryBuffer, RecordScan | None, str | None]:
     """What the journal has, and what is wrong with it: not a torn tail."""
     path = journal_path(directory, rows.generation)
-    buffer = settings.buffer(secret)
+    buffer = settings.buffer(secret, journal=journal)
     buffer.take_journal()
     try:
         with storage_errors(path, "read"):
@@ -157,7 +163,7 @@ def read_journal(
         return buffer, found, f"{path} is damaged at byte {found.damaged}"
     begun = rows.journal
     if begun_as(data)["head"] != begun["head"]:
-        buffer = settings.buffer(secret)
+        buffer = settings.buffer(secret, journal=journal)
         buffer.take_journal()
         return buffer, None, f"{path} is another journal than the one that was registered"
     if begun_as(data[: begun["bytes"]]) != begun:
@@ -176,7 +182,7 @@ def _create(
     """Registers a new store. Its journal is there first: from now on a missing one is a loss."""
     settings = Settings.create(given, secret, None)
     settings.levels()
-    payloads = settings.buffer(secret).take_journal()
+    payloads = settings.buffer(secret, journal=True).take_journal()
     try:
         _require_new(directory, "catalogue", len(pack_file(KIND, payloads)))
     except SnapshotError:

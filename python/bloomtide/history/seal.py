@@ -75,10 +75,8 @@ def begin_journal(state: State, chosen: list[int]) -> None:
     if journal is None:
         return
     with state.lock, state.changing():
-        changes = state.buffer.take_journal()
-        if state.keep is None:
-            journal.append(changes)
-        else:
+        journal.append(state.buffer.take_journal())
+        if state.keep is not None:
             state.keep()
         there = sealed_windows(state)
         generation = state.catalogue.generation + 1
@@ -116,7 +114,6 @@ def seal_parts(
     """Segments of these open ones, each with its number. Late events of few counts become one
     segment with those of windows near theirs: one for each window would be thousands."""
     settings = state.settings
-    goal = {"error_rate": settings.error_of(0), "gate_error": settings.gate_error}
     wanted = set(chosen)
     opened = [one for one in buffer.segments() if one.index in wanted]
     near: defaultdict[int, list[Any]] = defaultdict(list)
@@ -126,19 +123,22 @@ def seal_parts(
         for one in opened:
             if one.index in there and one.entries < SMALL:
                 near[one.begin // widest.span].append(one)
-    parts: list[tuple[int, SealedSegment]] = []
+    numbers: list[int] = []
+    parts: list[tuple[list[int], int, float]] = []
     for group in near.values():
         if len(group) == 1:
             continue
         begin, last = group[0].begin, group[-1].end - 1
         level = next(it for it in settings.levels() if begin // it.span == last // it.span)
         indexes = [one.index for one in group]
-        goal_of_level = goal | {"error_rate": settings.error_of(level.number)}
-        made = buffer.seal_together(indexes, level.number, **goal_of_level)
-        parts.append((begin // level.span, made))
+        numbers.append(begin // level.span)
+        parts.append((indexes, level.number, settings.error_of(level.number)))
         wanted -= set(indexes)
-    parts += [(one.index, buffer.seal(one.index, **goal)) for one in opened if one.index in wanted]
-    return parts
+    alone = [one.index for one in opened if one.index in wanted]
+    numbers += alone
+    parts += [([index], 0, settings.error_of(0)) for index in alone]
+    made = buffer.seal_many(parts, gate_error=settings.gate_error)
+    return list(zip(numbers, made, strict=True))
 
 
 def _widest(settings: Settings) -> Level | None:

@@ -101,8 +101,8 @@ class Settings:
         """The levels by time; none by arrivals."""
         return levels_of(self.ladder, parse_retention(self.retention)) if self.ladder else ()
 
-    def buffer(self, secret: bytes | None) -> HistoryBuffer:
-        """An empty buffer for the open segments."""
+    def buffer(self, secret: bytes | None, *, journal: bool = False) -> HistoryBuffer:
+        """An empty buffer for the open segments; `journal`: with the records of what is added."""
         return HistoryBuffer(
             window=self.window,
             arrivals=self.arrivals,
@@ -111,6 +111,7 @@ class Settings:
             seed=self.seed,
             secret=secret,
             names=self.names,
+            journal=journal,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -520,9 +520,8 @@ class History:
 
     def _drain(self) -> None:
         """Writes the records of all events so far to the journal, unless the caller keeps them."""
-        changes = self._state.buffer.take_journal()
         if self._state.keep is None and self._state.journal is not None:
-            self._state.journal.append(changes)
+            self._state.journal.append(self._state.buffer.take_journal())
 
     def _register_journal(self, journal: Log) -> None:
         """Goes on in a new journal if anything was added: the catalogue knows all of it, so that

@@ -147,7 +147,8 @@ impl Batch<'_> {
 pub struct Buffer {
     pub(super) plan: BufferPlan,
     pub(super) open: BTreeMap<i64, OpenRows>,
-    pub(super) journal: Journal,
+    /// None if nobody asks for it.
+    pub(super) journal: Option<Journal>,
     /// The time of the stream, in microseconds: of dropped segments too. It decides what is sealed; events whose times
     /// are not believed are in their own rows all the same.
     pub(super) time: StreamTime,
@@ -165,12 +166,18 @@ impl Buffer {
     /// Nothing yet.
     pub fn new(plan: BufferPlan) -> Result<Self> {
         let plan = plan.checked()?;
-        let (open, journal) = (BTreeMap::new(), Journal::default());
         let time = StreamTime::new(plan.far());
+        let (open, journal) = (BTreeMap::new(), Some(Journal::default()));
         let mut this =
             Buffer { plan, open, journal, time, next_row: 0, entries: 0, events: 0, sealed: 0 };
-        this.journal.state(&this.state());
+        let state = this.state();
+        this.journal.iter_mut().for_each(|journal| journal.state(&state));
         Ok(this)
+    }
+
+    /// Keeps no records: what is added is safe elsewhere.
+    pub fn without_journal(self) -> Self {
+        Buffer { journal: None, ..self }
     }
 
     /// What it was made by.
@@ -184,10 +191,33 @@ impl Buffer {
     pub fn add(&mut self, key: Key<'_>, count: u64, at: i64) -> Result<()> {
         self.require_room("count", Some(count))?;
         let mark = key.hash(&self.plan.hasher).mark();
-        let marks = [mark];
-        let counts = [count];
-        let wanted = self.add_marks(&marks, Some(&counts), Moments::All(at))?;
-        wanted.into_iter().try_for_each(|wanted| self.name(wanted, key))
+        let RowsBy::Time(window) = self.plan.rows_by else {
+            let wanted = self.add_marks(&[mark], Some(&[count]), Moments::All(at))?;
+            return wanted.into_iter().try_for_each(|wanted| self.name(wanted, key));
+        };
+        check(&Batch { marks: &[mark], counts: Some(&[count]), at: Moments::All(at) })?;
+        // As a batch does it, without what a batch needs.
+        let noted = self.time.note(at as f64);
+        let at = if noted == at as f64 { at } else { noted as i64 };
+        let row = at.div_euclid(window);
+        let (segment, within) = self.place(row);
+        let open = self.open.entry(segment).or_insert_with(|| OpenRows::new(self.plan.names));
+        let (before, seen) = (open.entries(), Seen { first: at, last: at, events: count });
+        let wanted = open.add(mark, within, count)?;
+        self.entries += open.entries() - before;
+        self.events += count;
+        if let Some(journal) = &mut self.journal {
+            journal.events(row, seen, 1);
+            journal.push(mark, count);
+        }
+        open.see(within, seen)?;
+        if wanted
+            && open.name(mark, key)?
+            && let Some(journal) = &mut self.journal
+        {
+            journal.name(segment, OwnedKey::of(key)?);
+        }
+        Ok(())
     }
 
     /// Adds every row, in order: all of them, or none if one is refused. The rows whose keys should be
@@ -345,7 +375,9 @@ impl Buffer {
         let open = self.open.entry(segment).or_insert_with(|| OpenRows::new(self.plan.names));
         let before = open.entries();
         let mut seen = batch.times(rows.clone());
-        self.journal.events(row, seen, rows.size_hint().0);
+        if let Some(journal) = &mut self.journal {
+            journal.events(row, seen, rows.size_hint().0);
+        }
         let mut ahead = rows.clone();
         ahead.by_ref().take(AHEAD).for_each(|row| open.table.prefetch(batch.marks[row]));
         let outcome = rows.into_iter().try_for_each(|row| {
@@ -356,7 +388,9 @@ impl Buffer {
             if open.add(mark, within, count)? {
                 wanted.push(Wanted { row, mark, segment });
             }
-            self.journal.push(mark, count);
+            if let Some(journal) = &mut self.journal {
+                journal.push(mark, count);
+            }
             seen.events += count;
             Ok(())
         });
@@ -373,8 +407,10 @@ impl Buffer {
             return Ok(());
         }
         let Some(open) = self.open.get_mut(&wanted.segment) else { return Ok(()) };
-        if open.name(wanted.mark, key)? {
-            self.journal.name(wanted.segment, OwnedKey::of(key)?);
+        if open.name(wanted.mark, key)?
+            && let Some(journal) = &mut self.journal
+        {
+            journal.name(wanted.segment, OwnedKey::of(key)?);
         }
         Ok(())
     }
@@ -506,8 +542,10 @@ impl Buffer {
             keys.extend(open.names.keys().map(OwnedKey::view));
         }
         all.items.sort_unstable_by_key(|item| (item.mark, item.row));
-        let (names, unlisted) =
-            top(keys.into_iter(), &all.items, self.plan.names, &self.plan.hasher)?;
+        let (names, unlisted) = match indexes {
+            [index] => self.segment(*index)?.top(), // knows them without a hash
+            _ => top(keys.into_iter(), &all.items, self.plan.names, &self.plan.hasher)?,
+        };
         (all.names, all.unlisted) = affordable(names, unlisted, all.items.len());
         Ok(all)
     }

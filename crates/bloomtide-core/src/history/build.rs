@@ -8,7 +8,13 @@ use super::mark::{Part, Spread};
 use super::plan::{self, Load};
 use super::varint;
 use super::{Contents, Goal, bits};
+use crate::crew::Crew;
 use crate::error::Result;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Threads that seal at the same time, at most.
+const THREADS: usize = 4;
 
 /// The file of a segment.
 pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
@@ -52,4 +58,26 @@ pub fn build(contents: &Contents, goal: &Goal) -> Result<Vec<u8>> {
         rows: contents.rows.as_slice().into(),
     };
     Ok(header.seal(&body))
+}
+
+/// Does so many jobs in as many threads as are worth it for `entries`; the answers in the order of the jobs.
+pub fn in_threads<T: Send>(
+    jobs: usize,
+    entries: usize,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(jobs)));
+    Crew::new(jobs.min(THREADS)).muster(entries).run(|_| {
+        loop {
+            let job = next.fetch_add(1, Ordering::Relaxed);
+            if job >= jobs {
+                return;
+            }
+            let made = work(job);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((job, made));
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(job, _)| *job);
+    done.into_iter().map(|(_, made)| made).collect()
 }

@@ -47,7 +47,7 @@ pub mod varint;
 mod walk;
 
 pub use buffer::{Buffer, BufferPlan, Moments, RowsBy, Wanted, microseconds};
-pub use build::build;
+pub use build::{build, in_threads};
 pub use forest::{Files, Forest, Known};
 pub use header::Header;
 pub use items::{Items, encode_items};

@@ -18,6 +18,11 @@ use crate::sizing::{classic_error, classic_fill, classic_plan, compound_error};
 
 /// The smallest matrix and gate: below, the formulas for many cells do not hold.
 const LEAST_CELLS: u64 = 64;
+/// How near to the fewest columns is near enough to compare two numbers of hashes, and for the one that is taken.
+const ROUGH: f64 = 2e-3;
+const FINE: f64 = 1e-4;
+/// So much larger than the best so far: more hashes only need more bits from here on.
+const WORSE: f64 = 1.1;
 
 /// What the size of a segment depends on.
 #[derive(Clone, Debug)]
@@ -58,18 +63,25 @@ impl Load {
         self.rows.iter().map(|(n, rows)| rows * row_error(*n, m, k)).sum()
     }
 
-    /// The fewest columns for which the error is at most e, by bisection.
-    fn columns(&self, k: u32, e: f64) -> f64 {
-        let mut high = LEAST_CELLS as f64;
+    /// Columns of which the error is above e, and twice as many, of which it is not. Looked for from `near` on.
+    fn bracket(&self, k: u32, e: f64, near: f64) -> (f64, f64) {
+        let (least, mut high) = (LEAST_CELLS as f64, near);
         while self.error(k, high) > e && high < 1e15 {
             high *= 2.0;
         }
-        let mut low = if high > LEAST_CELLS as f64 { high / 2.0 } else { high };
-        while high - low > (high * 1e-4).max(1.0) {
+        while high > least && self.error(k, high / 2.0) <= e {
+            high /= 2.0;
+        }
+        (least.max(high / 2.0), high)
+    }
+
+    /// The same nearer to each other, by bisection: `within` is a part of the whole.
+    fn narrow(&self, k: u32, e: f64, (mut low, mut high): (f64, f64), within: f64) -> (f64, f64) {
+        while high - low > (high * within).max(1.0) {
             let middle = ((low + high) / 2.0).floor();
             if self.error(k, middle) > e { low = middle } else { high = middle }
         }
-        high
+        (low, high)
     }
 
     /// Bits of the matrix.
@@ -94,17 +106,21 @@ pub(super) fn plan(load: &Load, rows: u32, goal: &Goal) -> Result<Sizes> {
     } else {
         (LEAST_CELLS, 1)
     };
-    let (mut best, mut hashes, mut columns) = (f64::INFINITY, 1, LEAST_CELLS as f64);
+    let mut near = LEAST_CELLS as f64;
+    let (mut best, mut hashes, mut columns) = (f64::INFINITY, 1, (near, near));
     for k in 1..=MAX_HASHES {
-        let m = load.columns(k, goal.error_rate);
-        let bits = load.bits(k, m, rows);
+        let bracket = load.bracket(k, goal.error_rate, near);
+        near = bracket.1;
+        let found = load.narrow(k, goal.error_rate, bracket, ROUGH);
+        let bits = load.bits(k, found.1, rows);
         // A column more is a cache miss more: it must be worth two percent.
         if bits < 0.98 * best {
-            (best, hashes, columns) = (bits, k, m);
-        } else if bits > 1.5 * best {
+            (best, hashes, columns) = (bits, k, found);
+        } else if bits > WORSE * best {
             break;
         }
     }
+    let (_, columns) = load.narrow(hashes, goal.error_rate, columns, FINE);
     Ok(Sizes {
         gate_hashes: gate_hashes.min(MAX_HASHES),
         gate_bits: gate_bits.max(LEAST_CELLS),

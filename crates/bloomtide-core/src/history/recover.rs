@@ -28,13 +28,17 @@ impl Buffer {
 
     /// The payloads of the records of everything since the last time.
     pub fn take_journal(&mut self) -> Vec<Vec<u8>> {
-        self.journal.take()
+        self.journal.as_mut().map_or_else(Vec::new, Journal::take)
+    }
+
+    fn has_untaken(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| !journal.is_empty())
     }
 
     /// The same of a new journal that starts with what is here, but for some segments. What was added
     /// before must have been taken.
-    pub fn dump(&mut self, without: &[i64]) -> Result<Vec<Vec<u8>>> {
-        if !self.journal.is_empty() {
+    pub fn dump(&self, without: &[i64]) -> Result<Vec<Vec<u8>>> {
+        if self.has_untaken() {
             let invariant = "a journal begins when the one before it has everything";
             return Err(Error::Invariant { invariant: invariant.to_owned() });
         }
@@ -43,23 +47,24 @@ impl Buffer {
         if without.contains(&self.place(self.next_row).0) {
             state.next_row = (self.place(self.next_row).0 + 1) * i64::from(self.plan.rows);
         }
-        self.journal.state(&state);
+        let mut journal = Journal::default();
+        journal.state(&state);
         for (index, open) in self.open.iter().filter(|(index, _)| !without.contains(index)) {
             let first = index * i64::from(self.plan.rows);
-            write(&mut self.journal, first, open)?;
-            open.names.keys().for_each(|key| self.journal.name(*index, key.clone()));
+            write(&mut journal, first, open)?;
+            open.names.keys().for_each(|key| journal.name(*index, key.clone()));
         }
-        Ok(self.journal.take())
+        Ok(journal.take())
     }
 
     /// Adds what a record has, in a buffer that has taken no events of its own since its records were taken;
     /// how many events that are. What was not taken before is forgotten.
     pub fn replay(&mut self, payload: &[u8]) -> Result<u64> {
-        if !self.open.is_empty() && !self.journal.is_empty() {
+        if !self.open.is_empty() && self.has_untaken() {
             let invariant = "a journal is read before the first event, or after the rest was taken";
             return Err(Error::Invariant { invariant: invariant.to_owned() });
         }
-        self.journal = Journal::default();
+        self.journal = self.journal.take().map(|_| Journal::default());
         self.apply(Record::parse(payload)?)
     }
 

@@ -1,10 +1,15 @@
 //! Lines out of chunks: a line that crosses a border is put together, one without end is cut.
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 /// The longest line that is read. Servers cut requests far below; what is longer is no log line, and
 /// holding it would let a broken file fill the memory.
 pub const MAX_LINE: usize = 1 << 16;
+
+/// How many lines end in these bytes.
+pub fn count_lines(bytes: &[u8]) -> usize {
+    memchr_iter(b'\n', bytes).count()
+}
 
 /// The begun line at the end of the bytes so far.
 #[derive(Debug, Default)]

@@ -33,7 +33,7 @@ mod w3c;
 
 pub use counter::{Choice, LogCounter, Sink, Tally};
 pub use json_map::FieldMap;
-pub use lines::MAX_LINE;
+pub use lines::{MAX_LINE, count_lines};
 pub use parser::Format;
 pub use pattern::Pattern;
 pub use reader::{BadLine, LogReader, Reason, Report};

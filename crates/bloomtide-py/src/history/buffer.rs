@@ -17,7 +17,7 @@ use crate::structure::{by_words, getters};
 use crate::weights;
 use crate::words::Words;
 use bloomtide_core::Hasher;
-use bloomtide_core::history::{Buffer, BufferPlan, Moments, RowsBy, Seen};
+use bloomtide_core::history::{Buffer, BufferPlan, Moments, RowsBy, Seen, in_threads};
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 use std::sync::{Mutex, MutexGuard};
 
@@ -42,7 +42,7 @@ by_words!(
     HistoryBuffer,
     #[new]
     py_new,
-    "(*, window=None, arrivals=None, rows, hash='xxh3', seed=0, secret=None, names=256)",
+    "(*, window=None, arrivals=None, rows, hash='xxh3', seed=0, secret=None, names=256, journal=True)",
     |_cls, words| {
         let py = words.py;
         let rows_by = match (words.get("window", None)?, words.get("arrivals", None)?) {
@@ -56,7 +56,9 @@ by_words!(
         let (rows, names) = (words.get("rows", 0)?, words.get("names", 256)?);
         let hasher = words.hasher()?;
         let plan = BufferPlan { rows_by, rows, names, hasher };
-        let core = Mutex::new(Buffer::new(plan).or_raise(py)?);
+        let core = Buffer::new(plan).or_raise(py)?;
+        let core = if words.get("journal", true)? { core } else { core.without_journal() };
+        let core = Mutex::new(core);
         Ok(Py::new(py, HistoryBuffer { core, hasher })?.into_any())
     }
 );
@@ -165,18 +167,26 @@ impl HistoryBuffer {
         made.collect()
     }
 
-    /// The files of several segments as one, of that level. They stay as they are until they are dropped.
-    #[pyo3(signature = (indexes, level, *, error_rate, gate_error=None))]
-    fn seal_together<'py>(
+    /// The files of many segments, each of some open ones, of a level and with an error: those of one are as of
+    /// `seal`. All stay as they are until they are dropped.
+    #[pyo3(signature = (parts, *, gate_error=None))]
+    fn seal_many<'py>(
         &self,
         py: Python<'py>,
-        indexes: Vec<i64>,
-        level: u8,
-        error_rate: f64,
+        parts: Vec<(Vec<i64>, u8, f64)>,
         gate_error: Option<f64>,
-    ) -> Answer<'py> {
-        let goal = sealed::goal(error_rate, gate_error, self.hasher);
-        sealed::seal(py, &goal, || self.write().contents(&indexes, level))
+    ) -> PyResult<Vec<Object<'py>>> {
+        let goal = |error_rate| sealed::goal(error_rate, gate_error, self.hasher);
+        let made = py.detach(|| {
+            let core = self.write();
+            let core: &Buffer = &core;
+            in_threads(parts.len(), core.entries(), |part| {
+                let (indexes, level, error_rate) = &parts[part];
+                sealed::make(&goal(*error_rate), || core.contents(indexes, *level))
+            })
+        });
+        let records = made.into_iter().zip(&parts);
+        records.map(|(made, part)| made.or_raise(py)?.record(py, &goal(part.2))).collect()
     }
 
     /// The files of a segment. It stays as it is until it is dropped; meanwhile events may come.
@@ -189,7 +199,8 @@ impl HistoryBuffer {
         gate_error: Option<f64>,
     ) -> Answer<'py> {
         let goal = sealed::goal(error_rate, gate_error, self.hasher);
-        sealed::seal(py, &goal, || self.write().contents(&[index], 0))
+        let made = py.detach(|| sealed::make(&goal, || self.write().contents(&[index], 0)));
+        made.or_raise(py)?.record(py, &goal)
     }
 
     /// Forgets a segment, which was sealed.

@@ -48,6 +48,13 @@ impl LogReader {
     }
 }
 
+/// How many lines end in these bytes.
+#[pyfunction]
+#[pyo3(signature = (data, /))]
+pub(crate) fn count_lines(data: &Object<'_>) -> PyResult<usize> {
+    Ok(logs::count_lines(Chunk::of(data)?.bytes()))
+}
+
 /// A record that outlives the lock: its time, and its fields in order.
 type Row = (Option<f64>, [Option<Vec<u8>>; 5]);
 
