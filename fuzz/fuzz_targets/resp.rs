@@ -90,7 +90,7 @@ fn feed(keyspace: &mut Keyspace, session: &mut Session, bytes: &[u8]) -> Vec<u8>
     loop {
         if session.state.foreign.is_some() {
             session.reply.ok();
-            keyspace.resume(session, 1000.0);
+            keyspace.resume(session, 1000.0, &mut || true);
         } else if session.more {
             keyspace.execute(session, b"", 1000.0);
         } else {
