@@ -296,6 +296,7 @@ USUAL: dict[str, Any] = {
     "k": 3,
     "confidence": 0.875,
     "nulls": "refuse",
+    "seal": True,
     "threads": 2,
     "keys": ["key", "key"],
     "urls": ["http://a.example/b/c"],
