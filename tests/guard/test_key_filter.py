@@ -15,8 +15,10 @@ import pytest
 
 from bloomtide.errors import ParameterError
 from bloomtide.guard.filter.keys import KeyFilter
+from bloomtide.guard.filter.locks import FileLock
 from bloomtide.guard.stats import State
 from bloomtide.guard.writes.transaction import Key
+from tests.waiting import until
 
 KEYS: list[Key] = list(range(1000))
 ABSENT = -1
@@ -442,3 +444,67 @@ def test_a_filter_grows_and_keeps_its_error() -> None:
 def test_bad_parameters_are_refused_at_once(field: str, value: object) -> None:
     with pytest.raises(ParameterError, match=field):
         KeyFilter(**{field: value})  # type: ignore[arg-type]
+
+
+class Driver:
+    """A connection of a driver, as far as a transaction looks at it."""
+
+    in_transaction = False
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a builder would wait for a commit."""
+    locks = [FileLock(directory / f"epoch-{side}") for side in (0, 1)]
+    try:
+        return not all(lock.try_take() for lock in locks)
+    finally:
+        for lock in locks:
+            lock.close()
+
+
+def glance() -> None:
+    """Long enough for the thread that looks for commits that are over, every two milliseconds."""
+    threading.Event().wait(0.05)
+
+
+def test_the_end_of_one_commit_does_not_end_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, driver, late = KeyFilter(shared=tmp_path, subject={}), Driver(), threading.Event()
+    transaction, landed = keys.begin(driver), KeyFilter.landed
+
+    def slowly(self: KeyFilter, ended: object) -> None:
+        if threading.current_thread().name == "bloomtide sections":
+            late.wait(5)  # the next commit has begun meanwhile
+        landed(self, ended)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(KeyFilter, "landed", slowly)
+    driver.in_transaction = True
+    keys.write(transaction, ["first"])
+    keys.committing(transaction)
+    driver.in_transaction = False
+    glance()
+    transaction.end()
+    driver.in_transaction = True
+    keys.write(transaction, ["second"])
+    keys.committing(transaction)
+    late.set()
+    glance()
+    assert is_held(tmp_path)
+    driver.in_transaction = False
+    transaction.end()
+    assert not is_held(tmp_path)
+    keys.detach()
+
+
+def test_a_commit_that_has_yet_to_come_back_is_not_over(tmp_path: Path) -> None:
+    keys, driver = KeyFilter(shared=tmp_path, subject={}), Driver()
+    transaction = keys.begin(driver)
+    keys.write(transaction, ["key"])
+    transaction.commits = lambda: True  # SQLite's driver calls it ended already
+    keys.committing(transaction)
+    glance()
+    assert is_held(tmp_path)
+    transaction.commits = lambda: False
+    assert until(lambda: not is_held(tmp_path))
+    keys.detach()

@@ -329,12 +329,16 @@ class KeyFilter:
         """Notices the end of commits whose connections are used no more."""
         while self._committed.wait() and not self.detached:
             time.sleep(_GLANCE)
+            # In one go: a moment later it may be the section of the connection's next commit.
             with self._lock:
                 over = [each for each in self._sections if each.is_over()]
+                sides = [self._sections.pop(each) for each in over]
+                if over:
+                    self._tell_blind()
                 if not self._sections:
                     self._committed.clear()
-            for transaction in over:
-                self.landed(transaction)
+            for side in sides:
+                self._leave(side)
 
     def landed(self, transaction: OpenTransaction) -> None:
         """What was sent since `committing` is done."""
@@ -342,8 +346,12 @@ class KeyFilter:
             with self._lock:
                 side = self._sections.pop(transaction, None)
                 self._tell_blind()
-            if side is not None and isinstance(self.place, SharedFiles):
-                self.place.sections.leave(side)
+            if side is not None:
+                self._leave(side)
+
+    def _leave(self, side: int) -> None:
+        if isinstance(self.place, SharedFiles):
+            self.place.sections.leave(side)
 
     def keep(self, transaction: OpenTransaction) -> None:
         """Nobody knows how the transaction ends: its keys go into every new filter."""

@@ -18,6 +18,7 @@ functions that write, whatever calls them, and everybody who does not use this e
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
@@ -128,6 +129,8 @@ class EngineWrites:
         if self._suspects:
             self._look_for_triggers(context.root_connection, statement)
         if effect is NOTHING:
+            if self._store.shared:
+                self._came_back(context.root_connection)
             return
         connection: Connection = context.root_connection
         if effect.unseen and connection.get_execution_options().get(OWN):
@@ -143,6 +146,7 @@ class EngineWrites:
             is_open(transaction.driver) is False
         ):
             self._ended(transaction, connection.connection.dbapi_connection)
+        transaction.commits = None
         self._store.landed(transaction)  # the commit before, if there was one
         sets = [parameters] if style is ExecuteStyle.EXECUTE else parameters
         self._carry_out(connection, transaction, effect, sets, context)
@@ -150,6 +154,16 @@ class EngineWrites:
             transaction.sending = True
             self._tell_when_done(connection)
             self._store.committing(transaction)
+
+    def _came_back(self, connection: Connection) -> None:
+        """A connection that is used again has ended the commit that it had begun."""
+        try:
+            transaction: OpenTransaction | None = connection.connection.info.get(self)
+        except NotImplementedError:
+            return  # it is no member of a pool yet
+        if transaction is not None and transaction.commits is not None:
+            transaction.commits = None
+            self._store.landed(transaction)
 
     def _look_for_triggers(self, connection: Connection, statement: str) -> None:
         """Trust ends if this connection has temporary triggers and writes anything."""
@@ -316,7 +330,7 @@ class EngineWrites:
     def _checked_in(self, dbapi_connection: Any, record: Any) -> None:
         transaction: OpenTransaction | None = record.info.get(self)
         if transaction is not None:
-            transaction.sending = False
+            transaction.sending, transaction.commits = False, None
             if dbapi_connection is not None and is_open(transaction.driver) is not True:
                 self._ended(transaction, dbapi_connection)
 
@@ -331,7 +345,14 @@ class EngineWrites:
 
     def _committing(self, connection: Connection, *_: Any) -> None:
         """A commit is about to be sent; trust ends if it began before the guard was made."""
-        self._store.committing(self._transaction(connection))
+        transaction, own = self._transaction(connection), weakref.ref(connection)
+
+        def is_under_way() -> bool:
+            found = own()
+            return found is not None and found.in_transaction()
+
+        transaction.commits = is_under_way
+        self._store.committing(transaction)
 
     def _may_commit(
         self, connection: Connection, transaction: OpenTransaction, effect: Effect

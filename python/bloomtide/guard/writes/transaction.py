@@ -9,7 +9,7 @@ A key that is listed too long costs a query; so the end may be noticed late, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class OpenTransaction:
         "awaiting",
         "batch",
         "blind",
+        "commits",
         "deleted",
         "driver",
         "inside",
@@ -78,6 +79,8 @@ class OpenTransaction:
         """It has written more keys than are listed."""
         self.sending = False
         """A statement may be on its way that the driver does not show yet."""
+        self.commits: Callable[[], bool] | None = None
+        """Whether the commit that was begun has yet to come back, if that can be told."""
 
     def write(self, keys: Sequence[Key]) -> None:
         """Keys that it writes, or may have written."""
@@ -96,8 +99,13 @@ class OpenTransaction:
         self._store.distrust(reason)
 
     def is_over(self) -> bool:
-        """Whether it has certainly ended, as seen from any thread."""
-        return not self.sending and is_open(self.driver) is False
+        """Whether it has certainly ended, as seen from any thread.
+
+        SQLite calls a transaction ended as soon as it begins to commit it, before others see it.
+        """
+        if self.sending or (self.commits is not None and self.commits()):
+            return False
+        return is_open(self.driver) is False
 
     def await_keys(self, statement: object, *, hold: bool) -> None:
         """A statement is about to be sent whose keys only the database knows.

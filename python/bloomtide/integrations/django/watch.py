@@ -243,6 +243,7 @@ class ConnectionWatch:
 
     def _committing(self) -> None:
         for watcher, transaction in list(self._open.items()):
+            transaction.sending = True  # SQLite's driver says "no transaction" before it has ended
             watcher.committing(transaction)
 
 
